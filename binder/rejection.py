@@ -1,0 +1,73 @@
+"""Why a volume, a node or a pod was refused: one closed vocabulary, and the evidence.
+
+The same word stands in Events, metrics, logs and the command line's output.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Every reason for which something is refused or has to wait."""
+
+    # A volume, by the matching rules of Kubernetes.
+    CLAIMED_BY_OTHER = "ClaimedByOther"
+    NOT_AVAILABLE = "NotAvailable"
+    VOLUME_DELETING = "VolumeDeleting"
+    TOO_SMALL = "TooSmall"
+    VOLUME_MODE_MISMATCH = "VolumeModeMismatch"
+    ACCESS_MODES_MISMATCH = "AccessModesMismatch"
+    CLASS_MISMATCH = "StorageClassMismatch"
+    ATTRIBUTES_CLASS_MISMATCH = "VolumeAttributesClassMismatch"
+    SELECTOR_MISMATCH = "SelectorMismatch"
+    NODE_AFFINITY_MISMATCH = "NodeAffinityMismatch"
+    DELAYED_BINDING = "DelayedBinding"
+    LARGER_THAN_CHOSEN = "LargerThanChosen"
+    MORE_ACCESS_MODES_THAN_CHOSEN = "MoreAccessModesThanChosen"
+    TAKEN_BY_OTHER_CLAIM_OF_POD = "TakenByOtherClaimOfPod"
+    # A volume, by our own rules.
+    RESERVED_FOR_OTHER = "ReservedForOther"
+    QUARANTINED = "Quarantined"
+    UNHEALTHY = "Unhealthy"
+    HEALTH_UNKNOWN = "HealthUnknown"
+    TOPOLOGY_CONTRADICTED = "TopologyContradicted"
+    # A node, for a pod.
+    NODE_NOT_READY = "NodeNotReady"
+    NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    TAINT_NOT_TOLERATED = "TaintNotTolerated"
+    NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"
+    INSUFFICIENT_RESOURCES = "InsufficientResources"
+    VOLUME_UNREACHABLE = "BoundVolumeUnreachable"
+    ATTACH_LIMIT_REACHED = "VolumeLimitReached"
+    # A claim or a pod as a whole.
+    NO_VOLUME_FITS = "NoVolumeFits"
+    NO_JOINT_ASSIGNMENT = "NoJointAssignment"
+    NO_NODE_FITS = "NoNodeFits"
+    WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+    CLASS_NOT_FOUND = "StorageClassNotFound"
+    BINDING_MODE_MISSING = "BindingModeMissing"
+    IMMEDIATE_CLAIM = "ImmediateUnbound"
+    DYNAMIC_CLASS = "DynamicClass"
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    CLAIM_DELETING = "ClaimTerminating"
+    CLAIM_LOST = "ClaimLost"
+    REQUESTED_VOLUME_MISSING = "RequestedPVMissing"
+    REQUESTED_VOLUME_MISMATCH = "RequestedPVMismatch"
+    MODE_OFF = "ModeOff"
+    POD_GATED = "SchedulingGated"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One refusal: what was refused, by which rule, what the rule wanted and what was found.
+
+    `subject` names the volume, node, claim or pod. `wanted` and `offered` are for people, short and exact.
+    """
+
+    reason: Reason
+    subject: str
+    wanted: str
+    offered: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.reason} (wanted {self.wanted}, found {self.offered})"

@@ -265,9 +265,7 @@ class VolumeAttachment(Struct, frozen=True, gc=False):
     attached: bool = False
 
 
-Record = (
-    Claim | Volume | StorageClass | Pod | Node | CSINode | CSIDriver | CSIStorageCapacity | VolumeAttachment
-)
+Record = Claim | Volume | StorageClass | Pod | Node | CSINode | CSIDriver | CSIStorageCapacity | VolumeAttachment
 
 
 def value_of(pairs: Pairs, key: str) -> str | None:

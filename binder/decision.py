@@ -1,0 +1,63 @@
+"""What a pass decided, as frozen values. `binder.plan` makes them, `binder.reconciler` carries them out."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from binder.rejection import Reason, Rejection
+from kube.model import Claim, Pod, Volume
+
+
+class Mode(StrEnum):
+    """How far we go for claims of a class: hints, the volume's side of the bind, the whole bind, or nothing."""
+
+    ANNOTATE = "annotate"
+    PREBIND = "prebind"
+    COMPLETE = "complete"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One claim and the volume chosen for it, both as the decision saw them."""
+
+    claim: Claim
+    volume: Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Reserve these volumes for all unbound claims of the pod, together.
+
+    `zone` is the zone of the topology chosen, empty when the nodes carry no zone label. `node` is a node that fits
+    the pod and reaches all its volumes. `local_nodes` names the nodes that alone reach a local volume, for
+    the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere.
+    """
+
+    pod: Pod
+    mode: Mode
+    zone: str
+    node: str
+    local_nodes: tuple[str, ...]
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do now. Look again at `until`; None means an event will wake us."""
+
+    pod: Pod
+    reason: Reason
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """No assignment exists now, and these are the reasons, the most telling first."""
+
+    pod: Pod
+    reason: Reason
+    rejections: tuple[Rejection, ...]
+
+
+Decision = Reserve | Wait | Refuse

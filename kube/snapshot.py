@@ -1,0 +1,52 @@
+"""One immutable look at the cluster: every decision of a pass reads this and nothing else.
+
+Maps are persistent (immutables.Map): taking a snapshot copies nothing, and a later change to the store does not show.
+"""
+
+from dataclasses import dataclass
+
+from immutables import Map
+
+from kube.model import (
+    Claim,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Node,
+    Pod,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
+
+Keys = Map[str, None]
+"""A persistent set of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Objects by key (`namespace/name`, or the name), and the indexes rules ask for.
+
+    `pods_by_claim`: claim key -> keys of the pods that use it, finished ones left out.
+    `pods_by_node`: node name -> keys of the pods assigned to it, finished ones left out.
+    `volumes_by_claim`: claim key -> names of the volumes whose claimRef names it (whatever its uid).
+    `volumes_reserved_for`: claim key -> names of the volumes whose annotation reserves them for it.
+    `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
+    `attachments_by_node`: node name -> names of its VolumeAttachments.
+    """
+
+    claims: Map[str, Claim] = Map()
+    volumes: Map[str, Volume] = Map()
+    classes: Map[str, StorageClass] = Map()
+    pods: Map[str, Pod] = Map()
+    nodes: Map[str, Node] = Map()
+    csi_nodes: Map[str, CSINode] = Map()
+    csi_drivers: Map[str, CSIDriver] = Map()
+    capacities: Map[str, CSIStorageCapacity] = Map()
+    attachments: Map[str, VolumeAttachment] = Map()
+    pods_by_claim: Map[str, Keys] = Map()
+    pods_by_node: Map[str, Keys] = Map()
+    volumes_by_claim: Map[str, Keys] = Map()
+    volumes_reserved_for: Map[str, Keys] = Map()
+    claims_by_volume: Map[str, Keys] = Map()
+    attachments_by_node: Map[str, Keys] = Map()

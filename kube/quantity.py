@@ -1,0 +1,124 @@
+"""Exact quantities, as k8s.io/apimachinery/pkg/api/resource reads them.
+
+A quantity is an integer number of nano-units: the finest step Kubernetes keeps, so comparing and adding is exact.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+NANO: Final = 10**9
+"""One whole unit (a byte, a core) in nano-units."""
+
+LARGEST: Final = 10**1009
+"""Where we stop counting. Kubernetes accepts `1e1000000000`; nothing real is larger than 10^1000 units, so anything
+above is as good as that and no text can make us build a number of a billion digits."""
+
+_LARGEST_DIGITS: Final = 1009
+_LARGEST_BINARY: Final = (2**63 - 1) * NANO
+_FAST_PATH_DIGITS: Final = 18
+_SCANNER: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>.*)", re.DOTALL)
+_SUFFIX_SHAPE: Final = re.compile(r"[eEinumkKMGTP]*[-+]?[0-9]*")
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity. The message quotes it and says what is wrong."""
+
+
+def parse_quantity(quantity: str | int | float) -> int:
+    """Return a quantity in nano-units, rounded up (away from zero) to the next one.
+
+    Text is read as `Quantity.UnmarshalJSON` does: spaces around it do not count, a binary suffix caps the value at
+    2^63-1, and oddities such as `.` (zero) or `5.` are legal. Numbers are what JSON and YAML carry without quotes.
+    Raises QuantityError for anything else.
+    """
+    if isinstance(quantity, str):
+        return _parse(quantity)
+    if isinstance(quantity, bool):
+        raise QuantityError(f"{quantity!r} is not a quantity: expected a number such as 10Gi")
+    if isinstance(quantity, int):
+        return max(-LARGEST, min(LARGEST, quantity * NANO))
+    return _parse(repr(quantity))
+
+
+@lru_cache(maxsize=16384)
+def _parse(text: str) -> int:
+    found = _SCANNER.fullmatch(text.strip(" "))
+    if found is None or not text.strip(" ") or not _SUFFIX_SHAPE.fullmatch(found["suffix"]):
+        raise QuantityError(f"{_quoted(text)} is not a quantity: expected a number and a unit such as 10Gi")
+    whole, fraction, suffix = found["whole"], found["fraction"] or "", found["suffix"]
+    power = _BINARY.get(suffix)
+    if power is not None:
+        magnitude = min(_LARGEST_BINARY, _scaled(whole + fraction, -len(fraction), factor=2**power))
+    else:
+        magnitude = _decimal(text, whole, fraction, suffix)
+    return -magnitude if found["sign"] == "-" else magnitude
+
+
+def _decimal(text: str, whole: str, fraction: str, suffix: str) -> int:
+    """Read a decimal suffix or exponent. Go keeps exponents in 32 bits, and they wrap there: so do ours."""
+    exponent = _DECIMAL.get(suffix)
+    if exponent is None:
+        exponent = _exponent(text, suffix)
+    exact = max(1, len(whole)) + len(fraction) <= _FAST_PATH_DIGITS and _int32(exponent - len(fraction)) >= -9
+    if exact:
+        return _scaled(whole + fraction, _int32(exponent - len(fraction)))
+    if not any(character.isdigit() for character in text[: len(text) - len(suffix)]):
+        raise QuantityError(f"{_quoted(text)} is not a quantity: it has no digits before its unit")
+    return _scaled(whole + fraction, -_int32(len(fraction) + _int32(-exponent)))
+
+
+def _exponent(text: str, suffix: str) -> int:
+    found = _EXPONENT.fullmatch(suffix)
+    if found is None or len(found[1]) > 4000 or not -(2**63) <= int(found[1]) < 2**63:
+        units = "n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent"
+        raise QuantityError(f"{_quoted(text)} is not a quantity: the unit {_quoted(suffix)} is not one of {units}")
+    return _int32(int(found[1]))
+
+
+def _scaled(digits: str, exponent: int, factor: int = 1) -> int:
+    """Return digits x factor x 10^exponent units in nano-units, rounded up, at most LARGEST."""
+    digits = digits.lstrip("0")
+    exponent += 9
+    if not digits:
+        return 0
+    if len(digits) + exponent > _LARGEST_DIGITS:
+        return LARGEST
+    if exponent >= 0:
+        return int(digits) * factor * 10**exponent
+    if len(digits) + exponent < -20:  # less than any factor can lift to one nano-unit
+        return 1
+    kept = digits[: _LARGEST_DIGITS * 2]
+    exponent += len(digits) - len(kept)
+    lost = bool(digits[len(kept) :].strip("0"))
+    divisor = 10**-exponent if exponent < 0 else 1
+    return (int(kept) * factor + divisor - 1 + lost) // divisor
+
+
+def _int32(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+def format_quantity(nano: int, *, binary: bool = True) -> str:
+    """Return the shortest exact text for people: 10Gi, 1G, 500m. `binary=False` for what is not counted in bytes."""
+    decimal = _format(nano, 1000, ("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
+    if not binary or nano % NANO or abs(nano) > _LARGEST_BINARY:
+        return decimal
+    return min(_format(nano // NANO, 1024, ("", *_BINARY)), decimal, key=len)
+
+
+def _format(amount: int, step: int, suffixes: tuple[str, ...]) -> str:
+    if not amount:
+        return "0"
+    place = 0
+    while place < len(suffixes) - 1 and amount % step == 0:
+        amount //= step
+        place += 1
+    return f"{amount}{suffixes[place]}"

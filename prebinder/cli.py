@@ -1,1 +1,143 @@
-def main() -> int: return 0
+"""The command line `pvc-prebinder`: finds the command, imports only what that one needs, reports its faults.
+
+Each command is a module with `register(subparsers)`, which adds its parser and sets the default `run`: a function
+from the parsed arguments to an exit code. Exit codes: 0 fine, 1 error, 2 usage, 3 a problem was found.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from itertools import pairwise
+from typing import NoReturn, cast
+
+from prebinder.errors import CommandError, ExitCode, UsageError
+from prebinder.nearest import did_you_mean
+
+PROGRAM = "pvc-prebinder"
+
+COMMANDS = {
+    "controller": ("prebinder.controller_command", "reserve volumes for pods that wait, in a cluster"),
+    "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
+    "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
+    "devcluster": ("prebinder.devcluster_command", "start and stop a real control plane on this machine"),
+    "version": ("prebinder.version", "print the version"),
+}
+"""Command -> the module that holds it, and its line in the help."""
+
+DESCRIPTION = """\
+Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds them.
+"""
+
+EXAMPLES = """\
+examples:
+  pvc-prebinder demo                                  watch it work; needs no cluster
+  pvc-prebinder controller --dry-run                  say what it would reserve in your cluster, write nothing
+  pvc-prebinder controller --mode prebind --csi-endpoint csi.example.com=unix:///csi/csi.sock
+  kubectl get pv,pvc,sc,node -A -o json | pvc-prebinder match -f - --node node-7
+
+exit codes:
+  0 fine   1 error   2 usage   3 a problem was found
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that reports a wrong argument in one line and takes no abbreviations."""
+
+    def __init__(self, **options: object) -> None:
+        options.setdefault("formatter_class", partial(argparse.RawDescriptionHelpFormatter, max_help_position=32))
+        super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See {self.prog} --help")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = _wants_debug(arguments)
+    try:
+        return run(arguments)
+    except CommandError as error:
+        _report(error, traced=debug)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130  # 128 + SIGINT, as shells have it
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`). Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FINE
+    except Exception as error:
+        hint = "" if debug else "; this is a bug, --log-level debug shows the traceback"
+        _report(CommandError(f"{type(error).__name__}: {error}{hint}"), traced=debug)
+        return ExitCode.ERROR
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Parse the arguments and run the command they name.
+
+    Raises UsageError for what cannot be parsed, CommandError for what the command could not do.
+    """
+    name = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if name is not None and name not in COMMANDS:
+        raise UsageError(f'unknown command "{name}"{did_you_mean(name, COMMANDS)} See {PROGRAM} --help')
+    parser, subparsers = _parser(name)
+    parsed, unknown = parser.parse_known_args(arguments)
+    command = subparsers.choices[name] if name else parser
+    if unknown:
+        raise UsageError(_unknown_arguments(unknown, command))
+    if "run" not in parsed:
+        command.print_help()
+        return ExitCode.FINE if name is None else ExitCode.USAGE
+    return int(cast(Callable[[argparse.Namespace], int], parsed.run)(parsed))
+
+
+def _parser(name: str | None) -> tuple[Parser, "argparse._SubParsersAction[Parser]"]:
+    """Return the parser with the named command in full; the others only appear in the help."""
+    parser = Parser(prog=PROGRAM, description=DESCRIPTION, epilog=EXAMPLES)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    for command, (module, summary) in COMMANDS.items():
+        if command == name:
+            import_module(module).register(subparsers)
+            subparsers.choices[command].add_argument(
+                "--log-level",
+                choices=("debug", "info", "warning", "error"),
+                help="default info; debug also shows tracebacks",
+            )
+        else:
+            subparsers.add_parser(command, help=summary)
+    return parser, subparsers
+
+
+def _unknown_arguments(unknown: Sequence[str], command: argparse.ArgumentParser) -> str:
+    word = next((argument for argument in unknown if argument.startswith("-")), unknown[0]).split("=")[0]
+    kind = "flag" if word.startswith("-") else "argument"
+    return f'unknown {kind} "{word}"{did_you_mean(word, _options(command))} See {command.prog} --help'
+
+
+def _options(command: argparse.ArgumentParser) -> list[str]:
+    """Return every flag of a command and of the commands below it."""
+    options: list[str] = []
+    for action in command._actions:
+        options += action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            options += [option for below in action.choices.values() for option in _options(below)]
+    return options
+
+
+def _wants_debug(arguments: Sequence[str]) -> bool:
+    """Whether tracebacks are wanted; read before parsing, because parsing can fail too."""
+    return "--log-level=debug" in arguments or ("--log-level", "debug") in pairwise(arguments)
+
+
+def _report(error: CommandError, *, traced: bool) -> None:
+    if traced:
+        traceback.print_exc()
+    sys.stderr.write(f"{PROGRAM}: {error}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+# pvc-prebinder: everything a newcomer needs, one word each. `make` alone lists them.
+# Needs make, Python 3.11 or newer, and PyPI or a mirror of it; nothing is installed outside .venv.
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench clean
+
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
+PYTHON ?= $(shell for python in $(CANDIDATES); do \
+	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# A subset of the tests: make test ARGS='tests/kube -k quantity'
+ARGS ?=
+
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## Make .venv with the command .venv/bin/pvc-prebinder (editable)
+
+$(INSTALLED): pyproject.toml
+	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		echo "pvc-prebinder needs Python 3.11 or newer; found $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)." >&2; \
+		echo "Name one: make $(or $(MAKECMDGOALS),install) PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	@echo "Installing into .venv with $$($(PYTHON) --version); the first time takes half a minute."
+	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[devcluster]' --group dev
+	@touch $@
+
+demo: install ## Watch pods get all their volumes in one zone, on a real control plane on this machine
+	@$(BIN)/pvc-prebinder demo
+
+test: install ## Run every test (the first time builds a control plane: some 5 minutes)
+	@$(BIN)/python -m devcluster.build
+	@$(BIN)/pytest $(ARGS)
+
+check: install ## Check format, lint, types and import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install ## Measure, print a table and write bench/results/*.json
+	@$(BIN)/python -m devcluster.build
+	@$(BIN)/python -m bench
+
+clean: ## Remove .venv and caches (not the built control plane in the user's cache directory)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist bench/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,151 @@
+"""Where the cluster is and who we are: kubeconfig files with all they allow, and the service account of a pod.
+
+The official client reads both kinds of configuration; this module decides which one is meant, refuses insecure
+ones, keeps credentials fresh, and turns every failure into one sentence for the user.
+"""
+
+import asyncio
+import os
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+
+from kube.clock import Clock
+from kube.errors import KubeconfigError
+
+REFRESH_SECONDS: Final = 60.0
+"""How long credentials are used before the token file is read, or the exec plugin asked, again."""
+
+EXEC_SECONDS: Final = 60.0
+"""How long an exec plugin may take; some of them wait for a person."""
+
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+
+_BROKEN: Final = (ConfigException, yaml.YAMLError, OSError, TypeError, AttributeError, KeyError, ValueError)
+"""What the official loaders raise for files that are missing, malformed or incomplete."""
+
+
+class Credentials:
+    """The address of one API server and an identity that is kept fresh.
+
+    `source` says where they came from, for messages.
+    """
+
+    def __init__(self, configuration: Any, loader: Any, source: str, clock: Clock) -> None:
+        self.configuration = configuration
+        self.source = source
+        self._loader = loader
+        self._clock = clock
+        self._refreshed_at = clock.monotonic()
+        self._refreshing = asyncio.Lock()
+
+    @property
+    def server(self) -> str:
+        return str(self.configuration.host).rstrip("/")
+
+    async def authorization(self) -> str | None:
+        """Return the Authorization header, None for a client certificate alone.
+
+        Reads a rotated token first when the last look is a minute old. Raises KubeconfigError when that fails.
+        """
+        try:
+            if self._loader is not None and self._stale():
+                async with self._refreshing:
+                    if self._stale():
+                        await asyncio.wait_for(self._loader.load_and_set(self.configuration), EXEC_SECONDS)
+                        self._refreshed_at = self._clock.monotonic()
+            token = (await self.configuration.auth_settings()).get("BearerToken")
+        except _BROKEN as error:
+            raise KubeconfigError(f"cannot refresh the credentials of {self.source}: {error}") from error
+        return str(token["value"]).strip() if token and token["value"] else None
+
+    def _stale(self) -> bool:
+        return self._clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS
+
+
+async def load_credentials(
+    kubeconfig: str | None, context: str | None, clock: Clock, environ: Mapping[str, str] | None = None
+) -> Credentials:
+    """Find and read the configuration: `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else the service account."""
+    environ = os.environ if environ is None else environ
+    configuration = Configuration(client_session_kwargs={"trust_env": False})
+    paths = _paths(kubeconfig, environ)
+    if paths is None:
+        if "KUBERNETES_SERVICE_HOST" not in environ:
+            raise KubeconfigError(
+                "no cluster configured: $KUBECONFIG is not set, ~/.kube/config does not exist, and this is not a "
+                "pod; pass --kubeconfig FILE"
+            )
+        credentials = Credentials(configuration, None, "the pod's service account", clock)
+        try:
+            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+        except _BROKEN as error:
+            raise KubeconfigError(f"cannot use the pod's service account: {error}") from error
+    else:
+        credentials = await _from_files(paths, context, configuration, clock)
+    _refuse_insecure(credentials)
+    return credentials
+
+
+def _paths(kubeconfig: str | None, environ: Mapping[str, str]) -> str | None:
+    chosen = kubeconfig or environ.get("KUBECONFIG")
+    if chosen:
+        if not any(Path(path).expanduser().is_file() for path in chosen.split(os.pathsep) if path):
+            named = "--kubeconfig" if kubeconfig else "$KUBECONFIG"
+            raise KubeconfigError(f"kubeconfig {chosen} (from {named}) does not exist")
+        return chosen
+    default = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    return str(default) if default.is_file() else None
+
+
+async def _from_files(paths: str, context: str | None, configuration: Any, clock: Clock) -> Credentials:
+    try:
+        loader = await asyncio.wait_for(
+            load_kube_config(  # type: ignore[no-untyped-call]
+                config_file=paths, context=context, client_configuration=configuration, persist_config=False
+            ),
+            EXEC_SECONDS,
+        )
+    except _BROKEN as error:
+        problem = str(error) or type(error).__name__
+        raise KubeconfigError(
+            f"cannot use kubeconfig {paths}: {problem}; compare with: kubectl --kubeconfig {paths} config view"
+        ) from error
+    credentials = Credentials(configuration, loader, f"kubeconfig {paths}", clock)
+    if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
+        raise KubeconfigError(
+            f"kubeconfig {paths} gives no credentials for {credentials.server}: its user has no token and no client "
+            "certificate, or its exec plugin failed (see the log line above)"
+        )
+    return credentials
+
+
+def _refuse_insecure(credentials: Credentials) -> None:
+    address = urlsplit(credentials.server)
+    if not credentials.configuration.verify_ssl:
+        raise KubeconfigError(
+            f"{credentials.source} says insecure-skip-tls-verify for {credentials.server}: refused, because anybody on "
+            "the way could read the token and answer for the server; set certificate-authority instead"
+        )
+    if address.scheme not in {"http", "https"} or not address.hostname:
+        raise KubeconfigError(f"{credentials.source} names no usable server: {credentials.server!r}")
+    if address.scheme == "http" and address.hostname not in _LOOPBACK:
+        raise KubeconfigError(
+            f"{credentials.source} reaches {credentials.server} without TLS: refused, only loopback may do that"
+        )
+
+
+def proxy_for(configuration: Any) -> str | None:
+    """Return the proxy: the kubeconfig's proxy-url, else HTTPS_PROXY and its kin unless NO_PROXY names the host."""
+    if configuration.proxy:
+        return str(configuration.proxy)
+    address = urlsplit(str(configuration.host))
+    if address.hostname in _LOOPBACK or urllib.request.proxy_bypass(address.netloc):
+        return None
+    return urllib.request.getproxies_environment().get(address.scheme)

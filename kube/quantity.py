@@ -16,7 +16,7 @@ above is as good as that and no text can make us build a number of a billion dig
 
 _LARGEST_DIGITS: Final = 1009
 _LARGEST_BINARY: Final = (2**63 - 1) * NANO
-_FAST_PATH_DIGITS: Final = 18
+_SHORT_DIGITS: Final = 18
 _SCANNER: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>.*)", re.DOTALL)
 _SUFFIX_SHAPE: Final = re.compile(r"[eEinumkKMGTP]*[-+]?[0-9]*")
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
@@ -46,29 +46,33 @@ def parse_quantity(quantity: str | int | float) -> int:
 
 @lru_cache(maxsize=16384)
 def _parse(text: str) -> int:
-    found = _SCANNER.fullmatch(text.strip(" "))
-    if found is None or not text.strip(" ") or not _SUFFIX_SHAPE.fullmatch(found["suffix"]):
+    stripped = text.strip()
+    found = _SCANNER.fullmatch(stripped)
+    if found is None or not stripped or not _SUFFIX_SHAPE.fullmatch(found["suffix"]):
         raise QuantityError(f"{_quoted(text)} is not a quantity: expected a number and a unit such as 10Gi")
     whole, fraction, suffix = found["whole"], found["fraction"] or "", found["suffix"]
-    power = _BINARY.get(suffix)
-    if power is not None:
-        magnitude = min(_LARGEST_BINARY, _scaled(whole + fraction, -len(fraction), factor=2**power))
+    has_digits = any(map(str.isdigit, stripped[: len(stripped) - len(suffix)]))
+    if suffix in _BINARY:
+        short = not fraction and _BINARY[suffix] < 50
+        magnitude = min(_LARGEST_BINARY, _scaled(whole + fraction, -len(fraction), factor=2 ** _BINARY[suffix]))
     else:
-        magnitude = _decimal(text, whole, fraction, suffix)
+        exponent = _DECIMAL[suffix] if suffix in _DECIMAL else _exponent(text, suffix)
+        short, magnitude = _decimal(whole, fraction, exponent)
+    if not (has_digits or short):
+        raise QuantityError(f"{_quoted(text)} is not a quantity: it has no digits before its unit")
     return -magnitude if found["sign"] == "-" else magnitude
 
 
-def _decimal(text: str, whole: str, fraction: str, suffix: str) -> int:
-    """Read a decimal suffix or exponent. Go keeps exponents in 32 bits, and they wrap there: so do ours."""
-    exponent = _DECIMAL.get(suffix)
-    if exponent is None:
-        exponent = _exponent(text, suffix)
-    exact = max(1, len(whole)) + len(fraction) <= _FAST_PATH_DIGITS and _int32(exponent - len(fraction)) >= -9
-    if exact:
-        return _scaled(whole + fraction, _int32(exponent - len(fraction)))
-    if not any(character.isdigit() for character in text[: len(text) - len(suffix)]):
-        raise QuantityError(f"{_quoted(text)} is not a quantity: it has no digits before its unit")
-    return _scaled(whole + fraction, -_int32(len(fraction) + _int32(-exponent)))
+def _decimal(whole: str, fraction: str, exponent: int) -> tuple[bool, int]:
+    """Return whether Go reads this as a short number (which needs no digits), and the amount in nano-units.
+
+    Go keeps scales in 32 bits and lets them wrap, differently for short and long numbers: so do we.
+    """
+    scale = _int32(exponent - len(fraction))
+    short = max(1, len(whole)) + len(fraction) <= _SHORT_DIGITS and scale >= -9
+    if not short:
+        scale = -_int32(len(fraction) + _int32(-exponent))
+    return short, _scaled(whole + fraction, scale)
 
 
 def _exponent(text: str, suffix: str) -> int:
@@ -88,13 +92,13 @@ def _scaled(digits: str, exponent: int, factor: int = 1) -> int:
     if len(digits) + exponent > _LARGEST_DIGITS:
         return LARGEST
     if exponent >= 0:
-        return int(digits) * factor * 10**exponent
+        return int(digits) * factor * int(10**exponent)
     if len(digits) + exponent < -20:  # less than any factor can lift to one nano-unit
         return 1
     kept = digits[: _LARGEST_DIGITS * 2]
     exponent += len(digits) - len(kept)
     lost = bool(digits[len(kept) :].strip("0"))
-    divisor = 10**-exponent if exponent < 0 else 1
+    divisor = int(10**-exponent)
     return (int(kept) * factor + divisor - 1 + lost) // divisor
 
 

@@ -10,6 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from csi.endpoint import Endpoint
+from csi.interpret import MALFORMED
 from csi.readonly import Answer, ReadOnlyMethod, Request
 from kube.clock import Clock
 
@@ -24,9 +25,6 @@ OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )
-
-
-MALFORMED: Final = "MalformedAnswer"
 
 
 class CallFailed(Exception):
@@ -113,7 +111,8 @@ class DriverChannel:
 
     async def _send(self, path: str, request: bytes) -> bytes:
         try:
-            answer: bytes = await self._channel.unary_unary(path)(request, timeout=self._limits.deadline)
+            send = self._channel.unary_unary(path, None, None)
+            answer: bytes = await send(request, timeout=self._limits.deadline)
             return answer
         except grpc.aio.AioRpcError as error:
             raise CallFailed(canonical_name(error.code()), error.details() or "") from error

@@ -14,7 +14,7 @@ KubeError
     NotFound          404
     BadRequest        every other 4xx
 
-KubeconfigError stands apart: it is for the user, before the first request.
+Two stand apart: KubeconfigError is for the user, before the first request; LeadershipLost ends all work at once.
 """
 
 from collections.abc import Mapping
@@ -101,6 +101,10 @@ class BadRequest(TerminalError):
 
 class KubeconfigError(Exception):
     """There is no usable configuration for reaching a cluster. The text names what, where, and the next step."""
+
+
+class LeadershipLost(Exception):
+    """This process may not write any more: neither retry nor report, stop."""
 
 
 _BY_STATUS: dict[int, type[KubeError]] = {

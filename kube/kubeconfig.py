@@ -72,7 +72,7 @@ class Credentials:
 async def load_credentials(
     kubeconfig: str | None, context: str | None, clock: Clock, environ: Mapping[str, str] | None = None
 ) -> Credentials:
-    """Find and read the configuration: `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else the service account."""
+    """Find and read the configuration: `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else the pod's."""
     environ = os.environ if environ is None else environ
     configuration = Configuration(client_session_kwargs={"trust_env": False})
     paths = _paths(kubeconfig, environ)

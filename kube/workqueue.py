@@ -1,0 +1,182 @@
+"""A queue of keys to look at, each at most once, with a fixed number of workers and backoff per key.
+
+A key that is added while a worker has it is looked at again afterwards, never by two workers at once. Keys carry
+no event: the worker reads the present state. Names and meaning follow client-go's workqueue, metrics included.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from itertools import count
+from random import Random
+from typing import Generic, Protocol, TypeVar
+
+from kube.backoff import backoff
+from kube.clock import Clock
+from kube.deadline import within
+from kube.errors import LeadershipLost, RetryableError, TerminalError
+
+K = TypeVar("K", bound=Hashable)
+
+logger = logging.getLogger(__name__)
+
+
+class QueueObserver(Protocol):
+    """The events behind the workqueue_* metrics. Times are in seconds."""
+
+    def added(self, depth: int) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def started(self, depth: int, waited: float) -> None: ...
+
+    def finished(self, worked: float) -> None: ...
+
+
+class WorkQueue(Generic[K]):
+    """De-duplicating queue. `base` and `cap` bound the backoff of a key, in seconds."""
+
+    def __init__(
+        self, clock: Clock, rng: Random, observer: QueueObserver, *, base: float = 0.1, cap: float = 60.0
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._observer = observer
+        self._base = base
+        self._cap = cap
+        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._waiting_since: dict[K, float] = {}
+        self._working_since: dict[K, float] = {}
+        self._failures: dict[K, int] = {}
+        self._due: dict[K, float] = {}
+        self._timetable: list[tuple[float, int, K]] = []
+        self._order = count()
+        self._timetable_changed = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Return how many keys wait for a worker now; delayed ones and those in work are not among them."""
+        return self._ready.qsize()
+
+    def add(self, key: K) -> None:
+        """Have the key looked at as soon as a worker is free."""
+        if self._closing.is_set() or key in self._waiting_since:
+            return
+        self._waiting_since[key] = self._clock.monotonic()
+        if key not in self._working_since:
+            self._ready.put_nowait(key)
+        self._observer.added(len(self))
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have the key looked at after that many seconds, or sooner if it is due sooner already."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.monotonic() + seconds
+        if due >= self._due.get(key, float("inf")):
+            return
+        self._due[key] = due
+        heapq.heappush(self._timetable, (due, next(self._order), key))
+        self._timetable_changed.set()
+
+    def retry(self, key: K, at_least: float = 0.0) -> float:
+        """Have the key looked at after its backoff, which grows until `forget`. Returns the wait in seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        wait = max(at_least, backoff(failures, self._base, self._cap, self._rng.random()))
+        self._observer.retried()
+        self.add_after(key, wait)
+        return wait
+
+    def forget(self, key: K) -> None:
+        """Start the key's backoff over."""
+        self._failures.pop(key, None)
+
+    def unfinished_seconds(self) -> float:
+        """Return the sum of the time that keys now in work have been so."""
+        now = self._clock.monotonic()
+        return sum(now - since for since in self._working_since.values())
+
+    def longest_running_seconds(self) -> float:
+        """Return how long the slowest key now in work has been so."""
+        return self._clock.monotonic() - min(self._working_since.values(), default=self._clock.monotonic())
+
+    def shut_down(self) -> None:
+        """Take and start nothing more. `run` returns when the keys in work are done."""
+        self._closing.set()
+
+    async def run(self, workers: int, handle: Callable[[K], Awaitable[float | None]]) -> None:
+        """Give keys to `handle`, at most `workers` at a time, until shut down; then finish what is in work.
+
+        `handle` returns the seconds after which it wants to see the key again, or None. RetryableError backs off
+        and honours the server's Retry-After; TerminalError is logged and the key dropped until it is added again;
+        LeadershipLost ends the run; any other exception is a bug: its trace is logged and the key backs off.
+        """
+        jobs = [asyncio.ensure_future(self._work(handle)) for _ in range(workers)]
+        timetable = asyncio.ensure_future(self._keep_timetable())
+        try:
+            await asyncio.gather(*jobs)
+        finally:
+            for task in (*jobs, timetable):
+                task.cancel()
+            await asyncio.gather(*jobs, timetable, return_exceptions=True)
+
+    async def _work(self, handle: Callable[[K], Awaitable[float | None]]) -> None:
+        while (key := await self._next()) is not None:
+            started = self._clock.monotonic()
+            self._working_since[key] = started
+            self._observer.started(len(self), started - self._waiting_since.pop(key))
+            try:
+                await self._handle(key, handle)
+            finally:
+                del self._working_since[key]
+                self._observer.finished(self._clock.monotonic() - started)
+                if key in self._waiting_since:
+                    self._ready.put_nowait(key)
+
+    async def _next(self) -> K | None:
+        """Wait for a key, None once the queue shuts down."""
+        getting = asyncio.ensure_future(self._ready.get())
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait({getting, closing}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._closing.is_set() else getting.result()
+        finally:
+            getting.cancel()
+            closing.cancel()
+
+    async def _handle(self, key: K, handle: Callable[[K], Awaitable[float | None]]) -> None:
+        try:
+            again = await handle(key)
+        except LeadershipLost:
+            raise
+        except RetryableError as error:
+            wait = self.retry(key, error.retry_after or 0.0)
+            logger.info("Backing off", extra={"key": str(key), "err": str(error), "seconds": round(wait, 2)})
+        except TerminalError as error:
+            self.forget(key)
+            logger.warning("Dropped", extra={"key": str(key), "err": str(error)})
+        except Exception:
+            self.retry(key)
+            logger.exception("Reconcile failed", extra={"key": str(key)})
+        else:
+            self.forget(key)
+            if again is not None:
+                self.add_after(key, again)
+
+    async def _keep_timetable(self) -> None:
+        while True:
+            self._timetable_changed.clear()
+            now = self._clock.monotonic()
+            while self._timetable and self._timetable[0][0] <= now:
+                due, _, key = heapq.heappop(self._timetable)
+                if self._due.get(key) == due:
+                    del self._due[key]
+                    self.add(key)
+            if not self._timetable:
+                await self._timetable_changed.wait()
+                continue
+            try:
+                await within(self._clock, self._timetable[0][0] - now, self._timetable_changed.wait())
+            except TimeoutError:
+                continue

@@ -96,19 +96,22 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser(name: str | None) -> tuple[Parser, "argparse._SubParsersAction[Parser]"]:
-    """Return the parser with the named command in full; the others only appear in the help."""
-    parser = Parser(prog=PROGRAM, description=DESCRIPTION, epilog=EXAMPLES)
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for command, (module, summary) in COMMANDS.items():
-        if command == name:
-            import_module(module).register(subparsers)
-            subparsers.choices[command].add_argument(
-                "--log-level",
-                choices=("debug", "info", "warning", "error"),
-                help="default info; debug also shows tracebacks",
-            )
-        else:
-            subparsers.add_parser(command, help=summary)
+    """Return the parser with only the named command in it; the help lists the others from COMMANDS."""
+    commands = "".join(f"  {command:<12} {summary}\n" for command, (_, summary) in COMMANDS.items())
+    parser = Parser(
+        prog=PROGRAM,
+        usage="%(prog)s COMMAND [flags]",
+        description=f"{DESCRIPTION}\ncommands:\n{commands}\n`{PROGRAM} COMMAND --help` says more.",
+        epilog=EXAMPLES,
+    )
+    subparsers = parser.add_subparsers(help=argparse.SUPPRESS, parser_class=Parser, prog=PROGRAM)
+    if name is not None:
+        import_module(COMMANDS[name][0]).register(subparsers)
+        subparsers.choices[name].add_argument(
+            "--log-level",
+            choices=("debug", "info", "warning", "error"),
+            help="default info; debug also shows tracebacks",
+        )
     return parser, subparsers
 
 

@@ -1,0 +1,141 @@
+"""The controller's flags: each sets one field of `prebinder.settings` and overrides the configuration file."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, get_type_hints
+
+from csi.endpoint import Endpoint, parse_endpoint
+from prebinder.config_file import convert
+from prebinder.errors import UsageError
+from prebinder.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag: `group` and `field` name what it sets. No metavar means a switch, on and off."""
+
+    name: str
+    group: str
+    field: str
+    help: str
+    metavar: str = ""
+
+
+FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
+    "cluster": (
+        Flag(
+            "--kubeconfig",
+            "cluster",
+            "kubeconfig",
+            "default $KUBECONFIG, the pod's service account, ~/.kube/config",
+            "FILE",
+        ),
+        Flag("--context", "cluster", "context", "context of the kubeconfig, default its current one", "NAME"),
+        Flag("--kube-api-qps", "cluster", "qps", "requests a second, default 200", "N"),
+        Flag("--kube-api-burst", "cluster", "burst", "requests at once beyond that, default 400", "N"),
+    ),
+    "binding": (
+        Flag(
+            "--mode",
+            "binding",
+            "mode",
+            "annotate (default): only hints; prebind: the volume's side of the bind; complete: the whole bind; off."
+            " A StorageClass may choose another by annotation",
+            "MODE",
+        ),
+        Flag(
+            "--reservation-ttl", "binding", "reservation_ttl", "how long a reservation counts, default 10m", "DURATION"
+        ),
+        Flag("--concurrency", "binding", "concurrency", "pods worked on at once, default 10", "N"),
+        Flag("--annotation-prefix", "binding", "annotation_prefix", "default scheduler.cloud.example/", "PREFIX"),
+        Flag(
+            "--allow-delete-policy",
+            "binding",
+            "allow_delete_policy",
+            "let mode complete bind volumes of reclaim policy Delete",
+        ),
+        Flag("--dry-run", "binding", "dry_run", "say what would be written, write nothing, hold no Lease"),
+    ),
+    "volume health": (
+        Flag(
+            "--csi-endpoint",
+            "health",
+            "endpoints",
+            "ask this driver about its volumes; NAME is the driver's, as in spec.csi.driver; repeatable",
+            "NAME=unix:///PATH",
+        ),
+        Flag(
+            "--unknown-health",
+            "health",
+            "unknown",
+            "block (default) or allow volumes whose driver could not say how they are",
+            "POLICY",
+        ),
+        Flag(
+            "--health-max-age",
+            "health",
+            "max_age",
+            "oldest answer that is trusted when a volume is reserved, default 30s",
+            "DURATION",
+        ),
+    ),
+    "leader election": (
+        Flag("--leader-elect", "leader_election", "enabled", "hold a Lease before writing (default)"),
+        Flag(
+            "--lease-namespace",
+            "leader_election",
+            "namespace",
+            "default the pod's own, kube-system outside a cluster",
+            "NAME",
+        ),
+        Flag("--lease-name", "leader_election", "name", "default pvc-prebinder", "NAME"),
+    ),
+    "metrics, probes and logs": (
+        Flag("--metrics-bind-address", "serving", "metrics_bind_address", "default :8080, 0 serves none", "ADDRESS"),
+        Flag("--health-bind-address", "serving", "health_bind_address", "default :8081, 0 serves none", "ADDRESS"),
+        Flag("--log-format", "logging", "format", "text (default) or json", "FORMAT"),
+    ),
+}
+"""Title in the help -> the flags below it."""
+
+LOG_LEVEL: Final = Flag("--log-level", "logging", "level", "")
+"""Added to every command by the command line itself."""
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add all flags, in groups. None means that the user did not say."""
+    for title, flags in FLAGS.items():
+        group = parser.add_argument_group(title)
+        for flag in flags:
+            if not flag.metavar:
+                group.add_argument(flag.name, action=argparse.BooleanOptionalAction, help=flag.help)
+            else:
+                action = "append" if flag.field == "endpoints" else "store"
+                group.add_argument(flag.name, action=action, metavar=flag.metavar, help=flag.help)
+
+
+def override(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    """Return the settings with the flags that the user gave laid over; UsageError names a wrong one."""
+    for flag in (*(flag for flags in FLAGS.values() for flag in flags), LOG_LEVEL):
+        given = getattr(arguments, flag.name.removeprefix("--").replace("-", "_"))
+        if given is None:
+            continue
+        group = getattr(settings, flag.group)
+        try:
+            changed = replace(group, **{flag.field: _value(get_type_hints(type(group))[flag.field], given)})
+        except ValueError as error:
+            raise UsageError(f"{flag.name}: {error}") from error
+        settings = replace(settings, **{flag.group: changed})
+    return settings
+
+
+def _value(kind: Any, given: Any) -> Any:
+    if kind == tuple[Endpoint, ...]:
+        return tuple(parse_endpoint(one) for one in given)
+    if kind in {int, float}:
+        try:
+            return kind(given)
+        except ValueError:
+            return convert(kind, given)  # raises, and says what was expected
+    return convert(kind, given)

@@ -1,0 +1,152 @@
+"""Everything a user can set about the controller: grouped, frozen, explained, with defaults that work.
+
+`prebinder.config_file` reads these from a file, `prebinder.flags` from the command line. A value that cannot work is
+refused when the group is made, with ValueError and a sentence for the user.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from binder.decision import Mode
+from csi.endpoint import Endpoint
+
+
+class UnknownHealth(StrEnum):
+    """What to do with a volume whose driver was asked and could not say how it is."""
+
+    BLOCK = "block"
+    ALLOW = "allow"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How to reach the API server."""
+
+    kubeconfig: str | None = None
+    """Path of a kubeconfig. None: $KUBECONFIG, else the pod's service account, else ~/.kube/config."""
+    context: str | None = None
+    """Context of the kubeconfig. None: its current one."""
+    qps: float = 200.0
+    """Requests a second, on average. High, because each reservation is two small writes; the API server's own
+    fairness (API Priority and Fairness) is the real limit."""
+    burst: int = 400
+    """Requests at once beyond `qps`, for pods that arrive together."""
+
+    def __post_init__(self) -> None:
+        _require(self.qps > 0, "qps", "more than 0", self.qps)
+        _require(self.burst >= 1, "burst", "at least 1", self.burst)
+
+
+@dataclass(frozen=True, slots=True)
+class BindingSettings:
+    """What is done for a claim."""
+
+    mode: Mode = Mode.ANNOTATE
+    """For claims of classes that do not choose one by annotation. Annotate only hints, hence the default."""
+    reservation_ttl: timedelta = timedelta(minutes=10)
+    """How long a reservation counts. As long as kube-scheduler waits for a bind (bindTimeoutSeconds, 600)."""
+    concurrency: int = 10
+    """Pods that are worked on at once; more only queues up at the API server."""
+    annotation_prefix: str = "scheduler.cloud.example/"
+    """Prefix of our annotations. The scheduler module must use the same."""
+    allow_delete_policy: bool = False
+    """Whether mode complete may bind volumes whose reclaim policy is Delete: a claim that is deleted while it is
+    bound takes the volume with it."""
+    dry_run: bool = False
+    """Say what would be written and write nothing; holds no Lease."""
+
+    def __post_init__(self) -> None:
+        minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
+        _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
+        _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
+        prefix = self.annotation_prefix
+        _require(prefix.endswith("/") and len(prefix) > 1, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSettings:
+    """What is asked of CSI drivers, and what their silence means."""
+
+    endpoints: tuple[Endpoint, ...] = ()
+    """Drivers that can be asked, by the unix sockets they listen on. Volumes of others count as unsupported."""
+    unknown: UnknownHealth = UnknownHealth.BLOCK
+    """Whether a volume is reserved although its driver could not say how it is. Block: whoever configures an
+    endpoint wants to be asked for."""
+    max_age: timedelta = timedelta(seconds=30)
+    """How old a verdict may be when a volume is reserved; an older one is renewed first."""
+
+    def __post_init__(self) -> None:
+        _require(self.max_age > timedelta(), "max age", "more than 0s", self.max_age)
+        drivers = [endpoint.driver for endpoint in self.endpoints]
+        twice = sorted({name for name in drivers if drivers.count(name) > 1})
+        _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionSettings:
+    """Which of several replicas writes."""
+
+    enabled: bool = True
+    """Without it nothing stops a second controller from writing too."""
+    namespace: str | None = None
+    """Namespace of the Lease. None: the pod's own, or kube-system outside a cluster."""
+    name: str = "pvc-prebinder"
+    """Name of the Lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Where metrics and probes are served: `HOST:PORT`, `:PORT` for every address, or `0` for nowhere."""
+
+    metrics_bind_address: str = ":8080"
+    health_bind_address: str = ":8081"
+
+    def __post_init__(self) -> None:
+        parse_address(self.metrics_bind_address)
+        parse_address(self.health_bind_address)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingSettings:
+    format: LogFormat = LogFormat.TEXT
+    level: LogLevel = LogLevel.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of it."""
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    binding: BindingSettings = field(default_factory=BindingSettings)
+    health: HealthSettings = field(default_factory=HealthSettings)
+    leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
+    serving: ServingSettings = field(default_factory=ServingSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+def parse_address(text: str) -> tuple[str, int] | None:
+    """Return host (empty: every address) and port, None for "0"; ValueError with a sentence for the user."""
+    if text == "0":
+        return None
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f'bind address must be HOST:PORT, :PORT or 0, is "{text}"')
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _require(holds: bool, name: str, expected: str, found: object) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {expected}, is {found}")

@@ -1,0 +1,197 @@
+"""A whole control plane: certificates, etcd, API server, controller manager, scheduler, and kwok for kubelets."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from devcluster import build, drivers, kubeconfig
+from devcluster.api import Api
+from devcluster.assembly import administrator_trust, assemble, prepare
+from devcluster.components import Layout, Options
+from devcluster.errors import AddressInUseError, ClusterError
+from devcluster.nodes import NodeSpec, is_schedulable
+from devcluster.processes import Component
+from devcluster.state import State, new_directory
+
+_ATTEMPTS = 4
+_NODES_READY_SECONDS = 60.0
+_CONTROLLERS_SECONDS = 60.0
+_TOKEN_SECONDS = 24 * 3600
+
+
+class DevCluster:
+    """A control plane in one directory, on loopback. Use it as an async context manager, or `start` and `stop`.
+
+    Nothing of it survives the process that started it, and the directory goes when it stops. Components can be
+    stopped, killed, paused and restarted one by one; they keep their ports and their data.
+    """
+
+    etcd: Component
+    apiserver: Component
+    controller_manager: Component
+    scheduler: Component
+    kwok: Component
+
+    def __init__(self, options: Options | None = None, directory: Path | None = None) -> None:
+        """Prepare a cluster; by default complete and in a temporary directory."""
+        self.options = options or Options()
+        self._requested = directory
+        self._state: State | None = None
+        self._layout: Layout | None = None
+        self._trust: ssl.SSLContext | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @property
+    def directory(self) -> Path:
+        """The directory that holds all of it: certificates, kubeconfigs, data, sockets and logs."""
+        return self._running_state().directory
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of an administrator, with a client certificate."""
+        return self._running_layout().kubeconfig("admin")
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._running_layout().server
+
+    @property
+    def kubectl(self) -> Path:
+        """The kubectl built with the cluster."""
+        return self._running_layout().binaries["kubectl"]
+
+    async def start(self) -> None:
+        """Build what is missing, start everything and return when it is ready; ClusterError says what went wrong."""
+        binaries = await asyncio.to_thread(build.ensure, self._modules())
+        for attempt in range(_ATTEMPTS):
+            self._state = State(self._requested or new_directory())
+            try:
+                await self._start_in(self._state, binaries)
+            except AddressInUseError:
+                await self.stop()
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            except BaseException:
+                await self.stop()
+                raise
+            else:
+                return
+
+    async def stop(self) -> None:
+        """End every process and remove the directory. It is safe to call twice."""
+        state, self._state, self._layout = self._state, None, None
+        if state is not None:
+            await asyncio.to_thread(state.release)
+
+    def components(self) -> list[Component]:
+        """Return the control plane's components in the order they are started."""
+        names = ["etcd", "apiserver"]
+        names += [name for name in ("controller_manager", "scheduler", "kwok") if getattr(self.options, name)]
+        return [getattr(self, name) for name in names]
+
+    def api(self) -> Api:
+        """Return a client with an administrator's rights, to be used as an async context manager."""
+        assert self._trust is not None
+        return Api(self.server, self._trust)
+
+    async def add_nodes(self, nodes: Sequence[NodeSpec]) -> None:
+        """Create nodes and, if kwok runs, return when pods can be scheduled on all of them."""
+        async with self.api() as api:
+            await api.create_all("/api/v1/nodes", (node.manifest() for node in nodes))
+            if not self.options.kwok:
+                return
+            try:
+                async with asyncio.timeout(_NODES_READY_SECONDS):
+                    while waiting := await self._not_schedulable(api, nodes):  # noqa: ASYNC110 - there is no event
+                        await asyncio.sleep(0.1)
+            except TimeoutError:
+                raise ClusterError(f"nodes not ready within {_NODES_READY_SECONDS:.0f} s: {waiting}") from None
+
+    async def create_namespace(self, name: str) -> None:
+        """Create a namespace and return when pods can be created in it, which takes its default service account."""
+        async with self.api() as api:
+            await api.create(
+                "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            )
+        await self._service_account_exists(name)
+
+    async def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
+        """Write a kubeconfig with a fresh token of this service account, valid for a day, and return its path."""
+        layout = self._running_layout()
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": _TOKEN_SECONDS},
+        }
+        async with self.api() as api:
+            path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+            answer = await api.create(path, body)
+        file = layout.kubeconfig(f"{namespace}-{name}")
+        return kubeconfig.write_for_token(file, layout.server, layout.authority, answer["status"]["token"])
+
+    async def start_mock_driver(self, name: str, volumes: int = 3) -> drivers.Driver:
+        """Start the CSI mock driver of Kubernetes' end-to-end tests, with volumes of ids "1" to that number."""
+        binary = self._running_layout().binaries["mockcsi"]
+        driver = drivers.mock_driver(binary, name, volumes, self._running_state(), self.directory)
+        await driver.start()
+        return driver
+
+    async def start_driver(
+        self, name: str, root: Path | None = None, topology: Mapping[str, str] | None = None
+    ) -> drivers.Driver:
+        """Start the directory-backed CSI driver; its volumes live below `root`, by default in this directory."""
+        root = root or self.directory / f"volumes-{name}"
+        root.mkdir(parents=True, exist_ok=True)
+        driver = drivers.directory_driver(name, root, topology or {}, self._running_state(), self.directory)
+        await driver.start()
+        return driver
+
+    def _modules(self) -> list[build.Module]:
+        return [build.CONTROL_PLANE, build.KWOK] if self.options.kwok else [build.CONTROL_PLANE]
+
+    async def _start_in(self, state: State, binaries: Mapping[str, Path]) -> None:
+        layout = await asyncio.to_thread(prepare, state.directory, binaries, self.options)
+        self._layout = layout
+        self._trust = administrator_trust(layout)
+        for name, component in assemble(layout, self.options, state, self._trust).items():
+            setattr(self, name, component)
+        await self.etcd.start()
+        await self.apiserver.start()
+        others = (component.start() for component in self.components()[2:])
+        # Not a task group: the caller wants the error of the first component that failed, not a group of them.
+        for outcome in await asyncio.gather(*others, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+        if self.options.controller_manager:
+            # The first thing that controllers do which anybody waits for; their health check says ready before it.
+            await self._service_account_exists("default")
+
+    async def _not_schedulable(self, api: Api, nodes: Sequence[NodeSpec]) -> list[str]:
+        answer = await api.get("/api/v1/nodes")
+        ready = {node["metadata"]["name"] for node in answer["items"] if is_schedulable(node)}
+        return [node.name for node in nodes if node.name not in ready]
+
+    async def _service_account_exists(self, namespace: str) -> None:
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name%3Ddefault"
+        async with self.api() as api, asyncio.timeout(_CONTROLLERS_SECONDS):
+            while not (await api.get(path))["items"]:  # noqa: ASYNC110 - there is no event
+                await asyncio.sleep(0.05)
+
+    def _running_state(self) -> State:
+        if self._state is None:
+            raise ClusterError("the cluster is not running")
+        return self._state
+
+    def _running_layout(self) -> Layout:
+        if self._layout is None:
+            raise ClusterError("the cluster is not running")
+        return self._layout

@@ -1,0 +1,148 @@
+"""The directory that holds all of one cluster, who owns it, and what a crash left behind.
+
+A directory is owned by the process that holds the lock on its `owner.lock`; the system releases the lock when that
+process ends in whatever way. The pid of everything started for the cluster is written to `pids`.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from devcluster.errors import ClusterError
+
+_LOCK, _PIDS = "owner.lock", "pids"
+_STOP_SECONDS = 15.0
+
+
+class State:
+    """An owned directory and the process group of everything that works on it; see `reaper` for how they end."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take the directory, which must be missing, empty or left behind; ClusterError says what is in the way."""
+        self.directory = directory
+        self._lock = _acquire(directory)
+        self._reaper = self._start_reaper()
+
+    @property
+    def group(self) -> int:
+        """The process group to start every process of this cluster in."""
+        return self._reaper.pid
+
+    def record(self, pid: int) -> None:
+        """Note a process started for this cluster, so that it is found even if owner and reaper are both killed."""
+        with (self.directory / _PIDS).open("a", encoding="ascii") as file:
+            file.write(f"{pid}\n")
+
+    def release(self) -> None:
+        """Kill what still runs, remove the directory and give up the lock."""
+        assert self._reaper.stdin is not None
+        assert self._reaper.stdout is not None
+        self._reaper.stdin.close()
+        # The reaper's last child holds the other end of this pipe until the directory is gone.
+        self._reaper.stdout.read()
+        self._reaper.stdout.close()
+        self._reaper.wait(_STOP_SECONDS)
+        os.close(self._lock)
+
+    def _start_reaper(self) -> subprocess.Popen[bytes]:
+        script = Path(__file__).with_name("reaper.py")
+        # Isolated mode (-I) and no site (-S): it starts in 20 ms and imports nothing but the standard library.
+        reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), str(self.directory), str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,
+        )
+        self.record(reaper.pid)
+        return reaper
+
+
+def default_parent() -> Path:
+    """Where clusters without a directory of their own live: one place for each user, so that leftovers are found."""
+    return Path(tempfile.gettempdir()) / f"pvc-prebinder-{os.getuid()}"
+
+
+def new_directory() -> Path:
+    """Return a fresh directory under the default place, after removing what crashed clusters left there."""
+    parent = default_parent()
+    parent.mkdir(mode=0o700, exist_ok=True)
+    if parent.stat().st_uid != os.getuid():
+        raise ClusterError(f"{parent} belongs to another user: set TMPDIR to a directory of your own")
+    for directory in parent.iterdir():
+        remove_if_abandoned(directory)
+    return Path(tempfile.mkdtemp(prefix="", dir=parent))
+
+
+def is_owned(directory: Path) -> bool:
+    """Whether a live process owns the cluster in this directory."""
+    if not (directory / _LOCK).exists():
+        return False
+    lock = _try_lock(directory)
+    if lock is None:
+        return True
+    os.close(lock)
+    return False
+
+
+def remove_if_abandoned(directory: Path) -> bool:
+    """Kill what is left of a cluster whose owner is gone and remove its directory; False if there is none."""
+    if not (directory / _LOCK).exists():
+        return False
+    lock = _try_lock(directory)
+    if lock is None:
+        return False
+    for pid in _recorded(directory):
+        if _works_on(pid, directory):
+            os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(directory, ignore_errors=True)
+    os.close(lock)
+    return True
+
+
+def _acquire(directory: Path) -> int:
+    remove_if_abandoned(directory)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = None
+    if all(each.name == _LOCK for each in directory.iterdir()):
+        lock = _try_lock(directory)
+    elif not (directory / _LOCK).exists():
+        raise ClusterError(f"cannot start a cluster in {directory}: it holds something else; choose another directory")
+    if lock is None:
+        raise ClusterError(f"cannot start a cluster in {directory}: one is running there; stop it first")
+    return lock
+
+
+def _try_lock(directory: Path) -> int | None:
+    """Return the locked file's descriptor, or None if another process has the lock."""
+    lock = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _recorded(directory: Path) -> list[int]:
+    try:
+        lines = (directory / _PIDS).read_text(encoding="ascii").split()
+    except FileNotFoundError:
+        return []
+    return [int(line) for line in lines if line.isdecimal()]
+
+
+def _works_on(pid: int, directory: Path) -> bool:
+    """Whether that process is one of the cluster's: the number may have gone to a stranger since.
+
+    Every component has a path below its cluster's directory among its arguments. Where there is no /proc the answer
+    is no, and the reaper alone has to do.
+    """
+    try:
+        return str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,39 @@
+"""Fixtures for tests on a real control plane. Asking for one of them marks the test `cluster`."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from devcluster.nodes import spread
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def cluster(pytestconfig: pytest.Config) -> AsyncIterator[DevCluster]:
+    """A control plane with kwok and six nodes, two in each of zone-a, zone-b and zone-c, shared by the whole session.
+
+    Tests use namespaces, storage classes and volumes of their own, and leave nodes and components as they found them.
+    """
+    # A first build takes minutes: what it says of its progress must not be captured.
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    assert capture is not None
+    with capture.global_and_fixture_disabled():
+        shared = DevCluster()
+        await shared.start()
+    await shared.add_nodes(spread(6))
+    yield shared
+    await shared.stop()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(cluster: DevCluster) -> Path:
+    """The administrator's kubeconfig of the shared cluster."""
+    return cluster.kubeconfig

@@ -28,7 +28,7 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "--kubeconfig",
             "cluster",
             "kubeconfig",
-            "default $KUBECONFIG, the pod's service account, ~/.kube/config",
+            "default $KUBECONFIG, ~/.kube/config, the pod's service account",
             "FILE",
         ),
         Flag("--context", "cluster", "context", "context of the kubeconfig, default its current one", "NAME"),

@@ -9,14 +9,9 @@ from datetime import timedelta
 from enum import StrEnum
 
 from binder.decision import Mode
+from binder.reservation import DEFAULT_PREFIX
+from binder.view import UnknownHealth
 from csi.endpoint import Endpoint
-
-
-class UnknownHealth(StrEnum):
-    """What to do with a volume whose driver was asked and could not say how it is."""
-
-    BLOCK = "block"
-    ALLOW = "allow"
 
 
 class LogFormat(StrEnum):
@@ -36,7 +31,7 @@ class ClusterSettings:
     """How to reach the API server."""
 
     kubeconfig: str | None = None
-    """Path of a kubeconfig. None: $KUBECONFIG, else the pod's service account, else ~/.kube/config."""
+    """Path of a kubeconfig. None: $KUBECONFIG, else ~/.kube/config, else the pod's service account."""
     context: str | None = None
     """Context of the kubeconfig. None: its current one."""
     qps: float = 200.0
@@ -60,7 +55,7 @@ class BindingSettings:
     """How long a reservation counts. As long as kube-scheduler waits for a bind (bindTimeoutSeconds, 600)."""
     concurrency: int = 10
     """Pods that are worked on at once; more only queues up at the API server."""
-    annotation_prefix: str = "scheduler.cloud.example/"
+    annotation_prefix: str = DEFAULT_PREFIX
     """Prefix of our annotations. The scheduler module must use the same."""
     allow_delete_policy: bool = False
     """Whether mode complete may bind volumes whose reclaim policy is Delete: a claim that is deleted while it is

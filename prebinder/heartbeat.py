@@ -1,0 +1,27 @@
+"""How late the event loop runs: a blocked loop delays every watch, renewal and deadline alike."""
+
+from typing import Final
+
+from kube.clock import Clock
+
+INTERVAL_SECONDS: Final = 0.5
+
+
+class Heartbeat:
+    """Beats twice a second as long as `run` runs, and knows how late it was."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due = clock.monotonic() + INTERVAL_SECONDS
+        self._late = 0.0
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self._due = self._clock.monotonic() + INTERVAL_SECONDS
+            await self._clock.sleep(INTERVAL_SECONDS)
+            self._late = max(0.0, self._clock.monotonic() - self._due)
+
+    def lag(self) -> float:
+        """Return by how many seconds the last beat was late, or the next one is."""
+        return max(self._late, self._clock.monotonic() - self._due)

@@ -1,0 +1,80 @@
+"""How log lines look: constant messages with key=value pairs, or the same as JSON.
+
+Code logs `logger.info("Reserved", extra={"claim": key})`; the message never varies, what varies is in `extra`.
+Every line written while a key is reconciled also carries `reconcile`, a number that is the same for all of them.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from itertools import count
+from typing import Final, TypeVar
+
+from prebinder.settings import LogFormat, LoggingSettings
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_reconcile: ContextVar[int | None] = ContextVar("reconcile", default=None)
+_numbers = count(1)
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+
+def configure(settings: LoggingSettings) -> None:
+    """Send log lines to standard error in the chosen form, ours from the chosen level, libraries' from warning."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if settings.format is LogFormat.JSON else TextFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    for package in ("prebinder", "scheduler", "binder", "csi", "kube"):
+        logging.getLogger(package).setLevel(settings.level.upper())
+
+
+def numbered(handle: Callable[[Key], Awaitable[Result]]) -> Callable[[Key], Awaitable[Result]]:
+    """Return `handle` with a fresh reconcile number in all that it logs."""
+
+    async def handle_numbered(key: Key) -> Result:
+        token = _reconcile.set(next(_numbers))
+        try:
+            return await handle(key)
+        finally:
+            _reconcile.reset(token)
+
+    return handle_numbered
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-02T03:04:05.678Z INFO Reserved claim=web/data volume=pv-1 logger=binder.apply`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        pairs = " ".join(f"{key}={_quoted(value)}" for key, value in _pairs(record).items())
+        line = f"{_time(record)} {record.levelname} {record.getMessage()} {pairs}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, with `ts`, `level` and `msg` first."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"ts": _time(record), "level": record.levelname.lower(), "msg": record.getMessage(), **_pairs(record)}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def _pairs(record: logging.LogRecord) -> dict[str, object]:
+    pairs = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    number = _reconcile.get()
+    return pairs | ({} if number is None else {"reconcile": number}) | {"logger": record.name}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _quoted(value: object) -> str:
+    """Return the value as one word, quoted when it would read as several."""
+    text = str(value)
+    plain = text and text.isprintable() and not any(character in text for character in ' "=')
+    return text if plain else json.dumps(text, ensure_ascii=False)

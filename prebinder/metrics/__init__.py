@@ -1,0 +1,6 @@
+"""What is measured, each metric in one place, and the ports of the other packages that feed it.
+
+Here belong: names, labels, buckets, help texts, and what is computed from a snapshot when somebody scrapes. Labels are
+known when the program starts or bounded by the cluster's shape.
+Never: a pod, claim, volume, node or namespace as a label value, or a metric that decides anything.
+"""

@@ -1,0 +1,136 @@
+"""The API server as we see it: watches, cache, requests, Events, the work queue."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from prebinder.metrics import buckets
+
+
+class WatchMetrics:
+    """Port of kube.reflector and kube.drift."""
+
+    def __init__(self, registry: CollectorRegistry, resources: Iterable[str]) -> None:
+        self._restarts = Counter(
+            "pvc_prebinder_watch_restarts_total",
+            "Watches that ended, by cause.",
+            ["resource", "cause"],
+            registry=registry,
+        )
+        self._last_event = Gauge(
+            "pvc_prebinder_cache_last_event_timestamp_seconds",
+            "When the last list, event or bookmark arrived.",
+            ["resource"],
+            registry=registry,
+        )
+        self._drift = Gauge(
+            "pvc_prebinder_cache_drift_objects",
+            "Objects that the last drift check found missing, extra or outdated in the cache.",
+            ["resource", "kind"],
+            registry=registry,
+        )
+        self._malformed = Counter(
+            "pvc_prebinder_malformed_objects_total",
+            "Objects skipped because they could not be decoded.",
+            ["resource"],
+            registry=registry,
+        )
+        for resource in resources:
+            for cause in ("expired", "closed", "error"):
+                self._restarts.labels(resource, cause)
+            for kind in ("missing", "extra", "outdated"):
+                self._drift.labels(resource, kind)
+            self._malformed.labels(resource)
+
+    def watch_restarted(self, resource: str, cause: str) -> None:
+        self._restarts.labels(resource, cause).inc()
+
+    def event_seen(self, resource: str, now: datetime) -> None:
+        self._last_event.labels(resource).set(now.timestamp())
+
+    def malformed(self, resource: str) -> None:
+        self._malformed.labels(resource).inc()
+
+    def drift(self, resource: str, kind: str, objects: int) -> None:
+        self._drift.labels(resource, kind).set(objects)
+
+
+class RequestMetrics:
+    """Port of kube.pacing. Names as client-go has them."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "rest_client_requests_total",
+            'Requests to the API server; code "<error>" means no answer.',
+            ["method", "code"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "rest_client_request_duration_seconds",
+            "Duration of requests to the API server.",
+            ["verb"],
+            buckets=buckets.REQUEST,
+            registry=registry,
+        )
+        for method in ("GET", "POST", "PATCH"):
+            self._seconds.labels(method)
+
+    def request_done(self, method: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, str(status) if status else "<error>").inc()
+        self._seconds.labels(method).observe(seconds)
+
+
+class EventMetrics:
+    """Port of kube.events."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._events = Counter(
+            "pvc_prebinder_events_total",
+            "Kubernetes Events sent or dropped.",
+            ["type", "reason", "result"],
+            registry=registry,
+        )
+
+    def event_sent(self, event_type: str, reason: str) -> None:
+        self._events.labels(event_type, reason, "sent").inc()
+
+    def event_dropped(self, event_type: str, reason: str) -> None:
+        self._events.labels(event_type, reason, "dropped").inc()
+
+
+class QueueMetrics:
+    """Port of kube.workqueue, for one queue. Names and buckets as client-go has them."""
+
+    def __init__(self, registry: CollectorRegistry, name: str) -> None:
+        self._depth = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"], registry=registry).labels(name)
+        self._adds = Counter("workqueue_adds_total", "Keys added.", ["name"], registry=registry).labels(name)
+        self._retries = Counter("workqueue_retries_total", "Keys retried.", ["name"], registry=registry).labels(name)
+        self._waited = Histogram(
+            "workqueue_queue_duration_seconds",
+            "Wait of a key before a worker took it.",
+            ["name"],
+            buckets=buckets.WORKQUEUE,
+            registry=registry,
+        ).labels(name)
+        self._worked = Histogram(
+            "workqueue_work_duration_seconds",
+            "Time a worker took for a key.",
+            ["name"],
+            buckets=buckets.WORKQUEUE,
+            registry=registry,
+        ).labels(name)
+
+    def added(self, depth: int) -> None:
+        self._adds.inc()
+        self._depth.set(depth)
+
+    def retried(self) -> None:
+        self._retries.inc()
+
+    def started(self, depth: int, waited: float) -> None:
+        self._depth.set(depth)
+        self._waited.observe(waited)
+
+    def finished(self, worked: float) -> None:
+        self._worked.observe(worked)

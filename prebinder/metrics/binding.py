@@ -1,0 +1,108 @@
+"""How claims and reservations fare: the ports of binder.observe."""
+
+from itertools import product
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from binder.observe import Cause, ConflictKind
+from binder.rejection import Reason
+from prebinder.metrics import buckets
+
+
+class BindingMetrics:
+    """Port of binder.observe.BindMetrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._attempts = Counter(
+            "pvc_prebinder_bind_attempts_total",
+            "Claims decided on: success means that volumes were reserved for them.",
+            ["storage_class", "binding_mode", "result", "dry_run"],
+            registry=registry,
+        )
+        self._failures = Counter(
+            "pvc_prebinder_bind_failures_total",
+            "Claims that got nothing, by reason.",
+            ["storage_class", "reason"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "pvc_prebinder_bind_duration_seconds",
+            "Time from the first decision about a claim to its being Bound; success only.",
+            ["storage_class", "binding_mode"],
+            buckets=buckets.CSI,
+            registry=registry,
+        )
+
+    def expect_class(self, storage_class: str, binding_mode: str) -> None:
+        """Start the class's counters at 0, so that a rate sees the first failure."""
+        for result, dry_run in product(("success", "failure"), ("false", "true")):
+            self._attempts.labels(storage_class, binding_mode, result, dry_run)
+        self._seconds.labels(storage_class, binding_mode)
+
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
+        result = "success" if success else "failure"
+        self._attempts.labels(storage_class, binding_mode, result, str(dry_run).lower()).inc()
+
+    def failed(self, storage_class: str, reason: Reason) -> None:
+        self._failures.labels(storage_class, reason).inc()
+
+    def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        self._seconds.labels(storage_class, binding_mode).observe(seconds)
+
+
+class ReservationMetrics:
+    """Port of binder.observe.ReservationMetrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._created = Counter(
+            "pvc_prebinder_reservations_created_total", "Volumes reserved.", ["storage_class"], registry=registry
+        )
+        self._releases = Counter(
+            "pvc_prebinder_reservation_releases_total",
+            "Reservations that ended, by cause.",
+            ["storage_class", "cause"],
+            registry=registry,
+        )
+        self._held = Histogram(
+            "pvc_prebinder_reservation_hold_seconds",
+            "How long reservations were held, by why they ended.",
+            ["cause"],
+            buckets=buckets.CSI,
+            registry=registry,
+        )
+        self._conflicts = Counter(
+            "pvc_prebinder_write_conflicts_total",
+            "Writes that came too late because somebody else was faster.",
+            ["resource", "kind"],
+            registry=registry,
+        )
+        self._garbage = Counter(
+            "pvc_prebinder_reservation_parse_errors_total",
+            "Reservation annotations that could not be read.",
+            ["field"],
+            registry=registry,
+        )
+        for cause in Cause:
+            self._held.labels(cause)
+        for resource, kind in product(("persistentvolumes", "persistentvolumeclaims"), ConflictKind):
+            self._conflicts.labels(resource, kind)
+
+    def expect_class(self, storage_class: str) -> None:
+        """Start the class's counters at 0."""
+        self._created.labels(storage_class)
+        for cause in Cause:
+            self._releases.labels(storage_class, cause)
+
+    def reserved(self, storage_class: str) -> None:
+        self._created.labels(storage_class).inc()
+
+    def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
+        self._releases.labels(storage_class, cause).inc()
+        if held_seconds is not None:
+            self._held.labels(cause).observe(held_seconds)
+
+    def conflicted(self, resource: str, kind: ConflictKind) -> None:
+        self._conflicts.labels(resource, kind).inc()
+
+    def garbage(self, field: str) -> None:
+        self._garbage.labels(field).inc()

@@ -1,0 +1,15 @@
+"""Bucket bounds in seconds, each from the metric whose dashboards should keep working."""
+
+from typing import Final
+
+CSI: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600)
+"""kubernetes-csi/csi-lib-utils metrics/metrics.go."""
+
+WORKQUEUE: Final = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10)
+"""k8s.io/component-base metrics/prometheus/workqueue."""
+
+REQUEST: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+"""k8s.io/component-base metrics/prometheus/restclient."""
+
+PROBE: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""A call over a unix socket takes about a millisecond, and its deadline is some seconds."""

@@ -1,0 +1,48 @@
+"""The process itself: its build, its leadership, its periodic jobs."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, ProcessCollector, disable_created_metrics
+
+from prebinder.version import build_facts
+
+
+def new_registry() -> CollectorRegistry:
+    """Return a registry with the process's own metrics, and without the extra `_created` series."""
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    GCCollector(registry=registry)
+    facts = build_facts()
+    Gauge("pvc_prebinder_build_info", "Always 1.", ["version", "python_version"], registry=registry).labels(
+        facts["version"], facts["pythonVersion"]
+    ).set(1)
+    return registry
+
+
+class LeaderMetrics:
+    """Port of kube.elector."""
+
+    def __init__(self, registry: CollectorRegistry, name: str) -> None:
+        self._status = Gauge(
+            "leader_election_master_status", "1 while this process holds the Lease.", ["name"], registry=registry
+        ).labels(name)
+
+    def leading(self, leading: bool) -> None:
+        self._status.set(1 if leading else 0)
+
+
+class JobMetrics:
+    """Counts runs of periodic jobs that did not happen when they were due, or failed."""
+
+    def __init__(self, registry: CollectorRegistry, jobs: tuple[str, ...]) -> None:
+        self._skipped = Counter(
+            "pvc_prebinder_jobs_skipped_total",
+            "Runs of periodic jobs that were missed, or left out because the last one had not ended, or failed.",
+            ["job", "cause"],
+            registry=registry,
+        )
+        for job in jobs:
+            for cause in ("missed", "still_running", "failed"):
+                self._skipped.labels(job, cause)
+
+    def skipped(self, job: str, cause: str) -> None:
+        self._skipped.labels(job, cause).inc()

@@ -1,0 +1,48 @@
+"""Nodes, and what CSI drivers registered on them, as records.
+
+Neither needs a spec: a node without one is schedulable, a CSINode without one has no drivers.
+"""
+
+from kube import model, wire_compute
+from kube.decode_parts import amounts, identity, present
+from kube.resources import in_scheduler_units
+from kube.sharing import pairs, shared, text, texts
+
+
+def node(found: wire_compute.Node) -> model.Node:
+    who = identity(found.metadata)
+    metadata = present(found.metadata, "$.metadata")
+    spec, status = found.spec or wire_compute.NodeSpec(), found.status or wire_compute.NodeStatus()
+    return model.Node(
+        name=text(who.name),
+        uid=who.uid,
+        resource_version=who.resource_version,
+        labels=pairs(metadata.labels),
+        taints=shared(
+            tuple(model.Taint(text(taint.key), text(taint.effect), text(taint.value)) for taint in spec.taints or ())
+        ),
+        unschedulable=bool(spec.unschedulable),
+        ready=any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions or ()),
+        allocatable=shared(in_scheduler_units(amounts(status.allocatable, "$.status.allocatable"))),
+        deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def csi_node(found: wire_compute.CSINode) -> model.CSINode:
+    who = identity(found.metadata)
+    drivers = (found.spec.drivers if found.spec else None) or ()
+    return model.CSINode(
+        name=text(who.name),
+        uid=who.uid,
+        resource_version=who.resource_version,
+        drivers=tuple(_driver(driver) for driver in drivers),
+    )
+
+
+def _driver(found: wire_compute.NodeDriver) -> model.NodeDriver:
+    return model.NodeDriver(
+        name=text(found.name),
+        node_id=found.node_id or "",
+        topology_keys=texts(found.topology_keys),
+        attach_limit=found.allocatable.count if found.allocatable else None,
+    )

@@ -1,0 +1,141 @@
+"""What objects of all kinds have in common: metadata, annotations worth keeping, amounts, selectors."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
+from kube import wire
+from kube.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
+from kube.quantity import QuantityError, parse_quantity
+from kube.sharing import DecodedParts, pairs, shared, text, texts
+
+OWN_PREFIX: Final = "scheduler.cloud.example/"
+"""Default prefix of our own annotations."""
+
+KEPT_ANNOTATIONS: Final = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/")
+"""Prefixes of the annotations records keep beside our own: those by which Kubernetes binds and provisions."""
+
+LONGEST_ANNOTATION: Final = 4096
+"""Bytes. A longer value counts as absent: nothing we or the binder write comes near it."""
+
+P = TypeVar("P", bound=wire.Wire)
+V = TypeVar("V")
+
+_WHERE: Final = re.compile(r"(?P<problem>.*) - at `(?P<path>[^`]*)`", re.DOTALL)
+
+_LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
+_NODE_SELECTOR: Final = Decoder(wire.NodeSelector)
+_VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
+_PARTS: Final = DecodedParts()
+
+
+class FieldError(ValueError):
+    """A field holds what it must not. `path` is a JSON path such as `$.spec.capacity`."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+def field_error(error: Exception, root: str = "$") -> FieldError:
+    """Split a decoder's message into where and what. `root` is the path of the part that was decoded."""
+    found = _WHERE.fullmatch(str(error))
+    return FieldError(root + found["path"][1:], found["problem"]) if found else FieldError(root, str(error))
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who an object is. Namespaced objects without a namespace are in `default`, as kubectl has it."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: int
+
+
+def identity(metadata: wire.Metadata | None) -> Identity:
+    """Read name, namespace, uid and version. Without a name there is no object to speak of."""
+    if metadata is None or not metadata.name:
+        raise FieldError("$.metadata.name", "is missing")
+    version = metadata.resource_version or "0"
+    if not (version.isascii() and version.isdigit() and len(version) < 40):
+        raise FieldError("$.metadata.resourceVersion", f"expected a whole number, found {version[:40]!r}")
+    return Identity(metadata.name, text(metadata.namespace) or "default", metadata.uid or "", int(version))
+
+
+def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
+    """Return the annotations some rule may read: ours and those of KEPT_ANNOTATIONS."""
+    if not metadata.annotations:
+        return ()
+    prefixes = (own_prefix, *KEPT_ANNOTATIONS)
+    kept = {
+        key: value
+        for key, value in metadata.annotations.items()
+        if key.startswith(prefixes) and len(value or "") <= LONGEST_ANNOTATION
+    }
+    return pairs(kept)
+
+
+def present(part: P | None, path: str) -> P:
+    """Return a part that an object cannot do without."""
+    if part is None:
+        raise FieldError(path, "is missing")
+    return part
+
+
+def amount(quantity: wire.Amount, path: str) -> int:
+    """Return a quantity in nano-units; null is 0."""
+    if quantity is None:
+        return 0
+    try:
+        return parse_quantity(quantity)
+    except QuantityError as error:
+        raise FieldError(path, str(error)) from error
+
+
+def amounts(quantities: wire.Amounts, path: str) -> dict[str, int]:
+    """Return quantities by resource, in nano-units."""
+    return {name: amount(quantity, f"{path}.{name}") for name, quantity in (quantities or {}).items()}
+
+
+def label_selector(raw: wire.RawPart, path: str) -> LabelSelector | None:
+    return _part(raw, path, lambda part: _label_selector(_LABEL_SELECTOR.decode(part)))
+
+
+def volume_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
+    """Return `spec.nodeAffinity.required` of a volume."""
+    return _part(raw, path, lambda part: _node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))
+
+
+def pod_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
+    return _part(raw, path, lambda part: _node_selector(_NODE_SELECTOR.decode(part)))
+
+
+def _part(raw: wire.RawPart, path: str, decode: Callable[[bytes], V]) -> V | None:
+    try:
+        return _PARTS.decode(raw, decode)
+    except DecodeError as error:
+        raise field_error(error, path) from error
+
+
+def _label_selector(selector: wire.LabelSelector) -> LabelSelector:
+    return shared(LabelSelector(pairs(selector.match_labels), _requirements(selector.match_expressions)))
+
+
+def _node_selector(selector: wire.NodeSelector | None) -> NodeSelector | None:
+    if selector is None:
+        return None
+    terms = (
+        NodeSelectorTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
+        for term in selector.node_selector_terms or ()
+    )
+    return shared(NodeSelector(tuple(terms)))
+
+
+def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        shared(Requirement(text(found.key), text(found.operator), texts(found.values))) for found in requirements or ()
+    )

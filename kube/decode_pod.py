@@ -1,0 +1,130 @@
+"""Pods as records, with the requests the scheduler reckons with."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import UNSET
+
+from kube import model, wire_compute
+from kube.decode_parts import amounts, identity, pod_node_affinity, present
+from kube.resources import in_scheduler_units
+from kube.sharing import pairs, shared, text, texts
+
+Requests = dict[str, int]
+_REQUIRED_AFFINITY: Final = "$.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+_POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
+
+
+def pod(found: wire_compute.Pod) -> model.Pod:
+    """Read a pod. Without a spec it says nothing and is malformed."""
+    who = identity(found.metadata)
+    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else UNSET
+    requests = effective_requests(spec, found.status or wire_compute.PodStatus())
+    return model.Pod(
+        namespace=who.namespace,
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        node_name=text(spec.node_name),
+        phase=text(found.status.phase if found.status else None) or "Pending",
+        scheduler_name=text(spec.scheduler_name) or "default-scheduler",
+        claims=tuple(_claims(who.name, spec.volumes or ())),
+        requests=shared(in_scheduler_units(requests)),
+        node_selector=pairs(spec.node_selector),
+        node_affinity=pod_node_affinity(required, _REQUIRED_AFFINITY),
+        tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
+        scheduling_gates=texts(gate.name or "" for gate in spec.scheduling_gates or ()),
+        priority=spec.priority or 0,
+        labels=pairs(metadata.labels),
+        deleting=metadata.deletion_timestamp is not None,
+        created=shared(metadata.creation_timestamp),
+    )
+
+
+def _claims(pod_name: str, volumes: Iterable[wire_compute.PodVolume]) -> Iterable[model.PodClaim]:
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            yield model.PodClaim(volume.persistent_volume_claim.claim_name or "")
+        elif volume.ephemeral is not None:
+            yield model.PodClaim(f"{pod_name}-{volume.name or ''}", ephemeral=True)
+
+
+def _toleration(found: wire_compute.Toleration) -> model.Toleration:
+    operator = text(found.operator) or "Equal"
+    return model.Toleration(text(found.key), operator, text(found.value), text(found.effect))
+
+
+def effective_requests(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> Requests:
+    """Return what the pod asks of a node, as PodRequests of component-helpers/resource does with status resources.
+
+    Containers add up; an init container needs its own plus those of the restartable ones before it (KEP-753), and the
+    larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead comes on top. A container resized
+    in place counts with the largest of what it wants, has and was promised, and without what it wants if that cannot
+    be (KEP-1287).
+    """
+    resized = _Resized(status)
+    total: Requests = {}
+    for container in spec.containers or ():
+        _add(total, resized.requests(container))
+    restartable: Requests = {}
+    initial: Requests = {}
+    for container in spec.init_containers or ():
+        if container.restart_policy == "Always":
+            wanted = resized.requests(container)
+            _add(total, wanted)
+            _add(restartable, wanted)
+            _raise(initial, restartable)
+        else:
+            running = _requests(container)
+            _add(running, restartable)
+            _raise(initial, running)
+    _raise(total, initial)
+    pod_level = amounts(spec.resources.requests if spec.resources else None, "$.spec.resources.requests")
+    total.update({name: wanted for name, wanted in pod_level.items() if name.startswith(_POD_LEVEL)})
+    _add(total, amounts(spec.overhead, "$.spec.overhead"))
+    return total
+
+
+class _Resized:
+    """What the kubelet says the pod's containers have and were promised."""
+
+    def __init__(self, status: wire_compute.PodStatus) -> None:
+        statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+        self._held = {one.name: self._read(one) for one in statuses if one.resources is not None}
+        self._infeasible = any(
+            condition.type == "PodResizePending" and condition.reason == "Infeasible"
+            for condition in status.conditions or ()
+        )
+
+    @staticmethod
+    def _read(status: wire_compute.ContainerStatus) -> Requests:
+        path = f"$.status.containerStatuses[{status.name}]"
+        held = amounts(status.resources.requests if status.resources else None, f"{path}.resources.requests")
+        _raise(held, amounts(status.allocated_resources, f"{path}.allocatedResources"))
+        return held
+
+    def requests(self, container: wire_compute.Container) -> Requests:
+        wanted, held = _requests(container), self._held.get(container.name)
+        if held is None:
+            return wanted
+        if self._infeasible:
+            return dict(held)
+        _raise(wanted, held)
+        return wanted
+
+
+def _requests(container: wire_compute.Container) -> Requests:
+    path = f"$.spec.containers[{container.name}].resources.requests"
+    return amounts(container.resources.requests if container.resources else None, path)
+
+
+def _add(total: Requests, more: Requests) -> None:
+    for name, wanted in more.items():
+        total[name] = total.get(name, 0) + wanted
+
+
+def _raise(total: Requests, least: Requests) -> None:
+    for name, wanted in least.items():
+        total[name] = max(total.get(name, wanted), wanted)

@@ -1,0 +1,122 @@
+"""The API's JSON of pods and nodes, as kube.wire has it of storage."""
+
+from msgspec import UNSET, field
+
+from kube.wire import Amounts, Mapping, Metadata, RawPart, Resources, Text, Texts, Wire
+
+
+class Container(Wire):
+    name: Text = None
+    restart_policy: Text = None
+    resources: Resources | None = None
+
+
+class ClaimSource(Wire):
+    claim_name: Text = None
+
+
+class PodVolume(Wire):
+    name: Text = None
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: dict[str, object] | None = None
+
+
+class NodeAffinity(Wire):
+    required_during_scheduling_ignored_during_execution: RawPart = UNSET
+
+
+class Affinity(Wire):
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Wire):
+    key: Text = None
+    operator: Text = None
+    value: Text = None
+    effect: Text = None
+
+
+class SchedulingGate(Wire):
+    name: Text = None
+
+
+class PodSpec(Wire):
+    node_name: Text = None
+    scheduler_name: Text = None
+    priority: int | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    overhead: Amounts = None
+    resources: Resources | None = None
+    volumes: list[PodVolume] | None = None
+    node_selector: Mapping = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+
+
+class Condition(Wire):
+    type: Text = None
+    status: Text = None
+    reason: Text = None
+
+
+class ContainerStatus(Wire):
+    name: Text = None
+    resources: Resources | None = None
+    allocated_resources: Amounts = None
+
+
+class PodStatus(Wire):
+    phase: Text = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(Wire):
+    metadata: Metadata | None = None
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+class Taint(Wire):
+    key: Text = None
+    value: Text = None
+    effect: Text = None
+
+
+class NodeSpec(Wire):
+    unschedulable: bool | None = None
+    taints: list[Taint] | None = None
+
+
+class NodeStatus(Wire):
+    allocatable: Amounts = None
+    conditions: list[Condition] | None = None
+
+
+class Node(Wire):
+    metadata: Metadata | None = None
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+
+class Count(Wire):
+    count: int | None = None
+
+
+class NodeDriver(Wire):
+    name: Text = None
+    node_id: Text = field(default=None, name="nodeID")
+    topology_keys: Texts = None
+    allocatable: Count | None = None
+
+
+class CSINodeSpec(Wire):
+    drivers: list[NodeDriver] | None = None
+
+
+class CSINode(Wire):
+    metadata: Metadata | None = None
+    spec: CSINodeSpec | None = None

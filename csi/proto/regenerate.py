@@ -7,8 +7,11 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+from grpc_tools import protoc
+
 ROOT = Path(__file__).parents[2]
 PROTO = "csi/proto/csi_v1.proto"
+WELL_KNOWN = resources.files("grpc_tools") / "_proto"
 STUBS = ROOT / "csi/proto/csi_v1_pb2_grpc.py"
 
 PRIVATE_PACKAGE = "pvc_prebinder.csi.v1."
@@ -18,11 +21,8 @@ PUBLIC_PACKAGE = "csi.v1."
 
 def main() -> int:
     """Run protoc, then give the services their public names. Returns protoc's exit code."""
-    from grpc_tools import protoc  # noqa: PLC0415  # a development tool, absent where the product runs
-
-    well_known = resources.files("grpc_tools") / "_proto"
     outputs = [f"--{kind}_out={ROOT}" for kind in ("python", "pyi", "grpc_python")]
-    code = int(protoc.main(["protoc", f"-I{ROOT}", f"-I{well_known}", *outputs, PROTO]))
+    code = int(protoc.main(["protoc", f"-I{ROOT}", f"-I{WELL_KNOWN}", *outputs, PROTO]))
     if code == 0:
         STUBS.write_text(STUBS.read_text().replace(PRIVATE_PACKAGE, PUBLIC_PACKAGE))
     return code

@@ -1,0 +1,135 @@
+"""A CSI driver that gives any answer at all, on a real gRPC server, and writes down every call it gets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+
+from csi.proto import csi_v1_pb2 as csi
+
+Rpc = csi.ControllerServiceCapability.RPC
+Service = csi.PluginCapability.Service
+NAME = "scripted.csi.example"
+
+
+class Refused(Exception):
+    """Makes a call fail with that status."""
+
+    def __init__(self, code: grpc.StatusCode, details: str = "") -> None:
+        super().__init__(code, details)
+        self.code, self.details = code, details
+
+
+Script = Callable[[bytes], Awaitable[Message | bytes]]
+"""An answer: from the bytes of the request to a message, or to bytes that need not be one; may raise Refused."""
+
+
+def gives(answer: Message | bytes | Refused) -> Script:
+    async def script(request: bytes) -> Message | bytes:
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+    return script
+
+
+async def hangs(request: bytes) -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError("an event that nobody sets was set")
+
+
+def volume_answer(
+    volume_id: str, *, abnormal: bool | None = False, message: str = "", zones: Iterable[str] = ()
+) -> csi.ControllerGetVolumeResponse:
+    """An answer to ControllerGetVolume; `abnormal=None` leaves the condition out."""
+    condition = None if abnormal is None else csi.VolumeCondition(abnormal=abnormal, message=message)
+    return csi.ControllerGetVolumeResponse(
+        volume=csi.Volume(
+            volume_id=volume_id, accessible_topology=[csi.Topology(segments={"zone": zone}) for zone in zones]
+        ),
+        status=csi.ControllerGetVolumeResponse.VolumeStatus(volume_condition=condition),
+    )
+
+
+async def healthy(request: bytes) -> Message:
+    return volume_answer(csi.ControllerGetVolumeRequest.FromString(request).volume_id)
+
+
+class ScriptedDriver:
+    """Serves on a socket; `script` holds the answer to each method by its short name and may change at any time."""
+
+    def __init__(
+        self,
+        socket: Path,
+        *,
+        name: str = NAME,
+        services: Iterable[int] = (Service.CONTROLLER_SERVICE, Service.VOLUME_ACCESSIBILITY_CONSTRAINTS),
+        rpcs: Iterable[int] = (Rpc.GET_VOLUME, Rpc.VOLUME_CONDITION),
+        script: Mapping[str, Script] | None = None,
+    ) -> None:
+        self.socket, self.name = socket, name
+        self.calls: list[str] = []
+        self.script: dict[str, Script] = {
+            "GetPluginInfo": gives(csi.GetPluginInfoResponse(name=name)),
+            "GetPluginCapabilities": gives(_plugin_capabilities(services)),
+            "ControllerGetCapabilities": gives(_controller_capabilities(rpcs)),
+            "ControllerGetVolume": healthy,
+            **(script or {}),
+        }
+        self._server: grpc.aio.Server | None = None
+
+    async def start(self) -> None:
+        self._server = grpc.aio.server()
+        self._server.add_generic_rpc_handlers((_Everything(self._answer),))
+        self._server.add_insecure_port(f"unix://{self.socket}")
+        await self._server.start()
+
+    async def stop(self) -> None:
+        assert self._server is not None, "the driver was not started"
+        await self._server.stop(0)
+
+    async def __aenter__(self) -> "ScriptedDriver":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.stop()
+
+    async def _answer(self, path: str, request: bytes, context: Any) -> bytes:
+        self.calls.append(path)
+        script = self.script.get(path.rpartition("/")[2])
+        if script is None:
+            script = gives(Refused(grpc.StatusCode.UNIMPLEMENTED, path))
+        try:
+            answer = await script(request)
+        except Refused as refused:
+            await context.abort(refused.code, refused.details)
+        return answer if isinstance(answer, bytes) else answer.SerializeToString()
+
+
+class _Everything(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
+    """Hands every method of every service to one function."""
+
+    def __init__(self, answer: Callable[[str, bytes, Any], Awaitable[bytes]]) -> None:
+        self._answer = answer
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        async def behave(request: bytes, context: Any) -> bytes:
+            return await self._answer(handler_call_details.method, request, context)
+
+        return grpc.unary_unary_rpc_method_handler(behave)
+
+
+def _plugin_capabilities(services: Iterable[int]) -> Message:
+    return csi.GetPluginCapabilitiesResponse(
+        capabilities=[csi.PluginCapability(service=Service(type=kind)) for kind in services]  # type: ignore[arg-type]
+    )
+
+
+def _controller_capabilities(rpcs: Iterable[int]) -> Message:
+    return csi.ControllerGetCapabilitiesResponse(
+        capabilities=[csi.ControllerServiceCapability(rpc=Rpc(type=kind)) for kind in rpcs]  # type: ignore[arg-type]
+    )

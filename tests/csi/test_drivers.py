@@ -1,0 +1,187 @@
+"""The registry against scripted drivers: memory, sharing, bounds, cancellation. Time stands still unless moved."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+
+from csi.channel import Limits
+from csi.drivers import Drivers
+from csi.endpoint import Endpoint
+from csi.verdict import HealthState
+from tests.csi.observers import Recorder
+from tests.csi.scripted_driver import NAME, Refused, Script, ScriptedDriver, gives, hangs, healthy
+from tests.driver_process import eventually
+from tests.fake_clock import FakeClock
+
+NOW = timedelta()
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+async def driver(tmp_path: Path) -> AsyncIterator[ScriptedDriver]:
+    async with ScriptedDriver(tmp_path / "s.sock") as driver:
+        yield driver
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def drivers(driver: ScriptedDriver, clock: FakeClock) -> AsyncIterator[Drivers]:
+    endpoint = Endpoint(NAME, str(driver.socket))
+    drivers = Drivers([endpoint], clock, Recorder(), Limits(calls_at_once=3, deadline=2))
+    yield drivers
+    await drivers.close()
+
+
+def asked(driver: ScriptedDriver) -> int:
+    return sum(path.endswith("/ControllerGetVolume") for path in driver.calls)
+
+
+async def test_a_driver_nobody_configured_is_unsupported(drivers: Drivers) -> None:
+    verdict = await drivers.verdict("other.csi.example", "v", NOW)
+    assert (verdict.state, verdict.reason) == (HealthState.UNSUPPORTED, "NoEndpoint")
+
+
+def test_a_driver_configured_twice_is_an_error(clock: FakeClock) -> None:
+    with pytest.raises(ValueError, match="'a' is given twice"):
+        Drivers([Endpoint("a", "/x"), Endpoint("a", "/y")], clock, Recorder())
+
+
+@pytest.mark.parametrize(
+    ("passed", "back", "probes"),
+    [(60, 0, 1), (61, 0, 2), (0, 10, 2)],
+    ids=["as old as allowed", "too old", "clock set back"],
+)
+async def test_a_fresh_verdict_is_not_asked_for_again(
+    driver: ScriptedDriver, drivers: Drivers, clock: FakeClock, passed: int, back: int, probes: int
+) -> None:
+    await drivers.verdict(NAME, "v", MINUTE)
+    clock.jump(passed - back)
+    await drivers.verdict(NAME, "v", MINUTE)
+    assert asked(driver) == probes
+
+
+async def test_unknown_is_repeated_for_a_second_only(
+    driver: ScriptedDriver, drivers: Drivers, clock: FakeClock
+) -> None:
+    driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.INTERNAL))
+    assert (await drivers.verdict(NAME, "v", MINUTE)).reason == "Internal"
+    driver.script["ControllerGetVolume"] = healthy
+    clock.jump(1)
+    assert (await drivers.verdict(NAME, "v", MINUTE)).reason == "Internal"
+    clock.jump(1)
+    assert (await drivers.verdict(NAME, "v", MINUTE)).state is HealthState.HEALTHY
+
+
+async def test_volumes_have_their_own_verdicts(driver: ScriptedDriver, drivers: Drivers) -> None:
+    for handle in ("v", "w", "v"):
+        await drivers.verdict(NAME, handle, MINUTE)
+    assert asked(driver) == 2
+
+
+async def test_all_who_ask_about_one_volume_share_a_probe(driver: ScriptedDriver, drivers: Drivers) -> None:
+    verdicts = await asyncio.gather(*(drivers.verdict(NAME, "v", NOW) for _ in range(20)))
+    assert asked(driver) == 1
+    assert {verdict.state for verdict in verdicts} == {HealthState.HEALTHY}
+
+
+async def test_one_who_gives_up_does_not_disturb_the_others(driver: ScriptedDriver, drivers: Drivers) -> None:
+    gate, entered = asyncio.Event(), asyncio.Event()
+    driver.script["ControllerGetVolume"] = _gated(gate, entered.set)
+    impatient = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
+    patient = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
+    await entered.wait()
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    gate.set()
+    assert (await patient).state is HealthState.HEALTHY
+
+
+async def test_an_abandoned_first_question_does_not_spoil_the_handshake(
+    driver: ScriptedDriver, drivers: Drivers
+) -> None:
+    gate, entered = asyncio.Event(), asyncio.Event()
+    name = driver.script["GetPluginInfo"]
+
+    async def slow_name(request: bytes) -> Message | bytes:
+        entered.set()
+        await gate.wait()
+        return await name(request)
+
+    driver.script["GetPluginInfo"] = slow_name
+    abandoned = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
+    await entered.wait()
+    abandoned.cancel()
+    gate.set()
+    assert (await drivers.verdict(NAME, "w", NOW)).state is HealthState.HEALTHY
+
+
+async def test_no_driver_gets_more_calls_at_once_than_allowed(driver: ScriptedDriver, drivers: Drivers) -> None:
+    under_way: list[int] = [0, 0]
+
+    async def counting(request: bytes) -> Message:
+        under_way[0] += 1
+        under_way[1] = max(under_way)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        under_way[0] -= 1
+        return await healthy(request)
+
+    driver.script["ControllerGetVolume"] = counting
+    verdicts = await asyncio.gather(*(drivers.verdict(NAME, f"v{number}", NOW) for number in range(30)))
+    assert {verdict.state for verdict in verdicts} == {HealthState.HEALTHY}
+    assert under_way == [0, 3]
+
+
+async def test_who_waits_in_vain_for_a_turn_is_told(driver: ScriptedDriver, drivers: Drivers) -> None:
+    driver.script["ControllerGetVolume"] = hangs
+    verdicts = await asyncio.gather(*(drivers.verdict(NAME, f"v{number}", NOW) for number in range(12)))
+    assert {(verdict.state, verdict.reason) for verdict in verdicts} == {(HealthState.UNKNOWN, "DeadlineExceeded")}
+
+
+async def test_a_hanging_driver_stalls_no_other(tmp_path: Path, driver: ScriptedDriver, clock: FakeClock) -> None:
+    async with ScriptedDriver(tmp_path / "h.sock", name="hanging", script={"GetPluginInfo": hangs}) as hanging:
+        endpoints = [Endpoint(NAME, str(driver.socket)), Endpoint("hanging", str(hanging.socket))]
+        drivers = Drivers(endpoints, clock, Recorder(), Limits(deadline=60))
+        stuck = asyncio.create_task(drivers.verdict("hanging", "v", NOW))
+        await eventually(_true_of(lambda: bool(hanging.calls)), "the hanging driver is asked")
+        assert (await drivers.verdict(NAME, "v", NOW)).state is HealthState.HEALTHY
+        assert not stuck.done()
+        assert drivers.endpoints_up() == {NAME: True, "hanging": False}
+        await drivers.close()
+        with pytest.raises(asyncio.CancelledError):
+            await stuck
+
+
+async def test_closing_ends_the_calls_under_way(driver: ScriptedDriver, drivers: Drivers) -> None:
+    driver.script["ControllerGetVolume"] = hangs
+    waiting = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
+    await eventually(_true_of(lambda: asked(driver) == 1), "the driver is asked")
+    await drivers.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+def _gated(gate: asyncio.Event, entered: Callable[[], None]) -> Script:
+    async def script(request: bytes) -> Message:
+        entered()
+        await gate.wait()
+        return await healthy(request)
+
+    return script
+
+
+def _true_of(fact: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
+    async def condition() -> bool:
+        return fact()
+
+    return condition

@@ -1,0 +1,180 @@
+"""One driver, any answer, on a real socket. The frame: NAME is configured, volume `v` is asked for."""
+
+import logging
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+
+import grpc
+import pytest
+
+from csi.channel import Limits
+from csi.endpoint import Endpoint
+from csi.probe import DriverProbe
+from csi.proto import csi_v1_pb2 as csi
+from csi.verdict import HealthState
+from kube.clock import SystemClock
+from tests.csi.observers import Recorder
+from tests.csi.scripted_driver import (
+    NAME,
+    Refused,
+    Rpc,
+    Script,
+    ScriptedDriver,
+    Service,
+    gives,
+    hangs,
+    volume_answer,
+)
+from tests.driver_process import eventually
+
+PATIENCE = Limits(deadline=0.3)
+
+
+@pytest.fixture
+def socket(tmp_path: Path) -> Path:
+    return tmp_path / "s.sock"
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+async def probe(socket: Path, recorder: Recorder) -> AsyncIterator[DriverProbe]:
+    probe = DriverProbe(Endpoint(NAME, str(socket)), PATIENCE, SystemClock(), recorder)
+    yield probe
+    await probe.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "script", "state", "reason"),
+    [
+        pytest.param("ControllerGetVolume", gives(volume_answer("v")), "Healthy", "VolumeConditionNormal", id="normal"),
+        pytest.param(
+            "ControllerGetVolume", gives(volume_answer("v", abnormal=True)), "Degraded", "VolumeConditionAbnormal",
+            id="abnormal",
+        ),
+        pytest.param(
+            "ControllerGetVolume", gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible", "VolumeNotFound",
+            id="not found",
+        ),
+        pytest.param("ControllerGetVolume", gives(volume_answer("w")), "Unknown", "MalformedAnswer", id="wrong id"),
+        pytest.param("ControllerGetVolume", gives(b"\xff<html>"), "Unknown", "MalformedAnswer", id="garbage"),
+        pytest.param("ControllerGetVolume", gives(b""), "Unknown", "MalformedAnswer", id="nothing"),
+        pytest.param("ControllerGetVolume", hangs, "Unknown", "DeadlineExceeded", id="hangs"),
+        pytest.param(
+            "ControllerGetVolume", gives(volume_answer("v", abnormal=True, message="x" * 3_000_000)),
+            "Degraded", "VolumeConditionAbnormal", id="3 MB message",
+        ),
+        pytest.param(
+            "ControllerGetVolume", gives(volume_answer("v", message="x" * 10_000_000)),
+            "Unknown", "ResourceExhausted", id="10 MB message",
+        ),
+        pytest.param(
+            "ControllerGetVolume", gives(Refused(grpc.StatusCode.INTERNAL, "x" * 100_000)),
+            "Unknown", "ResourceExhausted", id="100 kB of error",
+        ),
+        pytest.param(
+            "ControllerGetVolume", gives(Refused(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
+            id="announced, not implemented",
+        ),
+        pytest.param("GetPluginInfo", hangs, "Unknown", "DeadlineExceeded", id="hangs at once"),
+        pytest.param("GetPluginInfo", gives(b"\xff"), "Unknown", "MalformedAnswer", id="garbage for a name"),
+        pytest.param(
+            "GetPluginInfo", gives(csi.GetPluginInfoResponse(name="other")), "Unknown", "WrongDriver", id="wrong driver"
+        ),
+        pytest.param(
+            "GetPluginInfo", gives(Refused(grpc.StatusCode.NOT_FOUND)), "Unknown", "NotFound",
+            id="NOT_FOUND for a name is not a lost volume",
+        ),
+        pytest.param("GetPluginCapabilities", gives(b"\xff"), "Unknown", "MalformedAnswer", id="garbage services"),
+        pytest.param(
+            "ControllerGetCapabilities", gives(Refused(grpc.StatusCode.UNIMPLEMENTED)), "Unknown", "Unimplemented",
+            id="no capabilities call",
+        ),
+    ],
+)  # fmt: skip
+async def test_answers(socket: Path, probe: DriverProbe, method: str, script: Script, state: str, reason: str) -> None:
+    async with ScriptedDriver(socket, script={method: script}):
+        verdict = await probe.probe("v")
+    assert (verdict.state, verdict.reason) == (state, reason)
+
+
+@pytest.mark.parametrize(
+    ("services", "rpcs", "state", "reason"),
+    [
+        pytest.param([Service.CONTROLLER_SERVICE], [Rpc.GET_VOLUME], "Healthy", "VolumeExists", id="existence only"),
+        pytest.param([Service.CONTROLLER_SERVICE], [16, 17], "Unsupported", "ProtocolNotSpoken", id="1.13 only"),
+        pytest.param([Service.CONTROLLER_SERVICE], [4711], "Unsupported", "NoHealthCapability", id="unknown number"),
+        pytest.param([], [Rpc.GET_VOLUME], "Unsupported", "NoHealthCapability", id="no controller"),
+    ],
+)
+async def test_capabilities(
+    socket: Path, probe: DriverProbe, services: list[int], rpcs: list[int], state: str, reason: str
+) -> None:
+    async with ScriptedDriver(socket, services=services, rpcs=rpcs):
+        verdict = await probe.probe("v")
+    assert (verdict.state, verdict.reason) == (state, reason)
+
+
+async def test_the_driver_is_asked_who_it_is_once(socket: Path, probe: DriverProbe, recorder: Recorder) -> None:
+    async with ScriptedDriver(socket) as driver:
+        for _ in range(3):
+            await probe.probe("v")
+    methods = [path.rpartition("/")[2] for path in driver.calls]
+    assert (
+        methods == ["GetPluginInfo", "GetPluginCapabilities", "ControllerGetCapabilities"] + ["ControllerGetVolume"] * 3
+    )
+    assert recorder.operations == [(NAME, path, "OK") for path in driver.calls]
+    assert recorder.probes == [(NAME, "/csi.v1.Controller/ControllerGetVolume", HealthState.HEALTHY)] * 3
+
+
+async def test_a_driver_that_comes_back_with_other_capabilities_is_negotiated_again(
+    socket: Path, probe: DriverProbe
+) -> None:
+    """The new driver would answer the old question too, so only negotiating again shows the difference."""
+    async with ScriptedDriver(socket):
+        assert (await probe.probe("v")).reason == "VolumeConditionNormal"
+    async with ScriptedDriver(socket, rpcs=[Rpc.GET_VOLUME]):
+
+        async def negotiated_again() -> bool:
+            return (await probe.probe("v")).reason == "VolumeExists"
+
+        await eventually(negotiated_again, "the new driver's capabilities are used")
+
+
+async def test_a_driver_that_unlearned_a_call_is_negotiated_again(socket: Path, probe: DriverProbe) -> None:
+    async with ScriptedDriver(socket) as driver:
+        await probe.probe("v")
+        driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.UNIMPLEMENTED))
+        driver.script["ControllerGetCapabilities"] = gives(csi.ControllerGetCapabilitiesResponse())
+        assert (await probe.probe("v")).reason == "Unimplemented"
+        assert (await probe.probe("v")).state is HealthState.UNSUPPORTED
+
+
+async def test_up_follows_the_driver_and_is_logged_when_it_changes(
+    socket: Path, probe: DriverProbe, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="csi.probe")
+    states = [probe.up]
+    for name in ("other", "other", NAME, NAME):
+        async with ScriptedDriver(socket, name=name):
+
+            async def answered_by(name: str = name) -> bool:
+                verdict = await probe.probe("v")
+                return verdict.reason == ("VolumeConditionNormal" if name == NAME else "WrongDriver")
+
+            await eventually(answered_by, f"{name} answers")
+            states.append(probe.up)
+    assert states == [None, False, False, True, True]
+    await probe.probe("v")
+    said = [record.message for record in caplog.records if "endpoint" in record.message]
+    assert said[0] == "CSI endpoint does not answer"
+    assert all(one != other for one, other in pairwise(said)), "said twice"
+
+
+async def test_no_driver_at_all(probe: DriverProbe) -> None:
+    verdict = await probe.probe("v")
+    assert (verdict.state, verdict.reason, probe.up) == (HealthState.UNKNOWN, "Unavailable", False)

@@ -16,7 +16,9 @@ from devcluster.processes import Component, Probe, ProcessOwner
 # Who has a kubeconfig, the user the API server takes it for, and that user's groups.
 _USERS = {
     "admin": ("admin", ("system:masters",)),
-    "controller-manager": ("system:kube-controller-manager", ()),
+    # All controllers act as this one user. With a service account each, as kubeadm has it, they would need 5 seconds
+    # longer to start.
+    "controller-manager": ("system:kube-controller-manager", ("system:masters",)),
     "scheduler": ("system:kube-scheduler", ()),
     # It acts for every node at once, which the Node authoriser has no role for.
     "kwok": ("kwok", ("system:masters",)),

@@ -105,11 +105,10 @@ def controller_manager(layout: Layout, options: Options) -> list[str]:
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
+        *_client_authentication(layout),
         *_serving(layout, layout.ports.controller_manager),
         f"--root-ca-file={layout.authority}",
         f"--service-account-private-key-file={layout.service_account_key}",
-        # As kubeadm does: each controller acts under its own service account and its own RBAC rules.
-        "--use-service-account-credentials",
         "--leader-elect=false",
         # Without kwok nodes have no heartbeat, and their pods would be evicted.
         *([] if options.kwok else ["--controllers=*,-node-lifecycle-controller"]),
@@ -125,6 +124,7 @@ def scheduler(layout: Layout, options: Options) -> list[str]:
         f"--config={layout.directory / 'scheduler.yaml'}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
+        *_client_authentication(layout),
         *_serving(layout, layout.ports.scheduler),
         *_feature_gates(options),
         *options.flags.get("kube-scheduler", ()),
@@ -162,6 +162,12 @@ def _serving(layout: Layout, port: int) -> list[str]:
         f"--tls-cert-file={layout.serving.certificate}",
         f"--tls-private-key-file={layout.serving.key}",
     ]
+
+
+def _client_authentication(layout: Layout) -> list[str]:
+    """Name the authority outright: looked up in the cluster it would bring a retry, and an error, every few seconds,
+    because this API server has no front proxy to trust."""
+    return [f"--client-ca-file={layout.authority}", "--authentication-skip-lookup"]
 
 
 def _feature_gates(options: Options) -> list[str]:

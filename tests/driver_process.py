@@ -31,6 +31,12 @@ class DriverProcess:
         if number in (signal.SIGKILL, signal.SIGTERM):
             await self._process.wait()
 
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        assert self._process is not None, "the driver was not started"
+        return self._process.returncode
+
     async def __aenter__(self) -> "DriverProcess":
         await self.start()
         return self

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 class LeaderObserver(Protocol):
     """The event behind leader_election_master_status."""
 
-    def leading(self, leads: bool) -> None: ...  # noqa: FBT001
+    def leading(self, leads: bool) -> None: ...
 
 
 def new_identity() -> str:
@@ -54,7 +54,7 @@ def new_identity() -> str:
 class Elector:
     """Competes for one lease under one identity."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a composition of ports
         self,
         api: KubeApi,
         namespace: str,
@@ -126,7 +126,7 @@ class Elector:
                 "metadata": {"name": self._name, "namespace": self._namespace},
                 "spec": spec,
             }
-            raw = await self._api.create(LEASES, body, self._namespace)
+            raw: bytes = await self._api.create(LEASES, body, self._namespace)
         else:
             raw = await self._patch(record, spec)
         self._note(parse_lease(raw, self._timing))
@@ -139,6 +139,7 @@ class Elector:
         try:
             await asyncio.wait({job, renewing}, return_when=asyncio.FIRST_COMPLETED)
             if not job.done():
+                renewing.result()
                 return False
             job.result()
         except LeadershipLost:

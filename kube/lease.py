@@ -6,6 +6,7 @@ for its duration, by our own monotonic clock.
 
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -125,7 +126,7 @@ def held_spec(holder: str, transitions: int, now: datetime, timing: LeaseTiming,
     """Return the spec that takes (`acquired`) or renews a lease. `now` is UTC."""
     spec = {
         "holderIdentity": holder,
-        "leaseDurationSeconds": int(timing.duration),
+        "leaseDurationSeconds": ceil(timing.duration),
         "leaseTransitions": transitions,
         "renewTime": micro_time(now),
     }

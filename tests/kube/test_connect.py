@@ -1,0 +1,206 @@
+"""The real transport against a real HTTP server that misbehaves."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kube.api import KubeApi
+from kube.connect import connect
+from kube.errors import Expired, KubeError, Unavailable
+from kube.resource import VOLUMES
+from kube.transport import Request
+from tests.fake_clock import FakeClock
+from tests.kube.scripted_server import connected, kubeconfig, reset, serving, streamed
+from tests.kube.scripted_transport import event, failure, thing
+
+
+async def collect(api: KubeApi, silence: float = 20.0) -> list[str]:
+    """Watch until the stream ends by itself and return the event types."""
+    found: list[str] = []
+    async with api.watch(VOLUMES, "1", timeout_seconds=240, silence=silence) as events:
+        async for item in events:
+            found.append(item.type)
+    return found
+
+
+async def test_request_arrives_as_it_was_meant(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"got": (await request.read()).decode()}, headers={"Retry-After": "3"})
+
+    async with connected(tmp_path, handler) as (transport, server):
+        response = await transport.send(
+            Request("PATCH", "/api/v1/x", (("fieldSelector", "a=b"),), b"{}", "application/merge-patch+json")
+        )
+        (came,) = server.requests
+        assert (came.method, came.path_qs) == ("PATCH", "/api/v1/x?fieldSelector=a%3Db")
+        assert came.headers["Authorization"] == "Bearer secret"
+        assert came.headers["Content-Type"] == "application/merge-patch+json"
+        assert came.headers["User-Agent"].startswith("pvc-prebinder/")
+        assert response.body == b'{"got": "{}"}'
+        assert response.headers["retry-after"] == "3"
+
+
+async def test_a_stream_is_read_line_by_line_and_a_clean_end_is_an_end(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        whole = event("ADDED", thing("a", 2)) + b"\n" + event("MODIFIED", thing("a", 3)) + b"\n"
+        return await streamed(request, whole[:30], whole[30:90], whole[90:])
+
+    async with connected(tmp_path, handler) as (transport, _):
+        assert await collect(KubeApi(transport)) == ["ADDED", "MODIFIED"]
+
+
+async def test_objects_with_megabytes_of_annotations_pass(tmp_path: Path) -> None:
+    large = thing("a", 2)
+    large["metadata"]["annotations"] = {"k": "x" * 5_000_000}
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return await streamed(request, event("ADDED", large) + b"\n" + event("ADDED", thing("b", 3)) + b"\n")
+
+    async with connected(tmp_path, handler) as (transport, _):
+        assert await collect(KubeApi(transport)) == ["ADDED", "ADDED"]
+
+
+async def closes_at_once(request: web.Request) -> web.StreamResponse:
+    reset(request)
+    return web.Response()
+
+
+async def resets_mid_stream(request: web.Request) -> web.StreamResponse:
+    response = await streamed(request, event("ADDED", thing("a", 2)) + b"\n")
+    reset(request)
+    return response
+
+
+async def truncates(request: web.Request) -> web.StreamResponse:
+    return await streamed(request, event("ADDED", thing("a", 2)) + b'\n{"type":"MOD')
+
+
+async def bad_gateway(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=502, text="<html>Bad Gateway</html>")
+
+
+async def html(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="<html>\n<body>Welcome</body>\n</html>")
+
+
+async def gone(request: web.Request) -> web.StreamResponse:
+    return web.json_response(failure(410, "Expired"), status=410)
+
+
+async def redirects(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("http://127.0.0.1:9/")
+
+
+async def silent(request: web.Request) -> web.StreamResponse:
+    response = await streamed(request, event("ADDED", thing("a", 2)) + b"\n")
+    await asyncio.sleep(60)
+    return response
+
+
+@pytest.mark.parametrize(
+    ("handler", "expected"),
+    [
+        (closes_at_once, Unavailable),
+        (resets_mid_stream, Unavailable),
+        (truncates, Unavailable),
+        (bad_gateway, Unavailable),
+        (html, Unavailable),
+        (redirects, Unavailable),
+        (gone, Expired),
+        (silent, Unavailable),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+async def test_every_fault_of_a_stream_is_one_of_our_errors(
+    tmp_path: Path, handler: object, expected: type[KubeError]
+) -> None:
+    async with connected(tmp_path, handler) as (transport, _):  # type: ignore[arg-type]
+        with pytest.raises(expected):
+            await collect(KubeApi(transport), silence=0.3)
+
+
+async def test_a_request_without_an_answer_ends_at_its_timeout(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    async with connected(tmp_path, handler) as (transport, server):
+        with pytest.raises(Unavailable) as caught:
+            await transport.send(Request("GET", "/version", timeout=0.2))
+        assert server.url in str(caught.value)
+
+
+async def test_nobody_listening_names_host_path_and_next_step(tmp_path: Path) -> None:
+    async with serving(html) as server:
+        path = kubeconfig(tmp_path, server.url)
+    async with await connect(path) as transport:
+        with pytest.raises(Unavailable) as caught:
+            await transport.send(Request("GET", "/version"))
+    text = str(caught.value)
+    assert server.url in text
+    assert path in text
+    assert "is the API server running" in text
+
+
+async def test_leaving_a_watch_early_closes_its_connection(tmp_path: Path) -> None:
+    closed = asyncio.Event()
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = await streamed(request, event("ADDED", thing("a", 2)) + b"\n")
+        try:
+            while True:
+                await response.write(event("BOOKMARK", thing("", 3)) + b"\n")
+                await asyncio.sleep(0.01)
+        except (ConnectionError, asyncio.CancelledError):
+            closed.set()
+            raise
+
+    async with connected(tmp_path, handler) as (transport, _):
+        async with KubeApi(transport).watch(VOLUMES, "1", timeout_seconds=240, silence=20) as events:
+            assert (await anext(events)).type == "ADDED"
+        await asyncio.wait_for(closed.wait(), 10)
+
+
+async def test_an_exec_plugins_token_is_used_and_refreshed(tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "import json, pathlib\n"
+        f"calls = pathlib.Path({str(tmp_path / 'calls')!r})\n"
+        "n = int(calls.read_text()) + 1 if calls.exists() else 1\n"
+        "calls.write_text(str(n))\n"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',\n"
+        "  'status': {'token': f'token-{n}', 'expirationTimestamp': '2020-01-01T00:00:00Z'}}))\n"
+    )
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": sys.executable,
+            "args": [str(plugin)],
+            "interactiveMode": "Never",
+        }
+    }
+    clock = FakeClock()
+    async with connected(tmp_path, html, clock, user) as (transport, server):
+        for wait in (0, 30, 31):
+            clock.jump(wait)
+            await transport.send(Request("GET", "/version"))
+        assert [came.headers["Authorization"] for came in server.requests] == [
+            "Bearer token-1",
+            "Bearer token-1",
+            "Bearer token-2",
+        ]
+
+
+async def test_a_rotated_token_file_is_read_again(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    clock = FakeClock()
+    async with connected(tmp_path, html, clock, {"tokenFile": str(token)}) as (transport, server):
+        await transport.send(Request("GET", "/version"))
+        token.write_text("two\n")
+        clock.jump(61)
+        await transport.send(Request("GET", "/version"))
+        assert [came.headers["Authorization"] for came in server.requests] == ["Bearer one", "Bearer two"]

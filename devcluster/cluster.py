@@ -67,7 +67,7 @@ class DevCluster:
     @property
     def kubectl(self) -> Path:
         """The kubectl built with the cluster."""
-        return self._running_layout().binaries["kubectl"]
+        return self._running_layout().kubectl
 
     async def start(self) -> None:
         """Build what is missing, start everything and return when it is ready; ClusterError says what went wrong."""

@@ -54,6 +54,11 @@ class Layout:
     def server(self) -> str:
         return f"https://{LOOPBACK}:{self.ports.apiserver}"
 
+    @property
+    def kubectl(self) -> Path:
+        """A link to kubectl, in a directory of its own that can be put on PATH."""
+        return self.directory / "bin" / "kubectl"
+
     def kubeconfig(self, user: str) -> Path:
         return self.directory / f"{user}.kubeconfig"
 

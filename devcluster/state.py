@@ -26,6 +26,7 @@ class State:
         """Take the directory, which must be missing, empty or left behind; ClusterError says what is in the way."""
         self.directory = directory
         self._lock = _acquire(directory)
+        os.write(self._lock, str(os.getpid()).encode())
         self._reaper = self._start_reaper()
 
     @property
@@ -87,6 +88,11 @@ def is_owned(directory: Path) -> bool:
         return True
     os.close(lock)
     return False
+
+
+def owner_pid(directory: Path) -> int | None:
+    """Return the process that owns the cluster in this directory, or None if there is no cluster."""
+    return int((directory / _LOCK).read_text(encoding="ascii")) if is_owned(directory) else None
 
 
 def remove_if_abandoned(directory: Path) -> bool:

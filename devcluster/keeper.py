@@ -1,0 +1,42 @@
+"""Holds a cluster for `pvc-prebinder devcluster up`: starts it, says so on stdout, and stays until it is killed.
+
+There is nothing to do at the end: a killed owner is what `reaper` cleans up after.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from devcluster.cluster import DevCluster
+from devcluster.components import Options
+from devcluster.errors import ClusterError
+from devcluster.nodes import spread
+
+READY = "ready\n"
+
+
+async def keep(directory: Path, nodes: int) -> None:
+    """Start a cluster with that many nodes and never return; ClusterError if it cannot be started."""
+    cluster = DevCluster(Options(kwok=nodes > 0), directory)
+    await cluster.start()
+    await cluster.add_nodes(spread(nodes))
+    sys.stdout.write(READY)
+    sys.stdout.flush()
+    _detach(directory / "keeper.log")
+    await asyncio.Event().wait()
+
+
+def _detach(log: Path) -> None:
+    """Let go of the pipes to whoever started this: they wait for their end."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, sys.stderr.fileno())
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(keep(Path(sys.argv[1]), int(sys.argv[2])))
+    except ClusterError as error:
+        sys.exit(str(error))

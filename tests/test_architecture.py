@@ -1,0 +1,109 @@
+"""The house rules that a machine can check."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from prebinder import cli
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "devcluster")
+GENERATED = ROOT / "csi" / "proto"
+LONGEST_MODULE = 300
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "shared"}
+
+
+def modules(*packages: str) -> list[Path]:
+    files = (file for package in packages for file in sorted((ROOT / package).rglob("*.py")))
+    return [file for file in files if GENERATED not in file.parents]
+
+
+def name_of(path: object) -> str:
+    return str(path.relative_to(ROOT)) if isinstance(path, Path) else str(path)
+
+
+def test_packages_import_one_way_and_rules_are_pure() -> None:
+    """The contracts stand in pyproject.toml."""
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("module", modules(*PRODUCT, "tests", "bench"), ids=name_of)
+def test_modules_are_short(module: Path) -> None:
+    assert len(module.read_text().splitlines()) <= LONGEST_MODULE
+
+
+@pytest.mark.parametrize("module", modules(*PRODUCT), ids=name_of)
+def test_modules_say_what_they_are(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text()))
+
+
+@pytest.mark.parametrize(
+    "package", [module for module in modules(*PRODUCT) if module.name == "__init__.py"], ids=name_of
+)
+def test_a_package_has_a_charter_that_ends_with_what_it_never_holds(package: Path) -> None:
+    charter = ast.get_docstring(ast.parse(package.read_text())) or ""
+    sentences = re.split(r"(?<=[.])\s+", charter.strip())
+    assert sentences[-1].startswith("Never")
+
+
+@pytest.mark.parametrize("module", modules(*PRODUCT), ids=name_of)
+def test_no_module_is_a_drawer(module: Path) -> None:
+    assert module.stem not in DRAWERS
+
+
+@pytest.mark.parametrize("package", PRODUCT)
+def test_no_package_hides_one_of_the_standard_library(package: str) -> None:
+    assert package not in sys.stdlib_module_names
+
+
+def test_a_metric_has_one_place() -> None:
+    names = Counter(
+        node.value
+        for module in modules(*PRODUCT)
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch(r"(pvc_prebinder|csi|workqueue|rest_client|leader_election)_\w+", node.value)
+    )
+    assert names, "no metric found: the pattern is wrong"
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text()
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)", readme())) <= targets
+
+
+def test_commands_of_the_readme_exist() -> None:
+    assert set(re.findall(r"pvc-prebinder ([a-z][a-z-]+)(?= |`|$)", readme(), re.MULTILINE)) <= set(cli.COMMANDS)
+
+
+def test_flags_of_the_readme_exist() -> None:
+    known = ""
+    for command in cli.COMMANDS:
+        program = [Path(sys.executable).with_name("pvc-prebinder"), command, "--help"]
+        known += subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    used = set(re.findall(r"pvc-prebinder [a-z]+[^\n`]*?(--[a-z-]+)", readme()))
+    assert {flag for flag in used if flag not in known} == set()
+
+
+def test_files_of_the_readme_exist() -> None:
+    linked = set(re.findall(r"\]\((?!https?:|#)([^)#]+)", readme()))
+    assert {path for path in linked if not (ROOT / path).exists()} == set()
+
+
+def test_no_file_names_where_it_was_made() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    workplace = "/wo" + "rk/"  # in two, so that this line does not name it either
+    naming = [file for file in tracked if workplace in (ROOT / file).read_text(errors="replace")]
+    assert naming == []

@@ -73,7 +73,7 @@ class RequestMetrics:
             buckets=buckets.REQUEST,
             registry=registry,
         )
-        for method in ("GET", "POST", "PATCH"):
+        for method in ("GET", "POST", "PATCH", "WATCH"):
             self._seconds.labels(method)
 
     def request_done(self, method: str, status: int, seconds: float) -> None:

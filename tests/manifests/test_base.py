@@ -26,7 +26,13 @@ OBJECTS = {
     },
     ("events.k8s.io", "events"): {"create", "patch"},
 }
-STATUSES = {("", "persistentvolumeclaims/status"): {"patch"}, ("", "persistentvolumes/status"): {"patch"}}
+ADDED = {
+    "components/complete": {
+        ("", "persistentvolumeclaims/status"): {"patch"},
+        ("", "persistentvolumes/status"): {"patch"},
+    },
+    "components/scheduling-gate": {("", "pods"): {"patch"}},
+}
 
 
 @cache
@@ -62,8 +68,9 @@ def test_the_controller_may_do_what_it_does_and_nothing_else() -> None:
     assert rights(only("ClusterRole")["rules"]) == OBJECTS
 
 
-def test_mode_complete_adds_the_two_statuses_alone() -> None:
-    assert rights(only("ClusterRole", "components/complete")["rules"]) == STATUSES
+@pytest.mark.parametrize("component", ADDED)
+def test_a_component_adds_what_its_feature_needs_and_nothing_else(component: str) -> None:
+    assert rights(only("ClusterRole", component)["rules"]) == ADDED[component]
 
 
 def test_the_lease_is_limited_to_its_name_except_for_its_creation() -> None:
@@ -73,7 +80,7 @@ def test_the_lease_is_limited_to_its_name_except_for_its_creation() -> None:
     assert set(rest["verbs"]) == {"get", "patch"}
 
 
-@pytest.mark.parametrize("directory", ["base", "components/complete"])
+@pytest.mark.parametrize("directory", ["base", *ADDED])
 def test_no_wildcard_no_delete_no_secret(directory: str) -> None:
     roles = [document for document in documents(directory) if document["kind"] in {"ClusterRole", "Role"}]
     for role in roles:
@@ -81,7 +88,7 @@ def test_no_wildcard_no_delete_no_secret(directory: str) -> None:
         assert not words & {"*", "delete", "deletecollection", "secrets", "escalate", "bind", "impersonate"}
 
 
-@pytest.mark.parametrize("directory", ["base", "components/complete"])
+@pytest.mark.parametrize("directory", ["base", *ADDED])
 def test_bindings_name_the_service_account(directory: str) -> None:
     for document in documents(directory):
         if document["kind"] in {"ClusterRoleBinding", "RoleBinding"}:

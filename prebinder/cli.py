@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from itertools import pairwise
+from types import ModuleType
 from typing import NoReturn, cast
 
 from prebinder.errors import CommandError, ExitCode, UsageError
@@ -23,10 +24,13 @@ COMMANDS = {
     "controller": ("prebinder.controller_command", "reserve volumes for pods that wait, in a cluster"),
     "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
     "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
-    "devcluster": ("prebinder.devcluster_command", "start and stop a real control plane on this machine"),
+    "devcluster": ("devcluster.command", "start and stop a real control plane on this machine"),
     "version": ("prebinder.version", "print the version"),
 }
 """Command -> the module that holds it, and its line in the help."""
+
+OPTIONAL = frozenset({"cryptography"})
+"""What only the extra `devcluster` installs."""
 
 DESCRIPTION = """\
 Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds them.
@@ -106,13 +110,22 @@ def _parser(name: str | None) -> tuple[Parser, "argparse._SubParsersAction[Parse
     )
     subparsers = parser.add_subparsers(help=argparse.SUPPRESS, parser_class=Parser, prog=PROGRAM)
     if name is not None:
-        import_module(COMMANDS[name][0]).register(subparsers)
+        _import(name).register(subparsers)
         subparsers.choices[name].add_argument(
             "--log-level",
             choices=("debug", "info", "warning", "error"),
             help="default info; debug also shows tracebacks",
         )
     return parser, subparsers
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return import_module(COMMANDS[name][0])
+    except ModuleNotFoundError as error:
+        if error.name not in OPTIONAL:
+            raise
+        raise CommandError(f"{name} needs more than is installed: pip install 'pvc-prebinder[devcluster]'") from error
 
 
 def _unknown_arguments(unknown: Sequence[str], command: argparse.ArgumentParser) -> str:

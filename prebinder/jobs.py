@@ -1,0 +1,60 @@
+"""The few periodic jobs, on APScheduler.
+
+A run that is late happens once, as soon as it can; a job never overlaps itself. Runs that did not happen are counted,
+because a check that silently stops looks like a check that finds nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Final, Protocol
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+_CAUSES: Final = {
+    EVENT_JOB_MISSED: "missed",
+    EVENT_JOB_MAX_INSTANCES: "still_running",
+    EVENT_JOB_ERROR: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Runs `run` every so many seconds, plus or minus `jitter` seconds, so that replicas do not beat together."""
+
+    every: float
+    jitter: float
+    run: Callable[[], Awaitable[None]]
+
+
+class JobObserver(Protocol):
+    """Counts what did not happen."""
+
+    def skipped(self, job: str, cause: str) -> None:
+        """`cause` is missed, still_running or failed."""
+
+
+@contextmanager
+def scheduled(jobs: Mapping[str, Job], observer: JobObserver) -> Iterator[None]:
+    """Run the jobs while inside."""
+    scheduler: Any = AsyncIOScheduler(timezone=UTC)
+    scheduler.add_listener(lambda event: observer.skipped(event.job_id, _CAUSES[event.code]), sum(_CAUSES))
+    for name, job in jobs.items():
+        scheduler.add_job(
+            job.run,
+            "interval",
+            id=name,
+            seconds=job.every,
+            jitter=job.jitter,
+            # The default drops a run that is a second late.
+            misfire_grace_time=None,
+            coalesce=True,
+            max_instances=1,
+        )
+    scheduler.start()
+    try:
+        yield
+    finally:
+        scheduler.shutdown(wait=False)

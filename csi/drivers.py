@@ -18,8 +18,8 @@ Key = tuple[str, str]
 UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
 """How long a failure is repeated from memory: enough for a burst of questions, short beside any recovery."""
 
-LONGEST_MEMORY: Final = 200_000
-"""Verdicts kept; the one that was renewed longest ago goes first. Twice the volumes of a large cluster."""
+REMEMBERED: Final = 200_000
+"""Verdicts kept unless told otherwise: twice the volumes of a large cluster."""
 
 
 class Drivers:
@@ -29,10 +29,18 @@ class Drivers:
     """
 
     def __init__(
-        self, endpoints: Iterable[Endpoint], clock: Clock, observer: Observer, limits: Limits | None = None
+        self,
+        endpoints: Iterable[Endpoint],
+        clock: Clock,
+        observer: Observer,
+        limits: Limits | None = None,
+        remembered: int = REMEMBERED,
     ) -> None:
-        """Raise ValueError if two endpoints name the same driver. Nothing is opened before the first question."""
-        self._clock = clock
+        """Raise ValueError if two endpoints name the same driver. Nothing is opened before the first question.
+
+        Of more than `remembered` verdicts the one renewed longest ago is forgotten.
+        """
+        self._clock, self._remembered = clock, remembered
         self._probes: dict[str, DriverProbe] = {}
         for endpoint in endpoints:
             if endpoint.driver in self._probes:
@@ -79,7 +87,7 @@ class Drivers:
             del self._asking[key]
         self._known.pop(key, None)
         self._known[key] = verdict
-        if len(self._known) > LONGEST_MEMORY:
+        if len(self._known) > self._remembered:
             del self._known[next(iter(self._known))]
         return verdict
 

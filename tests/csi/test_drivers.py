@@ -87,6 +87,14 @@ async def test_volumes_have_their_own_verdicts(driver: ScriptedDriver, drivers: 
     assert asked(driver) == 2
 
 
+async def test_memory_is_bounded(driver: ScriptedDriver, clock: FakeClock) -> None:
+    drivers = Drivers([Endpoint(NAME, str(driver.socket))], clock, Recorder(), remembered=2)
+    for handle in ("v", "w", "x", "x", "w", "v"):
+        await drivers.verdict(NAME, handle, MINUTE)
+    await drivers.close()
+    assert asked(driver) == 4, "only v, renewed longest ago, is asked about twice"
+
+
 async def test_all_who_ask_about_one_volume_share_a_probe(driver: ScriptedDriver, drivers: Drivers) -> None:
     verdicts = await asyncio.gather(*(drivers.verdict(NAME, "v", NOW) for _ in range(20)))
     assert asked(driver) == 1
@@ -104,25 +112,6 @@ async def test_one_who_gives_up_does_not_disturb_the_others(driver: ScriptedDriv
         await impatient
     gate.set()
     assert (await patient).state is HealthState.HEALTHY
-
-
-async def test_an_abandoned_first_question_does_not_spoil_the_handshake(
-    driver: ScriptedDriver, drivers: Drivers
-) -> None:
-    gate, entered = asyncio.Event(), asyncio.Event()
-    name = driver.script["GetPluginInfo"]
-
-    async def slow_name(request: bytes) -> Message | bytes:
-        entered.set()
-        await gate.wait()
-        return await name(request)
-
-    driver.script["GetPluginInfo"] = slow_name
-    abandoned = asyncio.create_task(drivers.verdict(NAME, "v", NOW))
-    await entered.wait()
-    abandoned.cancel()
-    gate.set()
-    assert (await drivers.verdict(NAME, "w", NOW)).state is HealthState.HEALTHY
 
 
 async def test_no_driver_gets_more_calls_at_once_than_allowed(driver: ScriptedDriver, drivers: Drivers) -> None:

@@ -1,5 +1,6 @@
 """One driver, any answer, on a real socket. The frame: NAME is configured, volume `v` is asked for."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 
 from csi.channel import Limits
 from csi.endpoint import Endpoint
@@ -129,6 +131,26 @@ async def test_the_driver_is_asked_who_it_is_once(socket: Path, probe: DriverPro
     )
     assert recorder.operations == [(NAME, path, "OK") for path in driver.calls]
     assert recorder.probes == [(NAME, "/csi.v1.Controller/ControllerGetVolume", HealthState.HEALTHY)] * 3
+
+
+async def test_who_gives_up_during_the_handshake_leaves_it_to_the_others(socket: Path, probe: DriverProbe) -> None:
+    gate, entered = asyncio.Event(), asyncio.Event()
+
+    async def slow_name(request: bytes) -> Message:
+        entered.set()
+        await gate.wait()
+        return csi.GetPluginInfoResponse(name=NAME)
+
+    async with ScriptedDriver(socket, script={"GetPluginInfo": slow_name}):
+        impatient = asyncio.create_task(probe.probe("v"))
+        await entered.wait()
+        patient = asyncio.create_task(probe.probe("v"))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await impatient
+        gate.set()
+        assert (await patient).state is HealthState.HEALTHY
 
 
 async def test_a_driver_that_comes_back_with_other_capabilities_is_negotiated_again(

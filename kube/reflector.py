@@ -8,7 +8,7 @@ A connection that goes silent is given up, because bookmarks come about once a m
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from random import Random
 from typing import Final, Generic, Protocol, TypeVar
@@ -46,8 +46,8 @@ logger = logging.getLogger(__name__)
 class Sink(Protocol[T_contra]):
     """Holds the objects of one kind by key: `namespace/name`, or the name for cluster-scoped kinds."""
 
-    def replace(self, items: Sequence[T_contra], resource_version: str) -> None:
-        """Take a whole list: what is not in it does not exist."""
+    def replace_in_steps(self, items: Iterable[T_contra], resource_version: str) -> Iterator[None]:
+        """Take a whole list, stopping between steps: what is not in it does not exist."""
 
     def upsert(self, item: T_contra) -> None: ...
 
@@ -166,7 +166,8 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         listing = await self._api.list_all(self._resource, self._take)
-        self._sink.replace(listing.items, listing.resource_version)
+        for _ in self._sink.replace_in_steps(listing.items, listing.resource_version):
+            await asyncio.sleep(0)
         self._version = listing.resource_version
         self._observer.event_seen(self._resource.plural, self._clock.now())
         self.synced.set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
@@ -38,7 +38,8 @@ class Held:
         self.malformed_seen = 0
         self.seen: list[datetime] = []
 
-    def replace(self, items: Sequence[Thing], resource_version: str) -> None:
+    def replace_in_steps(self, items: Iterable[Thing], resource_version: str) -> Iterator[None]:
+        yield
         self.lists += 1
         self.things = {item.metadata.name: item.metadata.resource_version for item in items}
 

@@ -1,0 +1,63 @@
+"""Acts on a Reserve by its mode: one worker per claim, and so many pods at a time. Or only says what it would do."""
+
+import asyncio
+import logging
+
+from binder.apply import Applier
+from binder.attempt import Applied, Lost
+from binder.complete import Completer
+from binder.decision import Mode, Reserve
+from binder.locks import KeyedLocks
+from binder.release import Release
+
+logger = logging.getLogger(__name__)
+
+
+class Actor:
+    """Writes. `concurrency` is how many pods are written for at the same time."""
+
+    dry_run = False
+
+    def __init__(self, applier: Applier, completer: Completer, locks: KeyedLocks, concurrency: int) -> None:
+        self._applier = applier
+        self._completer = completer
+        self._locks = locks
+        self._turns = asyncio.Semaphore(concurrency)
+
+    async def act(self, decision: Reserve) -> Applied | Lost:
+        """Reserve, or bind in mode complete, all volumes of the pod."""
+        claims = [placement.claim.key for placement in decision.placements]
+        async with self._turns, self._locks.held(claims):
+            if decision.mode is Mode.COMPLETE:
+                return await self._completer.complete(decision)
+            return await self._applier.apply(decision)
+
+
+class Rehearsal:
+    """Writes nothing and says what would be written."""
+
+    dry_run = True
+
+    async def act(self, decision: Reserve) -> Applied | Lost:
+        for placement in decision.placements:
+            logger.info(
+                "Would reserve volume",
+                extra={
+                    "pvc": placement.claim.key,
+                    "pv": placement.volume.name,
+                    "zone": decision.zone,
+                    "mode": decision.mode.value,
+                },
+            )
+        return Applied(())
+
+    async def carry_out(self, release: Release) -> bool:
+        logger.info(
+            "Would release reservation",
+            extra={
+                "pv": release.volume.name if release.volume else "",
+                "pvc": release.claim.key if release.claim else "",
+                "cause": release.cause.value,
+            },
+        )
+        return True

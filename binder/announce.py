@@ -1,0 +1,128 @@
+"""Events for people, on the pod and its claims: reserved, refused and why, lost. One for each change, none in between.
+
+Nothing depends on them. The reason of a refusal is the word that metrics, logs and the command line use too.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal, Protocol
+
+from binder.attempt import Lost
+from binder.decision import Mode, Refuse, Reserve
+from binder.rejection import Reason
+from kube.events import EventDraft, ObjectRef
+from kube.model import Claim, Pod
+
+NOTE_BYTES: Final = 1024
+"""The API's limit for an Event's note."""
+
+RESERVED: Final = "VolumeReserved"
+BOUND: Final = "VolumeBound"
+LOST: Final = "ReservationLost"
+
+_NEXT_STEP: Final = {
+    Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
+    Reason.HEALTH_UNKNOWN: "Check that the CSI driver answers, or run with --unknown-health=allow.",
+    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity or move it where it says it is.",
+    Reason.NO_NODE_FITS: "Free or add a node that the pod may run on and that reaches the volumes.",
+    Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",
+    Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
+    Reason.REQUESTED_VOLUME_MISMATCH: "Delete the claim and name another volume, or none.",
+    Reason.CLAIM_LOST: "Delete the claim; its volume is gone.",
+    Reason.CLAIM_DELETING: "Wait for the claim to be deleted and create it anew.",
+}
+
+
+class EventSink(Protocol):
+    """Takes an Event to be sent (kube.events.EventRecorder)."""
+
+    def publish(self, draft: EventDraft) -> None:
+        """Send it some time. Never raises."""
+
+
+class Announcer:
+    """Publishes Events; remembers per pod what was said last, so that it is not said twice."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+        self._said: dict[str, int] = {}
+
+    def reserved(self, decision: Reserve) -> None:
+        where = f" in zone {decision.zone}" if decision.zone else ""
+        reason, verb = (BOUND, "Bound") if decision.mode is Mode.COMPLETE else (RESERVED, "Reserved")
+        if not self._is_news(decision.pod, (reason, tuple(placed.volume.name for placed in decision.placements))):
+            return
+        for placed in decision.placements:
+            note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
+            self._publish(_claim_reference(placed.claim), _pod_reference(decision.pod), "Normal", reason, note)
+        names = ", ".join(placed.volume.name for placed in decision.placements)
+        self._publish(_pod_reference(decision.pod), None, "Normal", reason, f"{verb} {names}{where}")
+
+    def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
+        """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row."""
+        note = refusal_note(decision)
+        if not self._is_news(
+            decision.pod, (decision.reason, frozenset(rejection.reason for rejection in decision.rejections))
+        ):
+            return
+        self._publish(_pod_reference(decision.pod), None, "Warning", str(decision.reason), note)
+        for claim in claims:
+            self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
+
+    def lost(self, decision: Reserve, lost: Lost) -> None:
+        note = f"Lost the reservation: {lost.why}. Looking for another volume"
+        if not self._is_news(decision.pod, (LOST, note)):
+            return
+        self._publish(_claim_reference(lost.placement.claim), _pod_reference(decision.pod), "Warning", LOST, note)
+        self._publish(_pod_reference(decision.pod), None, "Warning", LOST, note)
+
+    def forget(self, pod_key: str) -> None:
+        """The pod is gone, or needs nothing any more."""
+        self._said.pop(pod_key, None)
+
+    def _is_news(self, pod: Pod, said: object) -> bool:
+        digest = hash((pod.uid, said))
+        if self._said.get(pod.key) == digest:
+            return False
+        self._said[pod.key] = digest
+        return True
+
+    def _publish(
+        self,
+        regarding: ObjectRef,
+        related: ObjectRef | None,
+        kind: Literal["Normal", "Warning"],
+        reason: str,
+        note: str,
+    ) -> None:
+        self._sink.publish(EventDraft(regarding, related, kind, reason, "Reserve", note))
+
+
+def refusal_note(decision: Refuse) -> str:
+    """Say the reason, the next step and as much of the evidence as an Event holds."""
+    step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
+    note = f"No volumes reserved: {decision.reason}. {step}".rstrip()
+    for position, rejection in enumerate(decision.rejections):
+        left = len(decision.rejections) - position
+        longer = f"{note}\n{rejection}"
+        more = f"\n... and {left - 1} more" if left > 1 else ""
+        if len((longer + more).encode()) > NOTE_BYTES:
+            return shortened(f"{note}\n... and {left} more", NOTE_BYTES)
+        note = longer
+    return shortened(note, NOTE_BYTES)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut a text to so many bytes of UTF-8, never within a character."""
+    return text if len(text.encode()) <= limit else text.encode()[: limit - 3].decode(errors="ignore") + "..."
+
+
+def _steps(decision: Refuse) -> Iterator[str]:
+    return (_NEXT_STEP[rejection.reason] for rejection in decision.rejections if rejection.reason in _NEXT_STEP)
+
+
+def _claim_reference(claim: Claim) -> ObjectRef:
+    return ObjectRef("v1", "PersistentVolumeClaim", claim.name, claim.namespace, claim.uid)
+
+
+def _pod_reference(pod: Pod) -> ObjectRef:
+    return ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)

@@ -1,0 +1,68 @@
+"""What apply and complete share: the settings of writing, how an attempt ends, and when a volume is still the offer."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from binder.decision import Placement
+from binder.reservation import DEFAULT_PREFIX, reservation_of
+from kube.model import Claim, Volume
+
+TRIES: Final = 3
+"""Writes of one object that keeps changing in ways that do not concern us, before the pod is planned again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActSettings:
+    """What the user decided about writing.
+
+    `ttl`: how long a reservation lasts. `write_uid`: in mode prebind, put the claim's uid into the claimRef of volumes
+    whose reclaim policy is Retain.
+    """
+
+    prefix: str = DEFAULT_PREFIX
+    ttl: timedelta = timedelta(minutes=10)
+    write_uid: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """All volumes are held, in mode complete bound. `volumes` are they as last written, in the decision's order."""
+
+    volumes: tuple[Volume, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Somebody was faster. What had been written for the pod is taken back as far as that is safe."""
+
+    placement: Placement
+    why: str
+
+
+class LostPlacement(Exception):
+    """Ends the writing for a pod."""
+
+    def __init__(self, placement: Placement, why: str) -> None:
+        super().__init__(why)
+        self.lost = Lost(placement, why)
+
+
+def same_offer(chosen: Volume, fresh: Volume, claim: Claim, prefix: str, now: datetime) -> bool:
+    """Whether a volume that changed since it was chosen is still free for the claim and offers the same."""
+    reservation = reservation_of(fresh, prefix)
+    if reservation is not None and not reservation.is_for(claim) and not reservation.expired(now):
+        return False
+    unchanged = msgspec.structs.replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)
+    return unchanged == chosen
+
+
+def what_happened(fresh: Volume) -> str:
+    """Say in a few words why a volume is no longer the one that was chosen."""
+    if fresh.deleting:
+        return "is being deleted"
+    if fresh.claim is not None:
+        return f"was taken by claim {fresh.claim.namespace}/{fresh.claim.name}"
+    return "changed"

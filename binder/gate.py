@@ -1,0 +1,60 @@
+"""The health gate: no volume is reserved unless its driver was asked about it lately enough.
+
+The gate asks and remembers; what a verdict means for a volume is decided in the plan, which reads it here. The loop is:
+plan, ask about what was chosen, plan again, until all that is chosen has a fresh verdict.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from immutables import Map
+
+from binder.decision import Reserve
+from csi.verdict import Verdict
+from kube.model import Volume
+
+Key = tuple[str, str]
+"""A driver's name and a volume's handle."""
+
+LONGEST_MEMORY: Final = 20_000
+"""Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximal age."""
+
+
+class HealthSource(Protocol):
+    """Asks drivers about volumes (csi.drivers.Drivers)."""
+
+    async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
+        """Return a verdict at most so old. Raises nothing, and answers within the driver's own deadlines."""
+
+
+class HealthGate:
+    """Verdicts on the volumes that were chosen lately. `max_age` is the plan's: an older one says nothing."""
+
+    def __init__(self, source: HealthSource, max_age: timedelta) -> None:
+        self._source = source
+        self._max_age = max_age
+        self.verdicts: Map[Key, Verdict] = Map()
+
+    async def ask(self, decision: Reserve, now: datetime) -> bool:
+        """Ask about the chosen volumes without a fresh verdict, all at once; return False if there were none.
+
+        Volumes that are not CSI have no driver to ask.
+        """
+        chosen = (placement.volume for placement in decision.placements)
+        stale = [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
+        await asyncio.gather(*(self._ask(volume) for volume in stale))
+        if len(self.verdicts) > LONGEST_MEMORY:
+            kept = {
+                key: verdict for key, verdict in self.verdicts.items() if now - verdict.observed_at <= self._max_age
+            }
+            self.verdicts = Map(kept)
+        return bool(stale)
+
+    def _fresh(self, volume: Volume, now: datetime) -> bool:
+        verdict = self.verdicts.get((volume.driver, volume.handle))
+        return verdict is not None and now - verdict.observed_at <= self._max_age
+
+    async def _ask(self, volume: Volume) -> None:
+        verdict = await self._source.verdict(volume.driver, volume.handle, self._max_age)
+        self.verdicts = self.verdicts.set((volume.driver, volume.handle), verdict)

@@ -1,0 +1,122 @@
+"""Volumes and claims as the API server has them now: read one, patch one that is still as we saw it.
+
+Every answer goes into the store, so that no later decision rests on something older than our own last write.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from binder.writes import Patch
+from kube.decode import decode_claim, decode_volume
+from kube.errors import Conflict, Invalid, NotFound
+from kube.model import Claim, Volume
+from kube.resource import CLAIMS, VOLUMES, Resource
+from kube.snapshot import Snapshot
+from kube.store import Store
+
+FASTER: Final = (Conflict, Invalid, NotFound)
+"""Answers that mean somebody was faster: changed, made immutable, or removed. Read again and decide again."""
+
+
+class ObjectApi(Protocol):
+    """The two verbs used here (kube.api.KubeApi)."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
+        """Return one object. Raises NotFound."""
+
+    async def conditional_patch(  # noqa: PLR0913 - the shape of kube.api.KubeApi
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        resource_version: str | int,
+        namespace: str = "",
+        uid: str = "",
+        subresource: str = "",
+    ) -> msgspec.Raw:
+        """Merge-patch the object if it still has that version and uid. Raises Conflict."""
+
+
+class Fence(Protocol):
+    """Stands between a lease that may be lost and a write (kube.leadership.Leadership)."""
+
+    def check(self) -> None:
+        """Raise LeadershipLost unless the lease is held at this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveVolume:
+    """A volume as the API server just sent it: the record, and the JSON for what the record does not keep."""
+
+    record: Volume
+    raw: msgspec.Raw
+
+
+class LiveObjects:
+    """Reads and conditional writes of volumes and claims, under the lease."""
+
+    def __init__(self, api: ObjectApi, fence: Fence, store: Store, prefix: str) -> None:
+        self._api = api
+        self._fence = fence
+        self._store = store
+        self._prefix = prefix
+
+    def snapshot(self) -> Snapshot:
+        """Return what the store knows now, our own writes included."""
+        return self._store.snapshot()
+
+    async def volume(self, name: str) -> LiveVolume | None:
+        """Read a volume; None when it is gone."""
+        try:
+            return self._took_volume(await self._api.get(VOLUMES, name))
+        except NotFound:
+            return None
+
+    async def claim(self, key: str) -> Claim | None:
+        """Read a claim by `namespace/name`; None when it is gone."""
+        namespace, _, name = key.partition("/")
+        try:
+            return self._took_claim(await self._api.get(CLAIMS, name, namespace))
+        except NotFound:
+            return None
+
+    async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
+        """Patch a volume that is still exactly this one. Raises one of FASTER when it is not."""
+        self._fence.check()
+        answer = await self._api.conditional_patch(
+            VOLUMES,
+            volume.name,
+            body,
+            resource_version=volume.resource_version,
+            uid=volume.uid,
+            subresource=subresource,
+        )
+        return self._took_volume(answer)
+
+    async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "") -> Claim:
+        """Patch a claim that is still exactly this one. Raises one of FASTER when it is not."""
+        self._fence.check()
+        answer = await self._api.conditional_patch(
+            CLAIMS,
+            claim.name,
+            body,
+            resource_version=claim.resource_version,
+            namespace=claim.namespace,
+            uid=claim.uid,
+            subresource=subresource,
+        )
+        return self._took_claim(answer)
+
+    def _took_volume(self, raw: msgspec.Raw) -> LiveVolume:
+        record = decode_volume(raw, self._prefix)
+        self._store.volumes.remember(record)
+        return LiveVolume(record, raw)
+
+    def _took_claim(self, raw: msgspec.Raw) -> Claim:
+        record = decode_claim(raw, self._prefix)
+        self._store.claims.remember(record)
+        return record

@@ -1,0 +1,141 @@
+"""Gathers pods for a short while and plans them together, so that they do not steal from each other.
+
+A pass has no await between taking the snapshot and noting its promises in the ledger: what one pass promised, the
+next one sees, long before the watch shows it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from immutables import Map
+
+from binder.decision import Decision, Reserve
+from binder.gate import HealthGate
+from binder.index import VolumeIndex
+from binder.ledger import Hold, Ledger
+from binder.listening import listening
+from binder.plan import holds_of, plan
+from binder.reservation import reservation_of
+from binder.view import PlanSettings, View
+from kube.clock import Clock
+from kube.model import Pod, Volume
+from kube.store import Store
+
+QUIET: Final = 0.05
+"""Seconds without another pod after which a pass begins."""
+LONGEST: Final = 0.5
+"""Seconds after which a pass begins anyway."""
+
+
+class Planner:
+    """Decides about pods. Keeps the index of free volumes and the ledger of promises in step with the store."""
+
+    def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
+        self._store = store
+        self._gate = gate
+        self._clock = clock
+        self._settings = settings
+        self._index = VolumeIndex()
+        self.ledger = Ledger()
+        self._asked: dict[str, asyncio.Future[Decision | None]] = {}
+        self._pass: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the store while inside; `decide` works only then."""
+        self._index = VolumeIndex.of(self._store.snapshot().volumes.values())
+        with listening(self._store.volumes, self._volume_changed), listening(self._store.pods, self._pod_changed):
+            try:
+                yield
+            finally:
+                if self._pass is not None:
+                    self._pass.cancel()
+
+    async def decide(self, pod_key: str) -> Decision | None:
+        """Return the decision of the next pass; None if there is no such pod. Its volumes are promised from then on."""
+        answer = self._asked.get(pod_key)
+        if answer is None:
+            answer = self._asked[pod_key] = asyncio.get_running_loop().create_future()
+        if self._pass is None:
+            self._pass = asyncio.create_task(self._gather_and_plan())
+        return await asyncio.shield(answer)
+
+    def written(self, volumes: Iterable[Volume]) -> None:
+        """The promises of these volumes are on the API server."""
+        for volume in volumes:
+            self.ledger = self.ledger.written(volume.name, volume.resource_version)
+            shown = self._store.snapshot().volumes.get(volume.name)
+            if shown is not None:
+                self.ledger = self.ledger.seen(shown)
+
+    def withdrawn(self, decision: Reserve) -> None:
+        """The promises of this decision were not kept."""
+        self.ledger = self.ledger.without(*(placement.volume.name for placement in decision.placements))
+
+    def forget(self, pod_key: str) -> None:
+        """The pod is gone: what was promised to it and never written is free again."""
+        self.ledger = self.ledger.without(*self._unwritten(pod_key))
+
+    async def _gather_and_plan(self) -> None:
+        started = self._clock.monotonic()
+        waiting = 0
+        while len(self._asked) > waiting and self._clock.monotonic() - started < LONGEST:
+            waiting = len(self._asked)
+            await self._clock.sleep(QUIET)
+        asked, self._asked, self._pass = self._asked, {}, None
+        pods = self._store.snapshot().pods
+        decisions = self._plan([pods[key] for key in asked if key in pods])
+        for key, answer in asked.items():
+            if answer.done():
+                continue
+            decided = decisions.get(key)
+            if isinstance(decided, Exception):
+                answer.set_exception(decided)
+            else:
+                answer.set_result(decided)
+
+    def _plan(self, pods: Sequence[Pod]) -> dict[str, Decision | Exception]:
+        """Plan all together; if that fails, each alone, so that one odd pod does not stop the others."""
+        now = self._clock.now()
+        for pod in pods:
+            self.ledger = self.ledger.without(*self._unwritten(pod.key))
+        view = View(self._store.snapshot(), self._index, self.ledger, self._gate.verdicts, self._settings)
+        try:
+            decisions = plan(view, pods, now)
+        except Exception as error:
+            if len(pods) == 1:
+                return {pods[0].key: error}
+            return {key: decision for pod in pods for key, decision in self._plan([pod]).items()}
+        for decision in decisions:
+            if isinstance(decision, Reserve):
+                self.ledger = self.ledger.with_holds(holds_of(decision, now))
+        return {decision.pod.key: decision for decision in decisions}
+
+    def _unwritten(self, pod_key: str) -> list[str]:
+        names = self.ledger.by_pod.get(pod_key, Map())
+        return [name for name in names if self.ledger.holds[name].resource_version is None]
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        self._index = self._index.with_volume(old, new)
+        if new is None:
+            self.ledger = self.ledger.without(old.name) if old is not None else self.ledger
+            return
+        self.ledger = self.ledger.seen(new)
+        hold = self.ledger.holds.get(new.name)
+        if hold is not None and hold.seen and not self._is_for(new, hold):
+            self.ledger = self.ledger.without(new.name)
+
+    def _is_for(self, volume: Volume, hold: Hold) -> bool:
+        reference = volume.claim
+        if reference is not None:
+            return f"{reference.namespace}/{reference.name}" == hold.claim_key
+        reservation = reservation_of(volume, self._settings.prefix)
+        return reservation is not None and reservation.claim_uid == hold.claim_uid
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None and old is not None:
+            self.ledger = self.ledger.settled(old.key)
+        elif new is not None and (new.node_name or new.finished):
+            self.ledger = self.ledger.settled(new.key)

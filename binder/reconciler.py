@@ -1,0 +1,199 @@
+"""The loop over pods: plan, ask about the volumes' health, plan again, act, and say what came of it.
+
+A key is a pod, not an event: each look starts from what is there now, and a pod that has what it needs costs nothing.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, Protocol
+
+from binder.announce import Announcer
+from binder.attempt import Applied, Lost
+from binder.decision import Decision, Refuse, Reserve
+from binder.gate import HealthGate
+from binder.listening import listening
+from binder.matching import binding_mode, class_of
+from binder.observe import BindMetrics
+from binder.planner import Planner
+from binder.rejection import Reason
+from binder.wakeups import Wakeups
+from kube.backoff import backoff
+from kube.clock import Clock
+from kube.model import BIND_COMPLETED, Claim, Pod, value_of
+from kube.snapshot import Snapshot
+from kube.store import Store
+from kube.workqueue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+PODS_AT_ONCE: Final = 1000
+"""Pods that may be gathered, wait for a driver or be written for at the same time. Writers are limited apart."""
+ROUNDS: Final = 10
+"""Plans with questions to drivers in between, before the pod makes room for others."""
+FIRST_RETRY: Final = 1.0
+LONGEST_RETRY: Final = 60.0
+"""Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
+
+
+class Acting(Protocol):
+    """Carries out a Reserve (binder.actor.Actor), or says that it would (binder.actor.Rehearsal)."""
+
+    dry_run: bool
+
+    async def act(self, decision: Reserve) -> Applied | Lost:
+        """Reserve all volumes of the pod, or none."""
+
+
+@dataclass(slots=True)
+class _History:
+    """What happened to a pod so far: refusals and losses in a row."""
+
+    refusals: int = 0
+    losses: int = 0
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Reconciles pods. Everything it needs is handed in; `run` belongs inside a term of the lease."""
+
+    store: Store
+    planner: Planner
+    gate: HealthGate
+    actor: Acting
+    announcer: Announcer
+    wakeups: Wakeups
+    queue: WorkQueue[str]
+    clock: Clock
+    rng: Random
+    metrics: BindMetrics
+    _histories: dict[str, _History] = field(default_factory=dict)
+    _standing: dict[str, Reason] = field(default_factory=dict)
+    _since: dict[str, float] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
+        with ExitStack() as stack:
+            stack.enter_context(self.planner.following())
+            stack.enter_context(listening(self.store.claims, self._claim_changed))
+            stack.enter_context(self.wakeups.following())
+            await self.queue.run(PODS_AT_ONCE, self.handle)
+
+    async def handle(self, key: str) -> float | None:
+        """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
+        pod = self.store.snapshot().pods.get(key)
+        if pod is None or pod.finished or not open_claims(pod, self.store.snapshot()):
+            self._forget(key)
+            return None
+        decision = await self._decide(key)
+        if decision is None:
+            return FIRST_RETRY
+        self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve) else decision.reason
+        if isinstance(decision, Reserve):
+            return await self._act(decision)
+        if isinstance(decision, Refuse):
+            return self._refuse(decision)
+        return None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
+
+    def pending(self) -> Iterator[tuple[Claim, Reason]]:
+        """Yield the claims that are not bound, of pods looked at so far, and what each waits for."""
+        snapshot = self.store.snapshot()
+        for key, reason in self._standing.items():
+            pod = snapshot.pods.get(key)
+            for claim in open_claims(pod, snapshot) if pod is not None else ():
+                yield claim, reason
+
+    async def _decide(self, key: str) -> Decision | None:
+        """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""
+        for _ in range(ROUNDS):
+            decision = await self.planner.decide(key)
+            if not isinstance(decision, Reserve):
+                return decision
+            if not await self._asked(decision):
+                return decision
+        self.planner.forget(key)
+        return None
+
+    async def _asked(self, decision: Reserve) -> bool:
+        try:
+            return await self.gate.ask(decision, self.clock.now())
+        except BaseException:
+            self.planner.withdrawn(decision)
+            raise
+
+    async def _act(self, decision: Reserve) -> float | None:
+        for placement in decision.placements:
+            self._since.setdefault(placement.claim.key, self.clock.monotonic())
+        try:
+            outcome = await self.actor.act(decision)
+        except BaseException:
+            # What was written all the same comes back through the watch and speaks for itself.
+            self.planner.withdrawn(decision)
+            raise
+        self._count(decision, success=isinstance(outcome, Applied))
+        if isinstance(outcome, Lost):
+            return self._lose(decision, outcome)
+        self.planner.written(outcome.volumes)
+        self.announcer.reserved(decision)
+        self.wakeups.forget(decision.pod.key)
+        self._histories.pop(decision.pod.key, None)
+        return None
+
+    def _lose(self, decision: Reserve, lost: Lost) -> float:
+        """Plan again at once; only a pod that loses again and again waits longer each time."""
+        self.planner.withdrawn(decision)
+        self.announcer.lost(decision, lost)
+        logger.info("Lost reservation", extra={"pvc": lost.placement.claim.key, "err": lost.why})
+        history = self._histories.setdefault(decision.pod.key, _History())
+        history.losses += 1
+        if history.losses == 1:
+            return 0.0
+        return backoff(history.losses - 1, FIRST_RETRY / 10, LONGEST_RETRY, self.rng.random())
+
+    def _refuse(self, decision: Refuse) -> float:
+        snapshot = self.store.snapshot()
+        claims = open_claims(decision.pod, snapshot)
+        for claim in claims:
+            binding = binding_mode(claim, snapshot.classes) or ""
+            self.metrics.attempted(class_of(claim), binding, success=False, dry_run=self.actor.dry_run)
+            self.metrics.failed(class_of(claim), decision.reason)
+        self.announcer.refused(decision, claims)
+        self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims})
+        history = self._histories.setdefault(decision.pod.key, _History())
+        history.refusals += 1
+        return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+
+    def _count(self, decision: Reserve, *, success: bool) -> None:
+        classes = self.store.snapshot().classes
+        for placement in decision.placements:
+            binding = binding_mode(placement.claim, classes) or ""
+            name = class_of(placement.claim)
+            self.metrics.attempted(name, binding, success=success, dry_run=self.actor.dry_run)
+            if not success:
+                self.metrics.failed(name, Reason.CLAIMED_BY_OTHER)
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        if new is None:
+            self._since.pop(old.key if old is not None else "", None)
+        elif new.phase == "Bound" and (since := self._since.pop(new.key, None)) is not None:
+            binding = binding_mode(new, self.store.snapshot().classes) or ""
+            self.metrics.bound(class_of(new), binding, self.clock.monotonic() - since)
+
+    def _forget(self, key: str) -> None:
+        self.planner.forget(key)
+        self.announcer.forget(key)
+        self.wakeups.forget(key)
+        self._histories.pop(key, None)
+        self._standing.pop(key, None)
+
+
+def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
+    """Return the claims of the pod that exist and are not bound."""
+    found = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return tuple(
+        claim
+        for claim in found
+        if claim is not None and not (claim.volume_name and value_of(claim.annotations, BIND_COMPLETED) is not None)
+    )

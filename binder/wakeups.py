@@ -1,0 +1,110 @@
+"""Which changes make it worth to look at a pod again: its own, those of its claims, and new room for a refused one.
+
+Refused pods wait by the class of their open claims. One change wakes only so many of them, those that waited longest
+first; who finds nothing goes back to the end. Nobody is forgotten: each refused pod is also looked at again in time.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from typing import Final, TypeVar
+
+import msgspec
+
+from binder.index import is_free
+from binder.listening import listening
+from binder.matching import class_of
+from kube.model import Claim, CSINode, Node, Pod, StorageClass, Volume
+from kube.store import Store
+from kube.workqueue import WorkQueue
+
+WOKEN_AT_ONCE: Final = 100
+
+R = TypeVar("R", Claim, Volume, Pod, Node)
+
+
+class Wakeups:
+    """Adds keys of pods to the queue as the store changes."""
+
+    def __init__(self, store: Store, queue: WorkQueue[str]) -> None:
+        self._store = store
+        self._queue = queue
+        self._waiting: dict[str, dict[str, None]] = {}
+
+    def refused(self, pod_key: str, classes: Iterable[str]) -> None:
+        """The pod waits for room in these classes."""
+        for name in classes:
+            self._waiting.setdefault(name, {})[pod_key] = None
+
+    def forget(self, pod_key: str) -> None:
+        """The pod waits for nothing any more."""
+        for name in [name for name, pods in self._waiting.items() if pod_key in pods]:
+            del self._waiting[name][pod_key]
+            if not self._waiting[name]:
+                del self._waiting[name]
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the store while inside, and begin with every pod there is."""
+        with ExitStack() as stack:
+            stack.enter_context(listening(self._store.pods, self._pod_changed))
+            stack.enter_context(listening(self._store.claims, self._claim_changed))
+            stack.enter_context(listening(self._store.volumes, self._volume_changed))
+            stack.enter_context(listening(self._store.classes, self._class_changed))
+            stack.enter_context(listening(self._store.nodes, self._node_changed))
+            stack.enter_context(listening(self._store.csi_nodes, self._csi_node_changed))
+            for pod in self._store.snapshot().pods.values():
+                self._pod_changed(None, pod)
+            yield
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is not None and pod.claims and not _same(old, new):
+            self._queue.add(pod.key)
+        if old is not None and old.node_name and (new is None or new.finished):
+            self._wake_all()
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        claim = new or old
+        if claim is not None and not _same(old, new):
+            self._wake_claim(claim.key)
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        if new is not None and is_free(new) and not _same(old, new):
+            self._wake(class_of(new))
+        lost = old.claim if old is not None and (new is None or new.claim != old.claim) else None
+        if lost is not None:
+            self._wake_claim(f"{lost.namespace}/{lost.name}")
+
+    def _class_changed(self, _old: StorageClass | None, new: StorageClass | None) -> None:
+        if new is not None:
+            self._wake(new.name)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is not None and not _same(old, new):
+            self._wake_all()
+
+    def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
+        if new is not None and (old is None or old.drivers != new.drivers):
+            self._wake_all()
+
+    def _wake_claim(self, claim_key: str) -> None:
+        for pod_key in self._store.snapshot().pods_by_claim.get(claim_key, ()):
+            self._queue.add(pod_key)
+
+    def _wake_all(self) -> None:
+        for name in list(self._waiting):
+            self._wake(name)
+
+    def _wake(self, class_name: str) -> None:
+        pods = self._waiting.get(class_name, {})
+        for pod_key in list(islice(pods, WOKEN_AT_ONCE)):
+            del pods[pod_key]
+            self._queue.add(pod_key)
+
+
+def _same(old: R | None, new: R | None) -> bool:
+    """Whether nothing but the version changed, as far as our records go."""
+    if old is None or new is None:
+        return False
+    return msgspec.structs.replace(new, resource_version=old.resource_version) == old

@@ -4,9 +4,9 @@ Neither needs a spec: a node without one is schedulable, a CSINode without one h
 """
 
 from kube import model, wire_compute
-from kube.decode_parts import amounts, identity, present
+from kube.decode_parts import amounts, identity, labels, present
 from kube.resources import in_scheduler_units
-from kube.sharing import pairs, shared, text, texts
+from kube.sharing import shared, text, texts
 
 
 def node(found: wire_compute.Node) -> model.Node:
@@ -17,7 +17,7 @@ def node(found: wire_compute.Node) -> model.Node:
         name=text(who.name),
         uid=who.uid,
         resource_version=who.resource_version,
-        labels=pairs(metadata.labels),
+        labels=labels(metadata),
         taints=shared(
             tuple(model.Taint(text(taint.key), text(taint.effect), text(taint.value)) for taint in spec.taints or ())
         ),

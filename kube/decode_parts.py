@@ -1,7 +1,8 @@
 """What objects of all kinds have in common: metadata, annotations worth keeping, amounts, selectors."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from msgspec import DecodeError, Struct
@@ -15,8 +16,14 @@ from kube.sharing import DecodedParts, pairs, shared, text, texts
 OWN_PREFIX: Final = "scheduler.cloud.example/"
 """Default prefix of our own annotations."""
 
-KEPT_ANNOTATIONS: Final = ("pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/")
-"""Prefixes of the annotations records keep beside our own: those by which Kubernetes binds and provisions."""
+KEPT_ANNOTATIONS: Final = (
+    "pv.kubernetes.io/",
+    "volume.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "storageclass.kubernetes.io/",
+    "storageclass.beta.kubernetes.io/",
+)
+"""Prefixes of the annotations records keep beside our own: those by which Kubernetes binds, provisions, defaults."""
 
 LONGEST_ANNOTATION: Final = 4096
 """Bytes. A longer value counts as absent: nothing we or the binder write comes near it."""
@@ -25,11 +32,6 @@ P = TypeVar("P", bound=wire.Wire)
 V = TypeVar("V")
 
 _WHERE: Final = re.compile(r"(?P<problem>.*) - at `(?P<path>[^`]*)`", re.DOTALL)
-
-_LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
-_NODE_SELECTOR: Final = Decoder(wire.NodeSelector)
-_VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
-_PARTS: Final = DecodedParts()
 
 
 class FieldError(ValueError):
@@ -66,17 +68,28 @@ def identity(metadata: wire.Metadata | None) -> Identity:
     return Identity(metadata.name, text(metadata.namespace) or "default", metadata.uid or "", int(version))
 
 
+def labels(metadata: wire.Metadata) -> Pairs:
+    return _part(_LABELS, metadata.labels, "$.metadata.labels") or ()
+
+
 def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
     """Return the annotations some rule may read: ours and those of KEPT_ANNOTATIONS."""
-    if not metadata.annotations:
-        return ()
+    return _part(_annotations(own_prefix), metadata.annotations, "$.metadata.annotations") or ()
+
+
+@lru_cache(maxsize=8)
+def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
     prefixes = (own_prefix, *KEPT_ANNOTATIONS)
-    kept = {
-        key: value
-        for key, value in metadata.annotations.items()
-        if key.startswith(prefixes) and len(value or "") <= LONGEST_ANNOTATION
-    }
-    return pairs(kept)
+
+    def keep(part: bytes) -> Pairs:
+        found = _MAPPING.decode(part).items()
+        return pairs({key: value for key, value in found if key.startswith(prefixes) and _is_short(value)})
+
+    return DecodedParts(keep)
+
+
+def _is_short(value: str | None) -> bool:
+    return len(value or "") <= LONGEST_ANNOTATION
 
 
 def present(part: P | None, path: str) -> P:
@@ -102,21 +115,21 @@ def amounts(quantities: wire.Amounts, path: str) -> dict[str, int]:
 
 
 def label_selector(raw: wire.RawPart, path: str) -> LabelSelector | None:
-    return _part(raw, path, lambda part: _label_selector(_LABEL_SELECTOR.decode(part)))
+    return _part(_SELECTORS, raw, path)
 
 
 def volume_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
     """Return `spec.nodeAffinity.required` of a volume."""
-    return _part(raw, path, lambda part: _node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))
+    return _part(_VOLUME_AFFINITIES, raw, path)
 
 
 def pod_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
-    return _part(raw, path, lambda part: _node_selector(_NODE_SELECTOR.decode(part)))
+    return _part(_POD_AFFINITIES, raw, path)
 
 
-def _part(raw: wire.RawPart, path: str, decode: Callable[[bytes], V]) -> V | None:
+def _part(parts: DecodedParts[V], raw: wire.RawPart, path: str) -> V | None:
     try:
-        return _PARTS.decode(raw, decode)
+        return parts.of(raw)
     except DecodeError as error:
         raise field_error(error, path) from error
 
@@ -139,3 +152,14 @@ def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requ
     return tuple(
         shared(Requirement(text(found.key), text(found.operator), texts(found.values))) for found in requirements or ()
     )
+
+
+_MAPPING: Final = Decoder(dict[str, str | None])
+_LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
+_NODE_SELECTOR: Final = Decoder(wire.NodeSelector)
+_VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
+
+_LABELS: Final = DecodedParts(lambda part: pairs(_MAPPING.decode(part)))
+_SELECTORS: Final = DecodedParts(lambda part: _label_selector(_LABEL_SELECTOR.decode(part)))
+_VOLUME_AFFINITIES: Final = DecodedParts(lambda part: _node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))
+_POD_AFFINITIES: Final = DecodedParts(lambda part: _node_selector(_NODE_SELECTOR.decode(part)))

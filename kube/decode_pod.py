@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import UNSET
 
 from kube import model, wire_compute
-from kube.decode_parts import amounts, identity, pod_node_affinity, present
+from kube.decode_parts import amounts, identity, labels, pod_node_affinity, present
 from kube.resources import in_scheduler_units
 from kube.sharing import pairs, shared, text, texts
 
@@ -37,7 +37,7 @@ def pod(found: wire_compute.Pod) -> model.Pod:
         tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
         scheduling_gates=texts(gate.name or "" for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,
-        labels=pairs(metadata.labels),
+        labels=labels(metadata),
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
     )

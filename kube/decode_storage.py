@@ -12,10 +12,11 @@ from kube.decode_parts import (
     identity,
     kept_annotations,
     label_selector,
+    labels,
     present,
     volume_node_affinity,
 )
-from kube.sharing import pairs, shared, text, texts
+from kube.sharing import shared, text, texts
 
 _DEFAULT_CLASS_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class",
@@ -30,13 +31,14 @@ _OTHER_SOURCES: Final = tuple(zip(_FIELDS, wire.VolumeSpec.__struct_encode_field
 def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
     who = identity(found.metadata)
     metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+    annotations = kept_annotations(metadata, own_prefix)
     requests = spec.resources.requests if spec.resources else None
     return model.Claim(
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
         resource_version=who.resource_version,
-        storage_class=_effective_class(metadata, spec.storage_class_name),
+        storage_class=_effective_class(annotations, spec.storage_class_name),
         request=amount((requests or {}).get("storage"), "$.spec.resources.requests.storage"),
         access_modes=texts(spec.access_modes),
         volume_mode=text(spec.volume_mode) or "Filesystem",
@@ -46,19 +48,20 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
         phase=text(found.status.phase if found.status else None) or "Pending",
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
-        annotations=kept_annotations(metadata, own_prefix),
+        annotations=annotations,
     )
 
 
 def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
     who = identity(found.metadata)
     metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+    annotations = kept_annotations(metadata, own_prefix)
     reference = spec.claim_ref
     return model.Volume(
         name=who.name,
         uid=who.uid,
         resource_version=who.resource_version,
-        storage_class=_effective_class(metadata, spec.storage_class_name),
+        storage_class=_effective_class(annotations, spec.storage_class_name),
         capacity=amount((spec.capacity or {}).get("storage"), "$.spec.capacity.storage"),
         access_modes=texts(spec.access_modes),
         volume_mode=text(spec.volume_mode) or "Filesystem",
@@ -73,17 +76,17 @@ def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
         source=_source(spec),
         driver=text(spec.csi.driver) if spec.csi else "",
         handle=(spec.csi.volume_handle or "") if spec.csi else "",
-        labels=pairs(metadata.labels),
-        annotations=kept_annotations(metadata, own_prefix),
+        labels=labels(metadata),
+        annotations=annotations,
         created=shared(metadata.creation_timestamp),
     )
 
 
-def _effective_class(metadata: wire.Metadata, storage_class: str | None) -> str | None:
+def _effective_class(annotations: model.Pairs, storage_class: str | None) -> str | None:
     """Return the class as component-helpers has it: the beta annotation wins, even when it is empty."""
-    annotations = metadata.annotations or {}
-    if model.BETA_CLASS_ANNOTATION in annotations:
-        return text(annotations[model.BETA_CLASS_ANNOTATION])
+    from_annotation = model.value_of(annotations, model.BETA_CLASS_ANNOTATION)
+    if from_annotation is not None:
+        return from_annotation
     return None if storage_class is None else text(storage_class)
 
 
@@ -96,16 +99,16 @@ def _source(spec: wire.VolumeSpec) -> str:
 def storage_class(found: wire.StorageClass, own_prefix: str) -> model.StorageClass:
     who = identity(found.metadata)
     metadata = present(found.metadata, "$.metadata")
-    annotations = metadata.annotations or {}
+    annotations = kept_annotations(metadata, own_prefix)
     return model.StorageClass(
         name=who.name,
         uid=who.uid,
         resource_version=who.resource_version,
         provisioner=text(found.provisioner),
         binding_mode=text(found.volume_binding_mode) or None,
-        is_default=any(annotations.get(key) == "true" for key in _DEFAULT_CLASS_ANNOTATIONS),
+        is_default=any(model.value_of(annotations, key) == "true" for key in _DEFAULT_CLASS_ANNOTATIONS),
         created=metadata.creation_timestamp,
-        annotations=kept_annotations(metadata, own_prefix),
+        annotations=annotations,
     )
 
 

@@ -5,7 +5,7 @@ The pools are bounded and only save memory: when one is full it is emptied, and 
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import UNSET
 
@@ -33,23 +33,24 @@ class Pool:
         return seen  # type: ignore[return-value]
 
 
-class DecodedParts:
+class DecodedParts(Generic[V]):
     """Decodes a raw part of an object once for all objects that carry the very same bytes."""
 
-    def __init__(self, size: int = POOL_SIZE) -> None:
+    def __init__(self, decode: Callable[[bytes], V], size: int = POOL_SIZE) -> None:
+        self._decode = decode
         self._size = size
-        self._seen: dict[bytes, object] = {}
+        self._seen: dict[bytes, V] = {}
 
-    def decode(self, raw: RawPart, decode: Callable[[bytes], V]) -> V | None:
+    def of(self, raw: RawPart) -> V | None:
         """Return the decoded part, or None when it is absent or null."""
         if raw is UNSET:
             return None
         text = bytes(raw)
+        if text in self._seen:
+            return self._seen[text]
         if text == b"null":
             return None
-        if text in self._seen:
-            return self._seen[text]  # type: ignore[return-value]
-        part = decode(text)
+        part = self._decode(text)
         if len(text) <= _LONGEST_SHARED_PART:
             if len(self._seen) >= self._size:
                 self._seen.clear()
@@ -66,8 +67,8 @@ def text(value: str | None) -> str:
 
 
 def texts(values: Iterable[str] | None) -> tuple[str, ...]:
-    """Return a shared tuple of shared texts."""
-    return _POOL.share(tuple(map(sys.intern, values))) if values else ()
+    """Return a shared tuple."""
+    return _POOL.share(tuple(values)) if values else ()
 
 
 def pairs(mapping: Mapping[str, str | None] | None) -> Pairs:

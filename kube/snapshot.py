@@ -19,8 +19,8 @@ from kube.model import (
     VolumeAttachment,
 )
 
-Keys = Map[str, None]
-"""A persistent set of keys."""
+Keys = tuple[str, ...]
+"""Keys, sorted, each once."""
 
 
 @dataclass(frozen=True, slots=True)

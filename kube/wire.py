@@ -31,8 +31,8 @@ class Metadata(Wire):
     resource_version: Text = None
     creation_timestamp: Time = None
     deletion_timestamp: Time = None
-    labels: Mapping = None
-    annotations: Mapping = None
+    labels: RawPart = UNSET
+    annotations: RawPart = UNSET
 
 
 class Requirement(Wire):

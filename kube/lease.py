@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from kube.microtime import micro_time
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
@@ -115,11 +117,6 @@ def parse_lease(raw: bytes, timing: LeaseTiming) -> LeaseRecord:
         transitions=spec.lease_transitions or 0,
         renewed=spec.renew_time or "",
     )
-
-
-def micro_time(now: datetime) -> str:
-    """Write a time as meta/v1 MicroTime: UTC, always six digits."""
-    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def held_spec(holder: str, transitions: int, now: datetime, timing: LeaseTiming, *, acquired: bool) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from kube.lease import (
     StandBy,
     decide,
     held_spec,
-    micro_time,
     observe,
     parse_lease,
 )
+from kube.microtime import micro_time
 
 
 def record(holder: str = "other", version: str = "1", renewed: str = "2026-01-01T00:00:00.000000Z") -> LeaseRecord:

@@ -27,10 +27,14 @@ OPTIONS: Final = (
 )
 
 
+BUSY: Final = "DriverBusy"
+"""Nothing was sent, because other calls took all turns."""
+
+
 class CallFailed(Exception):
     """A call brought no answer.
 
-    `code` is the canonical name of a gRPC status, as in Go (DeadlineExceeded), or MALFORMED.
+    `code` is the canonical name of a gRPC status, as in Go (DeadlineExceeded), or MALFORMED or BUSY.
     """
 
     def __init__(self, code: str, details: str) -> None:
@@ -106,8 +110,8 @@ class DriverChannel:
             async with asyncio.timeout(self._limits.deadline):
                 await self._turns.acquire()
         except TimeoutError:
-            busy = f"{self._limits.calls_at_once} calls to the driver are under way and none has ended"
-            raise CallFailed("DeadlineExceeded", busy) from None
+            busy = f"{self._limits.calls_at_once} calls at once are allowed, and no turn came in time"
+            raise CallFailed(BUSY, busy) from None
 
     async def _send(self, path: str, request: bytes) -> bytes:
         try:

@@ -53,7 +53,8 @@ def failed_call(witness: Witness, code: str, details: str) -> Verdict:
 def failed_get(witness: Witness, code: str, details: str) -> Verdict:
     """Return the verdict when ControllerGetVolume failed."""
     if code == "NotFound":
-        return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, details or "the driver does not know the volume")
+        message = f"the driver does not know the volume: {details}"
+        return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message)
     return failed_call(witness, code, details)
 
 

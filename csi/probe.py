@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from csi import interpret
 from csi.capabilities import Negotiation, negotiate
-from csi.channel import CallFailed, CallObserver, DriverChannel, Limits
+from csi.channel import BUSY, CallFailed, CallObserver, DriverChannel, Limits
 from csi.endpoint import Endpoint
 from csi.interpret import Witness
 from csi.proto import csi_v1_pb2 as csi
@@ -113,7 +113,8 @@ class DriverProbe:
         if failed is not None and failed.code in _MAY_BE_ANOTHER_DRIVER:
             self._forget()
         up = failed is None or failed.code not in _UNREACHED
-        if up == self.up:
+        # A driver that was not asked has not answered anything.
+        if up == self.up or (failed is not None and failed.code == BUSY):
             return
         self.up = up
         about = {"driver": self._endpoint.driver, "endpoint": str(self._endpoint)}

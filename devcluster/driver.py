@@ -18,7 +18,7 @@ from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.driver_controller import Controller, Identity
 from devcluster.driver_node import Node
 
-DRIVER_NAME = "directory.csi.pvc-prebinder.dev"
+DRIVER_NAME = "directory.csi.example"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -71,6 +71,7 @@ def test_a_failed_call_says_nothing_about_the_volume(code: grpc.StatusCode) -> N
     verdict = interpret.failed_get(WITNESS, name, "why")
     if code is grpc.StatusCode.NOT_FOUND:
         assert (verdict.state, verdict.reason) == (HealthState.INACCESSIBLE, "VolumeNotFound")
+        assert verdict.message == "the driver does not know the volume: why"
     else:
         assert (verdict.state, verdict.reason, verdict.message) == (HealthState.UNKNOWN, name, "why")
 

@@ -24,6 +24,10 @@ class Reason(StrEnum):
     DELAYED_BINDING = "DelayedBinding"
     LARGER_THAN_CHOSEN = "LargerThanChosen"
     MORE_ACCESS_MODES_THAN_CHOSEN = "MoreAccessModesThanChosen"
+    TIED_WITH_CHOSEN = "TiedWithChosen"
+    OTHER_VOLUME_PREBOUND = "OtherVolumePrebound"
+    OTHER_VOLUME_REQUESTED = "OtherVolumeRequested"
+    PROVISIONING_CHOSEN = "ProvisioningChosen"
     TAKEN_BY_OTHER_CLAIM_OF_POD = "TakenByOtherClaimOfPod"
     # A volume, by our own rules.
     RESERVED_FOR_OTHER = "ReservedForOther"
@@ -55,6 +59,10 @@ class Reason(StrEnum):
     REQUESTED_VOLUME_MISMATCH = "RequestedPVMismatch"
     MODE_OFF = "ModeOff"
     POD_GATED = "SchedulingGated"
+    POD_ENDED = "PodEnded"
+    ALREADY_RESERVED = "AlreadyReserved"
+    NO_UNBOUND_CLAIM = "NoUnboundClaim"
+    PROGRESSING = "Progressing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,112 @@
+"""`pvc-prebinder match`: which volume Kubernetes itself would pick for each claim, offline, and why not each other."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from binder.controller_match import match_as_controller
+from binder.match import Match
+from binder.rejection import Reason
+from binder.scheduler_match import match_pod_as_scheduler
+from kube.model import Claim, Node
+from prebinder.errors import CommandError, ExitCode
+from prebinder.match_input import Objects, read_objects
+from prebinder.match_report import console_for, print_table, write_json
+
+DESCRIPTION = """\
+Say for every claim in the input which volume Kubernetes would pick, and why it would not pick each other volume.
+Nothing is asked of a cluster: the answer comes from the objects in the input alone.
+
+Without --node the answer is the PV controller's: a claim whose class waits for a pod gets a volume only if one is
+already reserved for it. With --node it is kube-scheduler's for that node: claims of one pod, if the pod is in
+the input, are served smallest request first and share no volume. Otherwise each claim is answered as if it were the only one.
+Of volumes that Kubernetes treats as equal, the first by name is named here.
+"""
+
+EPILOG = """\
+examples:
+  kubectl get pv,pvc,sc,node,pod -A -o json | pvc-prebinder match -f -
+  pvc-prebinder match -f volumes.json -f claim.yaml --node node-7 -o json
+
+exit codes:
+  0 every claim has a volume, or waits as it should   1 error   2 usage
+  3 a claim that no volume fits, or an object that could not be read
+"""
+
+_AS_IT_SHOULD = frozenset({None, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.DYNAMIC_CLASS, Reason.PROVISIONING_CHOSEN})
+_MOST_NODES_NAMED = 10
+
+
+def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command `match`."""
+    parser = subparsers.add_parser("match", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="PersistentVolumes, PersistentVolumeClaims, StorageClasses, Nodes and Pods, as YAML documents, JSON or "
+        "lists; - is the standard input; may be given several times",
+    )
+    parser.add_argument("--node", metavar="NAME", help="answer as kube-scheduler does for this node of the input")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, match, report. Raises CommandError for a file or a node that is not there."""
+    objects = read_objects(arguments.filename, sys.stdin.buffer)
+    node = None if arguments.node is None else _node(arguments.node, objects)
+    for line in objects.faults + objects.duplicates:
+        sys.stderr.write(f"pvc-prebinder match: {line}\n")
+    well = not objects.faults
+
+    def watched() -> Iterator[Match]:
+        nonlocal well
+        for match in matches(objects, node):
+            well = well and match.reason in _AS_IT_SHOULD
+            yield match
+
+    volumes = list(objects.volumes.values())
+    if arguments.output == "json":
+        write_json(watched(), volumes, sys.stdout.buffer)
+    else:
+        print_table(list(watched()), volumes, console_for())
+    return ExitCode.FINE if well else ExitCode.PROBLEM_FOUND
+
+
+def matches(objects: Objects, node: Node | None) -> Iterator[Match]:
+    """Yield the answer for each claim, in the order of the input."""
+    if node is None:
+        for claim in objects.claims.values():
+            yield match_as_controller(claim, objects.classes, objects.volumes)
+        return
+    answered: dict[str, Match] = {}
+    for claim in objects.claims.values():
+        if claim.key not in answered:
+            together = _claims_of_pod(claim, objects, answered)
+            found = match_pod_as_scheduler(together, node, objects.classes, objects.volumes)
+            answered |= {match.claim.key: match for match in found}
+        yield answered[claim.key]
+
+
+def _claims_of_pod(claim: Claim, objects: Objects, answered: dict[str, Match]) -> list[Claim]:
+    """Return the claims that are decided together with this one: those of the first pod that uses it."""
+    users = (pod for pod in objects.pods.values() if claim.key in pod.claim_keys and not pod.finished)
+    pod = next(users, None)
+    keys = (claim.key,) if pod is None else pod.claim_keys
+    return [objects.claims[key] for key in keys if key in objects.claims and key not in answered]
+
+
+def _node(name: str, objects: Objects) -> Node:
+    node = objects.nodes.get(name)
+    if node is not None:
+        return node
+    if not objects.nodes:
+        raise CommandError(f"--node {name}: there is no Node in the input. Add the output of: kubectl get node -o json")
+    named = ", ".join(sorted(objects.nodes)[:_MOST_NODES_NAMED])
+    more = len(objects.nodes) - _MOST_NODES_NAMED
+    raise CommandError(
+        f"--node {name}: no such Node in the input; there are {named}{f' and {more} more' if more > 0 else ''}"
+    )

@@ -1,0 +1,122 @@
+"""Cuts a file into documents: JSON values one after another, YAML documents, or both in turn.
+
+What cannot be read becomes one `Unreadable`, and reading goes on behind it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+import yaml
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+_BLANK: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r\n]+|---(?=[ \t\r\n]|\Z))*")
+_SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_NEXT_OBJECT: Final = re.compile(rb"^(?:[{]|---)", re.MULTILINE)
+_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
+_LONGEST_FLOW: Final = 1 << 20
+"""Bytes. YAML may begin with a brace too, but a file longer than this is JSON, and broken."""
+
+
+class Envelope(Struct, rename="camel"):
+    """What says how to read a document. `items` is UNSET when there are none, each item is left as it is."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    items: list[Raw] | UnsetType | None = UNSET
+
+
+ENVELOPE: Final = msgspec.json.Decoder(Envelope)
+
+
+class Document(NamedTuple):
+    """One document as JSON, read as far as its envelope."""
+
+    envelope: Envelope
+    text: memoryview
+
+
+class Unreadable(NamedTuple):
+    """A part of a file that is neither JSON nor YAML, and the line where it begins."""
+
+    line: int
+    problem: str
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: what looks like a date is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def documents(contents: memoryview) -> Iterator[Document | Unreadable]:
+    """Yield the documents of a file in order. Empty ones, such as a file of comments, are left out."""
+    at = _skip_blank(contents, 0)
+    while at < len(contents):
+        read = _json_document if contents[at] in b"{[" else _yaml_document
+        document, end = read(contents, at)
+        if document is not None:
+            yield document
+        at = _skip_blank(contents, end)
+
+
+def _skip_blank(contents: memoryview, at: int) -> int:
+    found = _BLANK.match(contents, at)
+    return found.end() if found else at
+
+
+def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable | None, int]:
+    """Return the JSON value that begins here and where it ends. A large list is gone through once only."""
+    try:
+        return Document(ENVELOPE.decode(contents[at:]), contents[at:]), len(contents)
+    except msgspec.ValidationError as error:
+        return Unreadable(_line(contents, at), str(error)), _end_of_json(contents, at)
+    except msgspec.DecodeError as error:
+        problem = str(error)
+    trailing = _TRAILING.search(problem)
+    if trailing:
+        text = contents[at : at + int(trailing[1]) - 1]
+        return Document(ENVELOPE.decode(text), text), at + len(text)
+    if _end_of_yaml(contents, at) - at <= _LONGEST_FLOW:
+        document, end = _yaml_document(contents, at)
+        if not isinstance(document, Unreadable):
+            return document, end
+    following = _NEXT_OBJECT.search(contents, at + 1)
+    return Unreadable(_line(contents, at), problem), following.start() if following else len(contents)
+
+
+def _end_of_json(contents: memoryview, at: int) -> int:
+    try:
+        msgspec.json.decode(contents[at:], type=Raw)
+    except msgspec.DecodeError as error:
+        trailing = _TRAILING.search(str(error))
+        if trailing:
+            return at + int(trailing[1]) - 1
+    return len(contents)
+
+
+def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable | None, int]:
+    """Return the YAML document that begins here as JSON, None for an empty one, and where it ends."""
+    end = _end_of_yaml(contents, at)
+    try:
+        value = yaml.load(bytes(contents[at:end]), Loader=_Loader)
+        if value is None:
+            return None, end
+        text = memoryview(msgspec.json.encode(value))
+        return Document(ENVELOPE.decode(text), text), end
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        return Unreadable(_line(contents, at), " ".join(str(error).split())), end
+
+
+def _end_of_yaml(contents: memoryview, at: int) -> int:
+    found = _SEPARATOR.search(contents, at)
+    return found.start() if found else len(contents)
+
+
+def _line(contents: memoryview, at: int) -> int:
+    return bytes(contents[:at]).count(b"\n") + 1

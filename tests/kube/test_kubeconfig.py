@@ -1,0 +1,186 @@
+"""Which configuration is used, which is refused, and what the user is told."""
+
+import datetime as dt
+import ipaddress
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from kube.connect import KubernetesTransport, connect
+from kube.errors import KubeconfigError, Unavailable
+from kube.kubeconfig import load_credentials, proxy_for
+from kube.transport import Request
+from tests.fake_clock import FakeClock
+from tests.kube.scripted_server import kubeconfig, serving
+
+LOOPBACK = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("server", "user", "cluster", "said"),
+    [
+        pytest.param("https://h", None, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify", id="insecure"),
+        pytest.param("http://h:8080", None, None, "without TLS", id="plain http"),
+        pytest.param("ftp://h", None, None, "no usable server", id="odd scheme"),
+        pytest.param("https://h", {}, None, "no credentials", id="no credentials"),
+        pytest.param(
+            "https://h", {"exec": {"apiVersion": "v1", "command": "/nowhere"}}, None, "exec plugin failed", id="exec"
+        ),
+        pytest.param("https://h", {"client-certificate": "/no"}, None, "/no", id="missing certificate"),
+    ],
+)
+async def test_a_configuration_that_cannot_be_used_is_refused(
+    tmp_path: Path, server: str, user: dict[str, Any] | None, cluster: dict[str, Any] | None, said: str
+) -> None:
+    path = kubeconfig(tmp_path, server, user, cluster)
+    with pytest.raises(KubeconfigError) as caught:
+        await connect(path)
+    assert said in str(caught.value)
+    assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "just text",
+        "kind: Config",
+        "current-context: x\ncontexts: []\nclusters: []\nusers: []",
+        "a: \x00",
+    ],
+    ids=repr,
+)
+async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content)
+    with pytest.raises(KubeconfigError) as caught:
+        await connect(str(path))
+    assert f"cannot use kubeconfig {path}: " in str(caught.value)
+
+
+async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match="elsewhere"):
+        await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")
+
+
+async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    home = {"HOME": str(tmp_path)}
+    with pytest.raises(KubeconfigError, match="no cluster configured"):
+        await load_credentials(None, None, FakeClock(), home)
+    kubeconfig(tmp_path, "http://127.0.0.1:1")
+    (tmp_path / "kubeconfig").rename(tmp_path / ".kube" / "config")
+    assert (await load_credentials(None, None, FakeClock(), home)).server == "http://127.0.0.1:1"
+    environ = {**home, "KUBECONFIG": kubeconfig(tmp_path, "http://127.0.0.1:2")}
+    assert (await load_credentials(None, None, FakeClock(), environ)).server == "http://127.0.0.1:2"
+    (other := tmp_path / "other").mkdir()
+    given = kubeconfig(other, "http://127.0.0.1:3")
+    assert (await load_credentials(given, None, FakeClock(), environ)).server == "http://127.0.0.1:3"
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig_path", "environ", "said"),
+    [
+        pytest.param("/nowhere/config", {}, "from --kubeconfig", id="argument"),
+        pytest.param(None, {"KUBECONFIG": "/nowhere/config"}, r"from \$KUBECONFIG", id="environment"),
+        pytest.param(None, {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "h"}, "service account", id="broken pod"),
+    ],
+)
+async def test_a_missing_configuration_says_where_it_was_looked_for(
+    kubeconfig_path: str | None, environ: dict[str, str], said: str
+) -> None:
+    with pytest.raises(KubeconfigError, match=said):
+        await load_credentials(kubeconfig_path, None, FakeClock(), environ)
+
+
+async def test_the_kubeconfigs_proxy_is_used(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "http://proxy:3128"})
+    credentials = await load_credentials(path, None, FakeClock())
+    assert proxy_for(credentials.configuration) == "http://proxy:3128"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a CA, a server certificate for 127.0.0.1, and a client certificate."""
+    directory = tmp_path_factory.mktemp("tls")
+    key, issuer = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
+    write_pair(directory, "ca", key, certificate("ca", key, key, issuer, ca=True))
+    for name in ("server", "client"):
+        own = ec.generate_private_key(ec.SECP256R1())
+        write_pair(directory, name, own, certificate(name, own, key, issuer, ca=False))
+    return directory
+
+
+def certificate(
+    name: str, own: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, issuer: x509.Name, *, ca: bool
+) -> x509.Certificate:
+    now = dt.datetime.now(dt.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(issuer)
+        .public_key(own.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+
+
+def write_pair(directory: Path, name: str, key: ec.EllipticCurvePrivateKey, cert: x509.Certificate) -> None:
+    (directory / f"{name}.crt").write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+    (directory / f"{name}.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+
+
+@pytest_asyncio.fixture
+async def tls_server(authority: Path) -> Any:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority / "ca.crt"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(authority / "server.crt", authority / "server.key")
+
+    async def whoami(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        peer = request.transport.get_extra_info("peercert")
+        return web.Response(text=dict(pair[0] for pair in peer["subject"])["commonName"])
+
+    async with serving(whoami, context) as server:
+        yield server
+
+
+def client(authority: Path) -> dict[str, str]:
+    return {"client-certificate": str(authority / "client.crt"), "client-key": str(authority / "client.key")}
+
+
+async def ask(transport: KubernetesTransport) -> bytes:
+    async with transport:
+        return (await transport.send(Request("GET", "/"))).body
+
+
+async def test_a_client_certificate_is_presented(tmp_path: Path, authority: Path, tls_server: Any) -> None:
+    cluster = {"certificate-authority": str(authority / "ca.crt")}
+    path = kubeconfig(tmp_path, tls_server.url, client(authority), cluster)
+    assert await ask(await connect(path)) == b"client"
+
+
+async def test_a_server_of_an_unknown_authority_is_not_talked_to(
+    tmp_path: Path, authority: Path, tls_server: Any
+) -> None:
+    path = kubeconfig(tmp_path, tls_server.url, client(authority))
+    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await ask(await connect(path))
+    assert tls_server.requests == []

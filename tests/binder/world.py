@@ -1,0 +1,226 @@
+"""The whole of binder against an API server in memory, with a clock that the test moves.
+
+A `Process` is one run of the controller with its own store; it can be killed after any write. The PV controller and
+kube-scheduler are not here: a test plays their part by writing what they would write.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+from binder.actor import Actor, Rehearsal
+from binder.announce import Announcer
+from binder.apply import Applier
+from binder.attempt import ActSettings
+from binder.complete import Completer
+from binder.decision import Mode
+from binder.gate import HealthGate
+from binder.live import LiveObjects
+from binder.locks import KeyedLocks
+from binder.observe import Cause, ConflictKind
+from binder.planner import Planner
+from binder.reconciler import Reconciler
+from binder.rejection import Reason
+from binder.reservation import DEFAULT_PREFIX, Holder
+from binder.sweep import Sweeper
+from binder.undo import Undo
+from binder.view import PlanSettings
+from binder.wakeups import Wakeups
+from csi.verdict import HealthState, Verdict
+from kube.api import KubeApi
+from kube.events import EventDraft
+from kube.leadership import FencedTransport, Leadership
+from kube.store import Store
+from kube.workqueue import WorkQueue
+from tests.fake_clock import FakeClock, settle
+from tests.fakes.kube_api import Connection, FakeKubeApi, Killed
+from tests.fakes.objects import class_object, node_object
+from tests.invariants import violations
+
+
+class Counts:
+    """Both metrics ports, and the queues' observer, as counters."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[tuple[Any, ...]] = Counter()
+
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
+        self.counted["attempted", storage_class, binding_mode, success, dry_run] += 1
+
+    def failed(self, storage_class: str, reason: Reason) -> None:
+        self.counted["failed", storage_class, reason] += 1
+
+    def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        self.counted["bound", storage_class, binding_mode] += 1
+
+    def reserved(self, storage_class: str) -> None:
+        self.counted["reserved", storage_class] += 1
+
+    def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
+        self.counted["released", cause] += 1
+
+    def conflicted(self, resource: str, kind: ConflictKind) -> None:
+        self.counted["conflicted", resource, kind] += 1
+
+    def garbage(self, field: str) -> None:
+        self.counted["garbage", field] += 1
+
+    def added(self, depth: int) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def started(self, depth: int, waited: float) -> None: ...
+
+    def finished(self, worked: float) -> None: ...
+
+
+class Doctor:
+    """A HealthSource: every volume is healthy unless a test says otherwise. `hang` never answers."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.states: dict[str, HealthState] = {}
+        self.hang: set[str] = set()
+        self.asked: list[str] = []
+
+    async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
+        self.asked.append(handle)
+        if handle in self.hang:
+            await asyncio.Event().wait()
+        state = self.states.get(handle, HealthState.HEALTHY)
+        return Verdict(state, "Said", "", "ControllerGetVolume", self._clock.now())
+
+
+class Sink:
+    """An EventSink that keeps what is published."""
+
+    def __init__(self) -> None:
+        self.events: list[EventDraft] = []
+
+    def publish(self, draft: EventDraft) -> None:
+        self.events.append(draft)
+
+    def told(self, kind: str, name: str) -> list[str]:
+        """Return the reasons told to one object, in order."""
+        return [event.reason for event in self.events if (event.regarding.kind, event.regarding.name) == (kind, name)]
+
+
+@dataclass
+class World:
+    """A server with two zones of two nodes each and a class `fast`."""
+
+    mode: Mode = Mode.ANNOTATE
+    ttl: timedelta = timedelta(minutes=10)
+    write_uid: bool = False
+    allow_delete_policy: bool = False
+    server: FakeKubeApi = field(default_factory=FakeKubeApi)
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    def __post_init__(self) -> None:
+        self.server.put(class_object())
+        for name, zone in (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"), ("node-b2", "b")):
+            self.server.put(node_object(name, zone))
+        self.doctor = Doctor(self.clock)
+
+    def put(self, *documents: dict[str, Any]) -> None:
+        for document in documents:
+            self.server.put(document)
+
+    def process(self, dies_after: int | None = None, transition: int = 1, *, dry_run: bool = False) -> "Process":
+        return Process(self, dies_after, transition, dry_run)
+
+    def violations(self) -> list[str]:
+        volumes, claims = self.server.all("persistentvolumes"), self.server.all("persistentvolumeclaims")
+        return violations(volumes, claims, self.clock.now())
+
+    def annotations(self, plural: str, key: str) -> dict[str, str]:
+        """Return our own annotations of an object, without the prefix."""
+        found = self.server.get(plural, key)["metadata"].get("annotations", {})
+        return {
+            name.removeprefix(DEFAULT_PREFIX): text for name, text in found.items() if name.startswith(DEFAULT_PREFIX)
+        }
+
+    def volume(self, name: str) -> dict[str, Any]:
+        return self.server.get("persistentvolumes", name)
+
+    def claim(self, name: str) -> dict[str, Any]:
+        return self.server.get("persistentvolumeclaims", f"default/{name}")
+
+    def reserved(self, claim_name: str) -> str | None:
+        return self.annotations("persistentvolumeclaims", f"default/{claim_name}").get("reserved-volume")
+
+
+class Process:
+    """One run of the controller. Use it as a context manager; `killed` says whether it died of `dies_after`."""
+
+    def __init__(self, world: World, dies_after: int | None, transition: int, dry_run: bool) -> None:
+        clock, prefix = world.clock, DEFAULT_PREFIX
+        self._world = world
+        self.metrics = Counts()
+        self.sink = Sink()
+        self.connection = Connection(world.server, dies_after)
+        self.leadership = Leadership.unelected(clock, "host")
+        self.leadership.transition = transition
+        self.store = Store()
+        locks = KeyedLocks()
+        api = KubeApi(FencedTransport(self.connection, self.leadership))
+        live = LiveObjects(api, self.leadership, self.store, prefix)
+        undo = Undo(live, clock, self.metrics, prefix)
+        settings = ActSettings(prefix, world.ttl, world.write_uid)
+        holder = Holder(self.leadership.holder, transition)
+        self.applier = Applier(live, undo, clock, holder, self.metrics, settings)
+        self.completer = Completer(live, undo, clock, self.metrics, settings)
+        actor = Rehearsal() if dry_run else Actor(self.applier, self.completer, locks, concurrency=10)
+        plan_settings = PlanSettings(
+            default_mode=world.mode,
+            allow_delete_policy=world.allow_delete_policy,
+            gated_drivers=frozenset({"disk.csi.example"}),
+        )
+        gate = HealthGate(world.doctor, plan_settings.health_max_age)
+        self.planner = Planner(self.store, gate, clock, plan_settings)
+        pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
+        self.wakeups = Wakeups(self.store, pods)
+        self.reconciler = Reconciler(
+            store=self.store,
+            planner=self.planner,
+            gate=gate,
+            actor=actor,
+            announcer=Announcer(self.sink),
+            wakeups=self.wakeups,
+            queue=pods,
+            clock=clock,
+            rng=Random(2),
+            metrics=self.metrics,
+        )
+        releasing = actor if isinstance(actor, Rehearsal) else undo
+        sweeps: WorkQueue[tuple[str, str]] = WorkQueue(clock, Random(3), self.metrics)
+        self.sweeper = Sweeper(self.store, releasing, sweeps, locks, clock, self.metrics, prefix)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Process":
+        self._world.server.feed(self.store)
+        self._tasks = [asyncio.create_task(self.reconciler.run()), asyncio.create_task(self.sweeper.run())]
+        await settle()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._world.server.forget(self.store)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @property
+    def killed(self) -> bool:
+        return any(
+            task.done() and not task.cancelled() and isinstance(task.exception(), Killed) for task in self._tasks
+        )
+
+    async def run(self, seconds: float = 2.0) -> None:
+        """Let time pass. A failure of the process that is not a kill fails the test."""
+        await self._world.clock.advance(seconds)
+        for task in self._tasks:
+            if task.done() and not isinstance(task.exception(), Killed):
+                task.result()

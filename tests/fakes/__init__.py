@@ -1,0 +1,1 @@
+"""Doubles of the outside world that keep its rules."""

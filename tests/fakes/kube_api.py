@@ -1,0 +1,244 @@
+"""An API server in memory, behind the transport seam. It keeps the rules our writes rely on:
+
+one resourceVersion for all, 409 for a stale version or another uid, merge patches, a status that only its subresource
+changes, 422 for a volumeName that is set already. A watch is a store that hears of each change at once, or later.
+"""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from kube.decode import DECODERS
+from kube.errors import Unavailable
+from kube.model import Record, record_key
+from kube.store import Store
+from kube.transport import Request, Response, StreamResponse
+
+KINDS = {
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "persistentvolumes": "PersistentVolume",
+    "storageclasses": "StorageClass",
+    "pods": "Pod",
+    "nodes": "Node",
+}
+Object = dict[str, Any]
+Hook = Callable[[Request], None]
+
+
+class Killed(BaseException):
+    """The process is dead: nothing it does afterwards reaches the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write that took place."""
+
+    plural: str
+    name: str
+    subresource: str
+    body: Object
+
+
+class FakeKubeApi:
+    """The server. `writes` is the log of all successful writes through a connection."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Object] = {}
+        self.writes: list[Write] = []
+        self.refuse_next: list[tuple[str, Response | Unavailable]] = []
+        self.before_write: Hook | None = None
+        self.lagging = False
+        self._version = 100
+        self._stores: list[Store] = []
+        self._late: list[tuple[str, Object | None, Object | None]] = []
+
+    # What tests and the world do: no connection, no log.
+
+    def put(self, document: Object) -> Object:
+        """Create or replace an object as somebody else would."""
+        plural = next(name for name, kind in KINDS.items() if kind == document["kind"])
+        metadata = document["metadata"]
+        key = (plural, _key(metadata))
+        self._version += 1
+        metadata["resourceVersion"] = str(self._version)
+        metadata.setdefault("uid", f"uid-{plural}-{_key(metadata)}")
+        old = self.objects.get(key)
+        self.objects[key] = document
+        self._tell(plural, old, document)
+        return document
+
+    def change(self, plural: str, key: str, change: Callable[[Object], None]) -> None:
+        document = copy.deepcopy(self.objects[plural, key])
+        change(document)
+        self.put(document)
+
+    def remove(self, plural: str, key: str) -> None:
+        document = self.objects.pop((plural, key))
+        self._version += 1
+        self._tell(plural, document, None)
+
+    def get(self, plural: str, key: str) -> Object:
+        return self.objects[plural, key]
+
+    def all(self, plural: str) -> Iterator[Object]:
+        return (document for (kind, _), document in sorted(self.objects.items()) if kind == plural)
+
+    def feed(self, store: Store) -> None:
+        """List everything into the store and keep it informed."""
+        for plural, collection in _collections(store).items():
+            collection.replace([_record(plural, document) for document in self.all(plural)], str(self._version))
+        self._stores.append(store)
+
+    def catch_up(self) -> None:
+        """Deliver what a lagging watch held back."""
+        late, self._late = self._late, []
+        for plural, old, new in late:
+            self._deliver(plural, old, new)
+
+    def forget(self, store: Store) -> None:
+        self._stores.remove(store)
+
+    # What a connection does.
+
+    def answer(self, request: Request) -> Response:
+        plural, key, subresource = _parse(request.path)
+        document = self.objects.get((plural, key))
+        if document is None:
+            return _failure(404, "NotFound")
+        if request.method == "GET":
+            return _ok(document)
+        assert request.method == "PATCH", request
+        assert request.content_type == "application/merge-patch+json", request
+        body: Object = json.loads(request.body or b"{}")
+        problem = _conflict(document, body) or _immutable(document, body)
+        if problem is not None:
+            return problem
+        patched = copy.deepcopy(document)
+        for part in {"status"} if subresource == "status" else set(body) - {"status"}:
+            patched[part] = _merged(patched.get(part), body.get(part, {}))
+        if not patched["metadata"].get("annotations", True):
+            del patched["metadata"]["annotations"]
+        if patched != document:
+            self.put(patched)
+        self.writes.append(Write(plural, key, subresource, body))
+        return _ok(self.objects[plural, key])
+
+    def _tell(self, plural: str, old: Object | None, new: Object | None) -> None:
+        if self.lagging:
+            self._late.append((plural, *copy.deepcopy((old, new))))
+        else:
+            self._deliver(plural, old, new)
+
+    def _deliver(self, plural: str, old: Object | None, new: Object | None) -> None:
+        for store in self._stores:
+            collection = _collections(store)[plural]
+            if new is not None:
+                collection.upsert(_record(plural, new))
+            elif old is not None:
+                collection.delete(record_key(_record(plural, old)))
+
+
+class Connection:
+    """One process's way to the server. It dies after `dies_after` writes, right when the last one has taken place."""
+
+    def __init__(self, server: FakeKubeApi, dies_after: int | None = None) -> None:
+        self._server = server
+        self._left = dies_after
+        self.requests = 0
+
+    async def send(self, request: Request) -> Response:
+        if self._left == 0:
+            raise Killed
+        self.requests += 1
+        write = request.method != "GET"
+        if write and self._server.before_write is not None:
+            self._server.before_write(request)
+        for index, (part, refusal) in enumerate(self._server.refuse_next):
+            if part in f"{request.method} {request.path}":
+                del self._server.refuse_next[index]
+                if isinstance(refusal, Unavailable):
+                    raise refusal
+                return refusal
+        response = self._server.answer(request)
+        if write and self._left is not None and response.status == 200:
+            self._left -= 1
+            if self._left == 0:
+                raise Killed
+        return response
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        raise NotImplementedError
+
+
+def failure(status: int, reason: str) -> Response:
+    """A refusal for `refuse_next`."""
+    return _failure(status, reason)
+
+
+def _ok(document: Object) -> Response:
+    return Response(200, json.dumps(document).encode())
+
+
+def _failure(status: int, reason: str) -> Response:
+    body = {"kind": "Status", "code": status, "reason": reason, "message": reason}
+    return Response(status, json.dumps(body).encode())
+
+
+def _conflict(document: Object, body: Object) -> Response | None:
+    now, wanted = document["metadata"], body.get("metadata", {})
+    assert wanted.get("resourceVersion"), "a write without resourceVersion"
+    stale = wanted["resourceVersion"] != now["resourceVersion"]
+    other = wanted.get("uid", now["uid"]) != now["uid"]
+    return _failure(409, "Conflict") if stale or other else None
+
+
+def _immutable(document: Object, body: Object) -> Response | None:
+    if document["kind"] != "PersistentVolumeClaim" or "volumeName" not in body.get("spec", {}):
+        return None
+    held = document["spec"].get("volumeName")
+    return _failure(422, "Invalid") if held and held != body["spec"]["volumeName"] else None
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    """RFC 7396."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), value)
+    return result
+
+
+def _parse(path: str) -> tuple[str, str, str]:
+    parts = path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]
+    if parts[0] == "namespaces":
+        _, namespace, plural, name, *rest = parts
+        return plural, f"{namespace}/{name}", "".join(rest)
+    plural, name, *rest = parts
+    return plural, name, "".join(rest)
+
+
+def _key(metadata: Object) -> str:
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _record(plural: str, document: Object) -> Record:
+    return DECODERS[KINDS[plural]](json.dumps(document).encode())
+
+
+def _collections(store: Store) -> dict[str, Any]:
+    return {
+        "persistentvolumeclaims": store.claims,
+        "persistentvolumes": store.volumes,
+        "storageclasses": store.classes,
+        "pods": store.pods,
+        "nodes": store.nodes,
+    }

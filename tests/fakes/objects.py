@@ -1,0 +1,104 @@
+"""Objects as the API server stores them: JSON with what a case is about, the rest friendly."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
+Object = dict[str, Any]
+
+
+def class_object(name: str = "fast", mode: str | None = None, binding_mode: str = "WaitForFirstConsumer") -> Object:
+    annotations = {"scheduler.cloud.example/mode": mode} if mode else {}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": annotations},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": binding_mode,
+    }
+
+
+def volume_object(
+    name: str,
+    size: str = "10Gi",
+    *,
+    zone: str | None = "a",
+    node: str | None = None,
+    storage_class: str = "fast",
+    claim: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    phase: str = "Available",
+    reclaim_policy: str = "Retain",
+) -> Object:
+    place = [(ZONE, zone), (HOSTNAME, node)]
+    expressions = [{"key": key, "operator": "In", "values": [value]} for key, value in place if value is not None]
+    spec: Object = {
+        "capacity": {"storage": size},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": storage_class,
+        "volumeMode": "Filesystem",
+        "persistentVolumeReclaimPolicy": reclaim_policy,
+        "csi": {"driver": "disk.csi.example", "volumeHandle": f"handle-{name}"},
+    }
+    if expressions:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    if claim is not None:
+        spec["claimRef"] = dict(claim)
+    metadata: Object = {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"phase": phase},
+    }
+
+
+def claim_object(
+    name: str, size: str = "10Gi", *, storage_class: str = "fast", uid: str | None = None, namespace: str = "default"
+) -> Object:
+    metadata: Object = {"name": name, "namespace": namespace, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    if uid is not None:
+        metadata["uid"] = uid
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {
+            "storageClassName": storage_class,
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": size}},
+            "volumeMode": "Filesystem",
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def pod_object(name: str, claims: Iterable[str], *, namespace: str = "default", node: str = "") -> Object:
+    volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": claim}} for i, claim in enumerate(claims)]
+    spec: Object = {"containers": [{"name": "main"}], "volumes": volumes, "schedulerName": "default-scheduler"}
+    if node:
+        spec["nodeName"] = node
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+
+
+def node_object(name: str, zone: str = "a") -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone}},
+        "spec": {},
+        "status": {
+            "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }

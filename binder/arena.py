@@ -1,0 +1,139 @@
+"""The pods that compete in a batch, the volumes they compete for, and who sits where at the moment."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from binder.demand import Demand
+from binder.exchange import Bits, Exchange
+from binder.placing import Placing
+from binder.reach import Topology
+from binder.seats import Attach
+from kube.model import Claim, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A pod that competes. `kinds`: for each topology number, the kind of each of its claims there."""
+
+    demand: Demand
+    topologies: tuple[int, ...]
+    kinds: Mapping[int, tuple[int, ...]]
+    attach: Attach
+
+    @property
+    def key(self) -> str:
+        return self.demand.pod.key
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return self.demand.required
+
+
+class Place(NamedTuple):
+    """Where a contender sits: the topology's number, and the node booked for it."""
+
+    topology: int
+    node: str
+
+
+State = tuple[dict[int, Bits], Bits, dict[str, Place]]
+
+
+@dataclass(slots=True)
+class Arena:
+    """The state of the search. `bound` is the least number of contenders that must be left over, once known."""
+
+    placing: Placing
+    contenders: tuple[Contender, ...]
+    by_key: Mapping[str, Contender]
+    topologies: Mapping[int, Topology]
+    volumes: Sequence[Volume]
+    exchange: Exchange
+    at: dict[str, Place] = field(default_factory=dict)
+    bound: int | None = None
+
+    @property
+    def work(self) -> int:
+        return self.exchange.work
+
+    def within(self, topology: int) -> list[str]:
+        """Return the keys of the contenders that sit in a topology."""
+        return [key for key, place in self.at.items() if place.topology == topology]
+
+    def insert(self, contender: Contender, topology: int) -> bool:
+        """Seat the contender in a topology if volumes, after moving those of others there, and a node allow it."""
+        saved = self.exchange.saved()
+        if all(map(self.exchange.add, contender.kinds[topology])):
+            node = self.placing.seats.find(contender.demand, self.topologies[topology], contender.attach)
+            if node is not None:
+                self.sit(contender, Place(topology, node))
+                return True
+        self.exchange.restore(saved)
+        return False
+
+    def remove(self, contender: Contender) -> None:
+        """Unseat a contender that sits."""
+        place = self._stand(contender)
+        for kind in contender.kinds[place.topology]:
+            self.exchange.remove(kind)
+
+    def saved(self) -> State:
+        return (*self.exchange.saved(), dict(self.at))
+
+    def restore(self, state: State) -> None:
+        """Go back to a saved state, which is not to be used again."""
+        held, free, at = state
+        self.exchange.restore((held, free))
+        moved = [key for key in {**self.at, **at} if self.at.get(key) != at.get(key)]
+        for key in moved:
+            if key in self.at:
+                self._stand(self.by_key[key])
+        for key in moved:
+            if key in at:
+                self.sit(self.by_key[key], at[key])
+
+    def unmatchable(self) -> int:
+        """Return how many claims find no volume even if each may take one of any topology open to its pod."""
+        suits: list[Bits] = []
+        for contender in self.contenders:
+            for claim in range(len(contender.claims)):
+                wide = 0
+                for topology in contender.topologies:
+                    wide |= self.exchange.suits[contender.kinds[topology][claim]]
+                suits.append(wide)
+        kinds = {wide: kind for kind, wide in enumerate(dict.fromkeys(suits))}
+        relaxed = Exchange(list(kinds), {}, (1 << len(self.volumes)) - 1)
+        hopeless: set[int] = set()
+        missing = 0
+        for wide in suits:
+            if kinds[wide] in hopeless or not relaxed.add(kinds[wide]):
+                hopeless.add(kinds[wide])
+                missing += 1
+        return missing
+
+    def settle(self, placing: Placing) -> None:
+        """Hand the outcome back: least capacity for the same places, volumes dealt out claim by claim."""
+        self.exchange.tighten()
+        dealt: dict[int, Bits] = dict(self.exchange.held)
+        for contender in self.contenders:
+            place = self.at.get(contender.key)
+            if place is None:
+                continue
+            volumes: dict[str, Volume] = {}
+            for claim, kind in zip(contender.claims, contender.kinds[place.topology], strict=True):
+                lowest = dealt[kind] & -dealt[kind]
+                dealt[kind] ^= lowest
+                volumes[claim.key] = self.volumes[lowest.bit_length() - 1]
+            placing.seats.give_back(contender.demand, place.node, contender.attach)
+            placing.settle(contender.demand, self.topologies[place.topology], volumes)
+
+    def sit(self, contender: Contender, place: Place) -> None:
+        """Book the node; the volumes are the exchange's business."""
+        self.placing.seats.take(contender.demand, place.node, contender.attach)
+        self.at[contender.key] = place
+
+    def _stand(self, contender: Contender) -> Place:
+        place = self.at.pop(contender.key)
+        self.placing.seats.give_back(contender.demand, place.node, contender.attach)
+        return place

@@ -1,0 +1,72 @@
+"""What a pod still needs, as a frozen value: the claims to plan for, and what limits where the pod may go."""
+
+from dataclasses import dataclass
+
+from binder.decision import Mode
+from kube.model import Claim, LabelSelector, Pod, Volume
+
+ClaimShape = tuple[str, str, str, tuple[str, ...], LabelSelector | None, int, str]
+"""All of a claim that decides which volumes it may have: claims of one shape are interchangeable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One pod and its unbound claims that are ours to plan.
+
+    `required`: claims that must all get a volume. `optional`: claims of classes that can provision, which take a
+    volume where one fits and are otherwise Kubernetes' business. `anchors`: volumes the pod has or was promised, which
+    its node must reach. `pins`: claim key -> the one volume whose own side of a reservation already names the claim.
+    `nodes`: the only nodes that come into question, None for all.
+    """
+
+    pod: Pod
+    mode: Mode
+    required: tuple[Claim, ...]
+    optional: tuple[Claim, ...] = ()
+    anchors: tuple[Volume, ...] = ()
+    pins: tuple[tuple[str, str], ...] = ()
+    nodes: frozenset[str] | None = None
+
+    @property
+    def urgency(self) -> tuple[int, float, str]:
+        """Sort key among pods: higher priority first, then older, then by name."""
+        created = self.pod.created
+        return (-self.pod.priority, created.timestamp() if created else float("inf"), self.pod.key)
+
+    @property
+    def needs_of_node(self) -> tuple[object, ...]:
+        """All of the pod that decides which nodes fit it: pods equal in it are interchangeable to a node."""
+        pod = self.pod
+        return (
+            pod.requests,
+            pod.node_selector,
+            pod.node_affinity,
+            pod.tolerations,
+            pod.node_name,
+            self.nodes,
+            tuple([volume.name for volume in self.anchors]),
+        )
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for demands that are interchangeable altogether."""
+        return (
+            self.needs_of_node,
+            tuple(sorted(map(repr, map(self.shape_of, self.required)))),
+            tuple(sorted(map(repr, map(self.shape_of, self.optional)))),
+        )
+
+    def pin_of(self, claim: Claim) -> str:
+        """Return the volume the claim is pinned to, empty when it is free to take any."""
+        return next((volume for key, volume in self.pins if key == claim.key), "")
+
+    def shape_of(self, claim: Claim) -> ClaimShape:
+        return (
+            claim.storage_class or "",
+            claim.volume_mode,
+            claim.attributes_class,
+            claim.access_modes,
+            claim.selector,
+            claim.request,
+            self.pin_of(claim),
+        )

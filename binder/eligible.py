@@ -1,0 +1,222 @@
+"""Which claims of which pods are ours to plan, and what to say where nothing is.
+
+The order of the questions is kube-scheduler's (volumebinding PreFilter): a pod whose claims are missing, lost or left
+to the PV controller is not held up by us, and not served by us either.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from binder.decision import Mode, Refuse, Wait
+from binder.demand import Demand
+from binder.matching import binding_mode, class_of, is_mine, requested_refusal
+from binder.rejection import Reason, Rejection
+from binder.reservation import MODE, reservation_of, reservation_of_claim
+from binder.usable import refuse_use
+from binder.view import PlanSettings, View
+from kube.model import (
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    Pod,
+    StorageClass,
+    Volume,
+    value_of,
+)
+
+_WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A claim that has its volume, or a promise of it that holds until `until` (None: for good)."""
+
+    volume: Volume
+    bound: bool = False
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A claim to plan for."""
+
+    claim: Claim
+    mode: Mode
+    optional: bool = False
+    pin: str = ""
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A claim that is none of our business, and why; the pod's other claims are still planned."""
+
+    reason: Reason
+
+
+Standing = Anchor | Open | LeftAlone
+
+
+def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Wait | Refuse:
+    """Return what the pod needs of us, or why that is nothing.
+
+    A pod has one mode, the weakest of its open claims' classes, because its claims are reserved all or none; claims of
+    classes in mode off are left out of it.
+    """
+    if pod.deleting or pod.finished:
+        return Wait(pod, Reason.POD_ENDED)
+    if pod.scheduling_gates:
+        return Wait(pod, Reason.POD_GATED)
+    standings: list[Standing] = []
+    for key in pod.claim_keys:
+        found = _standing(view, pod, key, now)
+        if isinstance(found, Wait | Refuse):
+            return found
+        standings.append(found)
+    opened = [found for found in standings if isinstance(found, Open)]
+    anchors = tuple(found for found in standings if isinstance(found, Anchor))
+    if not opened:
+        return _nothing_open(pod, anchors, standings)
+    return Demand(
+        pod=pod,
+        mode=min((found.mode for found in opened), key=_WEAKEST_FIRST.index),
+        required=tuple(found.claim for found in opened if not found.optional),
+        optional=tuple(found.claim for found in opened if found.optional),
+        anchors=tuple(anchor.volume for anchor in anchors),
+        pins=tuple((found.claim.key, found.pin) for found in opened if found.pin),
+        nodes=_only_nodes(pod, opened),
+    )
+
+
+def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
+    """Return the mode for claims of a class; an unknown word on it counts as none."""
+    word = value_of(storage_class.annotations, settings.prefix + MODE)
+    return Mode(word) if word in set(Mode) else settings.default_mode
+
+
+def has_garbage_mode(storage_class: StorageClass, settings: PlanSettings) -> bool:
+    """Whether the class names a mode that is none, so that somebody counts and tells."""
+    word = value_of(storage_class.annotations, settings.prefix + MODE)
+    return word is not None and word not in set(Mode)
+
+
+def _standing(view: View, pod: Pod, key: str, now: datetime) -> Standing | Wait | Refuse:
+    claim = view.snapshot.claims.get(key)
+    if claim is None:
+        return Wait(pod, Reason.CLAIM_NOT_FOUND)
+    if claim.phase == "Lost":
+        return Refuse(pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim with its volume", "Lost"),))
+    if claim.deleting:
+        evidence = _about(claim, Reason.CLAIM_DELETING, "a claim that stays", "deletionTimestamp is set")
+        return Refuse(pod, Reason.CLAIM_DELETING, (evidence,))
+    if claim.volume_name:
+        return _named(view, pod, claim)
+    return _unbound(view, pod, claim, now)
+
+
+def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
+    """A claim with spec.volumeName: bound, or asking for one volume, which only the PV controller can grant."""
+    volume = view.snapshot.volumes.get(claim.volume_name)
+    if volume is None:
+        return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
+    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+        return Anchor(volume, bound=True)
+    reason = requested_refusal(claim, volume)
+    if reason is None:
+        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    evidence = Rejection(reason, volume.name, f"a volume for claim {claim.key}, which names it", str(reason))
+    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
+
+
+def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait:
+    classes = view.snapshot.classes
+    name = class_of(claim)
+    if name and name not in classes:
+        return Wait(pod, Reason.CLASS_NOT_FOUND)
+    binding = binding_mode(claim, classes)
+    if binding is None:
+        return Wait(pod, Reason.BINDING_MODE_MISSING)
+    if binding != WAIT_FOR_FIRST_CONSUMER:
+        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    promise = _promise(view, claim, now)
+    if promise is not None:
+        return promise
+    return _open(view, claim, classes[name], now)
+
+
+def _promise(view: View, claim: Claim, now: datetime) -> Anchor | None:
+    """Return the volume somebody committed to the claim, or that we promised it and still may give it."""
+    volumes = view.snapshot.volumes
+    for name in sorted(view.snapshot.volumes_by_claim.get(claim.key, ())):
+        if is_mine(claim, volumes[name]):
+            return Anchor(volumes[name])
+    for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
+        held = volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
+        if held is not None and (not hold.seen or _keeps_word(view, claim, held, now)):
+            return Anchor(held)
+    return _reserved(view, claim, now)
+
+
+def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
+    """Return the volume reserved for the claim, if both sides say so and the volume may still be given."""
+    said = reservation_of_claim(claim, view.settings.prefix)
+    volume = view.snapshot.volumes.get(said.volume) if said else None
+    if said is None or volume is None or said.expired(now) or not _keeps_word(view, claim, volume, now):
+        return None
+    return Anchor(volume, until=said.expires_at)
+
+
+def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
+    kept = reservation_of(volume, view.settings.prefix)
+    return (
+        kept is not None
+        and kept.is_for(claim)
+        and not kept.expired(now)
+        and volume.claim is None
+        and volume.phase == "Available"
+        and refuse_use(view, volume, now, claim) is None
+    )
+
+
+def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Open | LeftAlone:
+    mode = mode_of(storage_class, view.settings)
+    if mode is Mode.OFF:
+        return LeftAlone(Reason.MODE_OFF)
+    selected = value_of(claim.annotations, SELECTED_NODE)
+    dynamic = storage_class.provisioner != NO_PROVISIONER
+    if dynamic and selected:
+        return LeftAlone(Reason.DYNAMIC_CLASS)
+    return Open(claim, mode, optional=dynamic, pin=_half_reserved(view, claim, now), node=selected or None)
+
+
+def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
+    """Return the volume that is reserved for the claim while the claim does not say so, as after a crash between."""
+    snapshot = view.snapshot
+    for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
+        if name in snapshot.volumes and _keeps_word(view, claim, snapshot.volumes[name], now):
+            return name
+    return ""
+
+
+def _only_nodes(pod: Pod, opened: list[Open]) -> frozenset[str] | None:
+    """A pod put on a node by hand, and a claim for which the scheduler selected one, leave no other."""
+    named = {found.node for found in opened if found.node} | ({pod.node_name} if pod.node_name else set())
+    if not named:
+        return None
+    return frozenset(named) if len(named) == 1 else frozenset()
+
+
+def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standing]) -> Wait:
+    promised = [anchor for anchor in anchors if not anchor.bound]
+    if promised:
+        until = min((anchor.until for anchor in promised if anchor.until), default=None)
+        return Wait(pod, Reason.ALREADY_RESERVED, until)
+    left = [found.reason for found in standings if isinstance(found, LeftAlone)]
+    return Wait(pod, left[0] if left else Reason.NO_UNBOUND_CLAIM)
+
+
+def _about(claim: Claim, reason: Reason, wanted: str, offered: str) -> Rejection:
+    return Rejection(reason, claim.key, wanted, offered)

@@ -1,0 +1,169 @@
+"""Room on nodes while a pass is being worked out: what is free, less what the pass has given away so far."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from binder.demand import Demand
+from binder.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
+from binder.reach import Topology
+from binder.rejection import Reason, Rejection
+from binder.view import View
+from kube.model import Node, Volume
+from kube.node_view import NodeView, node_view
+from kube.quantity import NANO
+from kube.resources import PODS
+
+Attach = tuple[tuple[str, int], ...]
+"""How many more volumes of which driver."""
+
+
+@dataclass(slots=True)
+class Room:
+    """What one node has left, changed in place as pods of the pass are seated."""
+
+    view: NodeView
+    free: dict[str, int]
+    attached: dict[str, int]
+
+
+@dataclass(slots=True)
+class _Fitting:
+    """The nodes of a topology that fit one kind of pod by everything that does not change, found as far as needed."""
+
+    rest: Iterator[Node]
+    found: list[Node]
+    full: int = 0
+    epoch: int = 0
+
+
+class Seats:
+    """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count."""
+
+    def __init__(self, view: View, planned: Iterable[str]) -> None:
+        self._view = view
+        self._planned = frozenset(planned)
+        self._rooms: dict[str, Room] = {}
+        self._fitting: dict[tuple[object, ...], _Fitting] = {}
+        self._epoch = 0
+
+    def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
+        """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does."""
+        fitting = self._fitting_nodes(demand, topology, attach)
+        if fitting.epoch != self._epoch:
+            fitting.epoch, fitting.full = self._epoch, 0
+        at = fitting.full
+        while True:
+            if at == len(fitting.found):
+                fitting.found.extend(islice(fitting.rest, 1))
+                if at == len(fitting.found):
+                    return None
+            node = fitting.found[at]
+            if self._has_room(demand, node, attach):
+                return node.name
+            at += 1
+            fitting.full = at
+
+    def take(self, demand: Demand, node: str, attach: Attach) -> None:
+        """Book the pod on the node."""
+        self._move(demand, node, attach, 1)
+
+    def give_back(self, demand: Demand, node: str, attach: Attach) -> None:
+        """Undo `take`."""
+        self._move(demand, node, attach, -1)
+        # A node that was full need not be any more.
+        self._epoch += 1
+
+    def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
+        """Return why the node does not fit the pod now, or None."""
+        return self._refuse_for_good(demand, node) or self._refuse_now(demand, node, attach)
+
+    def _fitting_nodes(self, demand: Demand, topology: Topology, attach: Attach) -> _Fitting:
+        key = (topology.number, attach, demand.needs_of_node)
+        found = self._fitting.get(key)
+        if found is None:
+            nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node) is None)
+            found = self._fitting.setdefault(key, _Fitting(nodes, []))
+        return found
+
+    def _refuse_for_good(self, demand: Demand, node: Node) -> Rejection | None:
+        if demand.pod.node_name == node.name:
+            # It is there already; what keeps it waiting is storage alone.
+            return refuse_reach(demand.anchors, node)
+        if demand.nodes is not None and node.name not in demand.nodes:
+            return _other_node(demand, node)
+        return refuse_node(demand.pod, node) or refuse_reach(demand.anchors, node)
+
+    def _has_room(self, demand: Demand, node: Node, attach: Attach) -> bool:
+        return self._refuse_now(demand, node, attach) is None
+
+    def _refuse_now(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
+        room = self._room(node.name)
+        if demand.pod.node_name != node.name:
+            lacking = refuse_resources(demand.pod, node.name, room.free)
+            if lacking is not None:
+                return lacking
+        more = _with_anchors(demand, room, attach)
+        return refuse_attachments(node.name, more, room.attached, room.view.attach_limit)
+
+    def _move(self, demand: Demand, node: str, attach: Attach, sign: int) -> None:
+        room = self._room(node)
+        if demand.pod.node_name != node:
+            _take_resources(room, demand.pod.requests, sign)
+        for driver, count in _with_anchors(demand, room, attach):
+            room.attached[driver] = room.attached.get(driver, 0) + sign * count
+
+    def _room(self, name: str) -> Room:
+        room = self._rooms.get(name)
+        if room is None:
+            seen = node_view(self._view.snapshot, name)
+            room = Room(seen, dict(seen.free), dict(seen.attach_used))
+            self._book_promised(room, name)
+            self._rooms[name] = room
+        return room
+
+    def _book_promised(self, room: Room, name: str) -> None:
+        """Count pods of earlier passes that were promised this node and are not on it yet."""
+        pods = self._view.snapshot.pods
+        seated: set[str] = set()
+        for hold in self._view.ledger.on_node(name):
+            pod = pods.get(hold.pod_key)
+            if hold.pod_key in self._planned or pod is None or pod.finished or pod.node_name:
+                continue
+            if hold.pod_key not in seated:
+                seated.add(hold.pod_key)
+                _take_resources(room, hold.requests, 1)
+            volume = self._view.snapshot.volumes.get(hold.volume)
+            if volume is not None and volume.driver:
+                room.attached[volume.driver] = room.attached.get(volume.driver, 0) + 1
+
+
+def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
+    """Add the volumes the pod already has, those left out that are on the node for another pod."""
+    new = [one for one in demand.anchors if (one.driver, one.handle) not in room.view.attached]
+    if not new:
+        return attach
+    counts = dict(attach_of(new))
+    for driver, count in attach:
+        counts[driver] = counts.get(driver, 0) + count
+    return tuple(sorted(counts.items()))
+
+
+def attach_of(volumes: Iterable[Volume]) -> Attach:
+    """Return how many volumes of which driver these are; only CSI volumes are counted by Kubernetes."""
+    counts: dict[str, int] = {}
+    for volume in volumes:
+        if volume.driver:
+            counts[volume.driver] = counts.get(volume.driver, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _other_node(demand: Demand, node: Node) -> Rejection:
+    named = ", ".join(sorted(demand.nodes or ())) or "no node: claims of the pod have different ones selected"
+    return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, named, node.name)
+
+
+def _take_resources(room: Room, requests: Iterable[tuple[str, int]], sign: int) -> None:
+    room.free[PODS] = room.free.get(PODS, 0) - sign * NANO
+    for name, amount in requests:
+        room.free[name] = room.free.get(name, 0) - sign * amount

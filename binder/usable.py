@@ -1,0 +1,70 @@
+"""Whether a free volume that Kubernetes would take may be taken by our own rules: promises, quarantine and health."""
+
+from datetime import datetime
+
+from binder.rejection import Reason, Rejection
+from binder.reservation import reservation_of
+from binder.view import UnknownHealth, View
+from csi.topology import contradiction
+from csi.verdict import HealthState, Verdict
+from kube.model import Claim, Volume, value_of
+
+QUARANTINE = "quarantine"
+
+
+def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = None) -> Rejection | None:
+    """Return why the volume must not be planned for the claim (None: for any claim), or None when it may.
+
+    A volume about which no fresh verdict is known may be planned: the gate asks its driver before anything is written.
+    """
+    return _promised(view, volume, now, claim) or _quarantined(view, volume) or refuse_health(view, volume, now)
+
+
+def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
+    """Return why the volume's health forbids it, or None."""
+    if not volume.driver:
+        return None
+    verdict = view.verdicts.get((volume.driver, volume.handle))
+    if verdict is None or now - verdict.observed_at > view.settings.health_max_age:
+        return None
+    if verdict.sick:
+        return Rejection(Reason.UNHEALTHY, volume.name, "a healthy volume", _words(verdict))
+    misplaced = contradiction(verdict.topology, volume.node_affinity)
+    if misplaced is not None:
+        return Rejection(Reason.TOPOLOGY_CONTRADICTED, volume.name, "driver and volume agree on the place", misplaced)
+    if verdict.state is HealthState.UNKNOWN and _blocks_unknown(view, volume.driver):
+        return Rejection(Reason.HEALTH_UNKNOWN, volume.name, "a volume its driver answers for", _words(verdict))
+    return None
+
+
+def _promised(view: View, volume: Volume, now: datetime, claim: Claim | None) -> Rejection | None:
+    hold = view.ledger.keeps(volume.name)
+    if hold is not None and not (claim and hold.claim_key == claim.key and hold.claim_uid == claim.uid):
+        return _reserved_for(volume, hold.claim_key, "being written")
+    reservation = reservation_of(volume, view.settings.prefix)
+    if reservation is None or reservation.expired(now) or (claim and reservation.is_for(claim)):
+        return None
+    return _reserved_for(volume, reservation.claim, f"until {reservation.expires_at:%H:%M:%S}Z")
+
+
+def _reserved_for(volume: Volume, claim_key: str, until: str) -> Rejection:
+    return Rejection(
+        Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", f"reserved for {claim_key}, {until}"
+    )
+
+
+def _quarantined(view: View, volume: Volume) -> Rejection | None:
+    why = value_of(volume.annotations, view.settings.prefix + QUARANTINE)
+    return None if why is None else Rejection(Reason.QUARANTINED, volume.name, "a volume not in quarantine", why)
+
+
+def _blocks_unknown(view: View, driver: str) -> bool:
+    policy = view.settings.unknown_health
+    if policy is None:
+        return driver in view.settings.gated_drivers
+    return policy is UnknownHealth.BLOCK
+
+
+def _words(verdict: Verdict) -> str:
+    said = f"{verdict.state}: {verdict.reason}" if verdict.reason else str(verdict.state)
+    return f"{said}, {verdict.message} ({verdict.source})" if verdict.message else f"{said} ({verdict.source})"

@@ -1,10 +1,18 @@
 """Reserving, seen from the API server: what is written, in which order, and what is taken back on a loss."""
 
+import json
+
 import pytest
 
 from binder.decision import Mode
-from tests.binder.world import World
+from binder.observe import Cause, ConflictKind
+from kube.errors import LeadershipLost
+from kube.transport import Request
+from tests.binder.world import World, bind, reservation
+from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
+
+OTHER = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
 
 
 def three_claims(mode: Mode = Mode.ANNOTATE) -> World:
@@ -79,3 +87,142 @@ async def test_a_uid_is_written_only_for_retained_volumes_and_with_its_mark(poli
     volume = world.volume("pv-1")
     assert ("uid" in volume["spec"]["claimRef"]) is uid
     assert ("pv.kubernetes.io/bound-by-controller" in volume["metadata"]["annotations"]) is uid
+
+
+def steal(world: World, name: str, at_write_of: str) -> None:
+    """Have another claim take the volume right before our write of `at_write_of` arrives."""
+
+    def taken(request: Request) -> None:
+        if request.path.endswith(at_write_of):
+            world.server.before_write = None
+            world.server.change("persistentvolumes", name, lambda found: found["spec"].update(claimRef=OTHER))
+
+    world.server.before_write = taken
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+async def test_losing_one_volume_takes_back_the_others_and_plans_again(mode: Mode) -> None:
+    world = three_claims(mode)
+    steal(world, "pv-3", at_write_of="pv-3")
+    async with world.process() as process:
+        await process.run()
+    for name in ("pv-1", "pv-2", "pv-3"):
+        assert world.annotations("persistentvolumes", name) == {}
+        assert world.volume(name)["spec"].get("claimRef") == (OTHER if name == "pv-3" else None)
+    assert [world.reserved(f"data-{number}") for number in (1, 2, 3)] == [None, None, None]
+    assert process.metrics.counted["conflicted", "persistentvolumes", ConflictKind.ALREADY_CLAIMED] == 1
+    assert process.sink.told("Pod", "web") == ["ReservationLost", "NoJointAssignment"]
+
+
+async def test_a_lost_volume_is_replaced_by_another_at_once() -> None:
+    world = three_claims()
+    world.put(volume_object("pv-4", "20Gi"))
+    steal(world, "pv-2", at_write_of="pv-2")
+    async with world.process() as process:
+        await process.run()
+    assert {world.reserved(f"data-{number}") for number in (1, 2, 3)} == {"pv-1", "pv-3", "pv-4"}
+    assert world.violations() == []
+
+
+async def test_a_change_that_does_not_concern_us_is_no_loss() -> None:
+    world = three_claims()
+
+    def touched(request: Request) -> None:
+        if request.path.endswith("pv-2"):
+            world.server.before_write = None
+            annotate = {"somebody.example/note": "hello"}
+            world.server.change(
+                "persistentvolumes", "pv-2", lambda found: found["metadata"].update(annotations=annotate)
+            )
+
+    world.server.before_write = touched
+    async with world.process() as process:
+        await process.run()
+    assert world.volume("pv-2")["metadata"]["annotations"]["somebody.example/note"] == "hello"
+    assert world.reserved("data-2") == "pv-2"
+    assert process.metrics.counted["conflicted", "persistentvolumes", ConflictKind.RESOURCE_VERSION] == 1
+    assert process.sink.told("Pod", "web") == ["VolumeReserved"]
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+async def test_a_claim_that_was_bound_elsewhere_gives_its_volume_back(mode: Mode) -> None:
+    world = World(mode)
+    world.put(volume_object("pv-1"), volume_object("pv-9", "20Gi"), claim_object("data"), pod_object("web", ["data"]))
+
+    def bound(request: Request) -> None:
+        if request.path.endswith("data"):
+            world.server.before_write = None
+            bind(world, "data", "pv-9")
+
+    world.server.before_write = bound
+    async with world.process() as process:
+        await process.run()
+    assert world.annotations("persistentvolumes", "pv-1") == {}
+    assert "claimRef" not in world.volume("pv-1")["spec"]
+    assert world.claim("data")["spec"]["volumeName"] == "pv-9"
+    assert world.violations() == []
+
+
+async def test_a_bind_that_completed_meanwhile_is_never_undone() -> None:
+    """Two claims: the first is bound by the PV controller while the second loses its volume."""
+    world = World(Mode.PREBIND)
+    world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *(claim_object(name) for name in ("one", "two")))
+    world.put(pod_object("web", ["one", "two"]))
+    first: dict[str, str] = {}
+
+    def raced(request: Request) -> None:
+        name = request.path.rsplit("/", 1)[-1]
+        if first and name not in first:
+            world.server.before_write = None
+            held, claim = first.popitem()
+            bind(world, claim, held)
+            world.server.change("persistentvolumes", name, lambda found: found["spec"].update(claimRef=OTHER))
+        else:
+            first[name] = json.loads(request.body or b"")["spec"]["claimRef"]["name"]
+
+    world.server.before_write = raced
+    async with world.process() as process:
+        await process.run()
+    bound = [claim for claim in ("one", "two") if world.claim(claim)["spec"].get("volumeName")]
+    assert len(bound) == 1
+    volume = world.volume(world.claim(bound[0])["spec"]["volumeName"])
+    assert volume["spec"]["claimRef"]["name"] == bound[0]
+    assert world.violations() == []
+
+
+async def test_an_error_of_the_api_server_takes_back_and_tries_again() -> None:
+    world = three_claims()
+    world.server.refuse_next.append(("PATCH /api/v1/persistentvolumes/pv-2", failure(500, "InternalError")))
+    async with world.process() as process:
+        await process.run(0.06)
+        assert world.annotations("persistentvolumes", "pv-1") == {}
+        await process.run()
+    assert {world.reserved(f"data-{number}") for number in (1, 2, 3)} == {"pv-1", "pv-2", "pv-3"}
+
+
+async def test_a_claim_on_two_volumes_keeps_the_older() -> None:
+    world = World(Mode.ANNOTATE)
+    world.put(claim_object("data"), pod_object("web", ["data"]), volume_object("pv-1"), volume_object("pv-2"))
+    older = reservation("data", minutes=-1)
+
+    def raced(request: Request) -> None:
+        world.server.before_write = None
+        world.server.change("persistentvolumes", "pv-2", lambda found: found["metadata"].update(annotations=older))
+
+    world.server.before_write = raced
+    async with world.process() as process:
+        await process.run()
+    assert world.annotations("persistentvolumes", "pv-1") == {}
+    assert world.reserved("data") == "pv-2"
+    assert process.metrics.counted["conflicted", "persistentvolumes", ConflictKind.DOUBLE_RESERVED] == 1
+    assert process.metrics.counted["released", Cause.SUPERSEDED] == 1
+    assert world.violations() == []
+
+
+async def test_a_process_that_lost_its_lease_writes_nothing() -> None:
+    world = three_claims()
+    async with world.process() as process:
+        process.leadership.end()
+        with pytest.raises(LeadershipLost):
+            await process.run()
+    assert world.server.writes == []

@@ -24,7 +24,7 @@ from binder.observe import Cause, ConflictKind
 from binder.planner import Planner
 from binder.reconciler import Reconciler
 from binder.rejection import Reason
-from binder.reservation import DEFAULT_PREFIX, Holder
+from binder.reservation import DEFAULT_PREFIX, Holder, format_time
 from binder.sweep import Sweeper
 from binder.undo import Undo
 from binder.view import PlanSettings
@@ -35,7 +35,7 @@ from kube.events import EventDraft
 from kube.leadership import FencedTransport, Leadership
 from kube.store import Store
 from kube.workqueue import WorkQueue
-from tests.fake_clock import FakeClock, settle
+from tests.fake_clock import START, FakeClock, settle
 from tests.fakes.kube_api import Connection, FakeKubeApi, Killed
 from tests.fakes.objects import class_object, node_object
 from tests.invariants import violations
@@ -224,3 +224,35 @@ class Process:
         for task in self._tasks:
             if task.done() and not isinstance(task.exception(), Killed):
                 task.result()
+
+
+def bind(world: World, claim_name: str, volume_name: str) -> None:
+    """Bind as the PV controller does."""
+    claim = world.claim(claim_name)
+    uid = claim["metadata"]["uid"]
+    reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": claim_name}
+
+    def on_volume(found: dict[str, Any]) -> None:
+        found["spec"]["claimRef"] = reference | {"uid": uid}
+        found["status"]["phase"] = "Bound"
+
+    def on_claim(found: dict[str, Any]) -> None:
+        found["spec"]["volumeName"] = volume_name
+        found["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
+        found["status"]["phase"] = "Bound"
+
+    world.server.change("persistentvolumes", volume_name, on_volume)
+    world.server.change("persistentvolumeclaims", f"default/{claim_name}", on_claim)
+
+
+def reservation(claim_name: str, minutes: float = 0, **changes: str) -> dict[str, str]:
+    """A volume's annotations, made so many minutes after the clock's start by another holder."""
+    made = START + timedelta(minutes=minutes)
+    values = {
+        "reserved-for": f"default/{claim_name}",
+        "reserved-for-uid": f"uid-persistentvolumeclaims-default/{claim_name}",
+        "bound-at": format_time(made),
+        "expires-at": format_time(made + timedelta(minutes=10)),
+        "reserved-by": "dead-host/1",
+    }
+    return {DEFAULT_PREFIX + word.replace("_", "-"): text for word, text in (values | changes).items()}

@@ -22,6 +22,7 @@ Values = tuple[str, ...]
 Affinities = Map[NodeSelector | None, None]
 """A persistent set of affinities."""
 
+_NO_AFFINITIES: Final[Affinities] = Map()
 _MOST_PINS: Final = 64
 """Combinations of values one term may be filed under; beyond it the longest list of values is left out."""
 
@@ -63,9 +64,8 @@ class AffinityGroups:
         """Yield the volumes of every affinity that a node with these labels satisfies."""
         candidates = dict(self.unpinned)
         for keys, filed in self.pinned.items():
-            values = tuple(labels.get(key) for key in keys)
-            if None not in values:
-                candidates.update(filed.get(values, ()))
+            if all(key in labels for key in keys):
+                candidates.update(filed.get(tuple(labels[key] for key in keys), _NO_AFFINITIES))
         for affinity in candidates:
             if node_matches(affinity, labels):
                 yield self.groups[affinity]

@@ -19,7 +19,8 @@ Nothing is asked of a cluster: the answer comes from the objects in the input al
 
 Without --node the answer is the PV controller's: a claim whose class waits for a pod gets a volume only if one is
 already reserved for it. With --node it is kube-scheduler's for that node: claims of one pod, if the pod is in
-the input, are served smallest request first and share no volume. Otherwise each claim is answered as if it were the only one.
+the input, are served smallest request first and share no volume. Otherwise each claim is answered as if it were the
+only one.
 Of volumes that Kubernetes treats as equal, the first by name is named here.
 """
 

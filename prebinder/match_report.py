@@ -117,7 +117,7 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
 
 
 def console_for() -> Console:
-    """Return a console on the standard output that draws for a terminal, and prints plain, unwrapped text for anything else."""
+    """Return a console on the standard output: drawing on a terminal, plain and wide anywhere else."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 

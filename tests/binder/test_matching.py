@@ -64,6 +64,12 @@ COMMON = [
         id="a selector with an operator that does not exist",
     ),
     pytest.param(
+        claim(selector=LabelSelector((), (Requirement("disk", "Near", ("ssd",)),))),
+        volume(claim=MINE),
+        Reason.SELECTOR_MISMATCH,
+        id="mine, but the selector is an error",
+    ),
+    pytest.param(
         claim(access_modes=["ReadWriteOnce", "ReadOnlyMany"]),
         volume(),
         Reason.ACCESS_MODES_MISMATCH,

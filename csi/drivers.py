@@ -25,7 +25,7 @@ REMEMBERED: Final = 200_000
 class Drivers:
     """The health of volumes, asked of their drivers. Drivers are independent: none waits for another.
 
-    Use it within one event loop, and close it.
+    Make it, use it and close it within one running event loop.
     """
 
     def __init__(
@@ -40,12 +40,15 @@ class Drivers:
 
         Of more than `remembered` verdicts the one renewed longest ago is forgotten.
         """
-        self._clock, self._remembered = clock, remembered
-        self._probes: dict[str, DriverProbe] = {}
+        by_name: dict[str, Endpoint] = {}
         for endpoint in endpoints:
-            if endpoint.driver in self._probes:
+            if endpoint.driver in by_name:
                 raise ValueError(f"CSI endpoint {endpoint.driver!r} is given twice; expected one for each driver")
-            self._probes[endpoint.driver] = DriverProbe(endpoint, limits or Limits(), clock, observer)
+            by_name[endpoint.driver] = endpoint
+        self._clock, self._remembered = clock, remembered
+        self._probes = {
+            name: DriverProbe(endpoint, limits or Limits(), clock, observer) for name, endpoint in by_name.items()
+        }
         self._known: dict[Key, Verdict] = {}
         self._asking: dict[Key, asyncio.Task[Verdict]] = {}
 

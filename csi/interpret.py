@@ -90,5 +90,6 @@ def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | No
 def printable(message: str) -> str:
     """Return a driver's message as one line of bounded length: it goes into Events, tables and logs."""
     line = " ".join(message[: 2 * LONGEST_MESSAGE].split())
-    line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+    if not line.isprintable():
+        line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
     return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"

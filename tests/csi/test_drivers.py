@@ -50,7 +50,7 @@ async def test_a_driver_nobody_configured_is_unsupported(drivers: Drivers) -> No
     assert (verdict.state, verdict.reason) == (HealthState.UNSUPPORTED, "NoEndpoint")
 
 
-def test_a_driver_configured_twice_is_an_error(clock: FakeClock) -> None:
+async def test_a_driver_configured_twice_is_an_error(clock: FakeClock) -> None:
     with pytest.raises(ValueError, match="'a' is given twice"):
         Drivers([Endpoint("a", "/x"), Endpoint("a", "/y")], clock, Recorder())
 

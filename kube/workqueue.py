@@ -8,6 +8,7 @@ import asyncio
 import heapq
 import logging
 from collections.abc import Awaitable, Callable, Hashable
+from contextvars import ContextVar
 from itertools import count
 from random import Random
 from typing import Generic, Protocol, TypeVar
@@ -18,6 +19,11 @@ from kube.deadline import within
 from kube.errors import LeadershipLost, RetryableError, TerminalError
 
 K = TypeVar("K", bound=Hashable)
+
+RECONCILE: ContextVar[int] = ContextVar("reconcile")
+"""The number of the look at a key that is under way; all log lines written during it can carry it."""
+
+_looks = count(1)
 
 logger = logging.getLogger(__name__)
 
@@ -125,6 +131,7 @@ class WorkQueue(Generic[K]):
         while (key := await self._next()) is not None:
             started = self._clock.monotonic()
             self._working_since[key] = started
+            RECONCILE.set(next(_looks))
             self._observer.started(len(self), started - self._waiting_since.pop(key))
             try:
                 await self._handle(key, handle)

@@ -6,20 +6,13 @@ Every line written while a key is reconciled also carries `reconcile`, a number 
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from datetime import UTC, datetime
-from itertools import count
-from typing import Final, TypeVar
+from typing import Final
 
+from kube.workqueue import RECONCILE
 from prebinder.settings import LogFormat, LoggingSettings
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_reconcile: ContextVar[int | None] = ContextVar("reconcile", default=None)
-_numbers = count(1)
-
-Key = TypeVar("Key")
-Result = TypeVar("Result")
 
 
 def configure(settings: LoggingSettings) -> None:
@@ -29,19 +22,6 @@ def configure(settings: LoggingSettings) -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     for package in ("prebinder", "scheduler", "binder", "csi", "kube"):
         logging.getLogger(package).setLevel(settings.level.upper())
-
-
-def numbered(handle: Callable[[Key], Awaitable[Result]]) -> Callable[[Key], Awaitable[Result]]:
-    """Return `handle` with a fresh reconcile number in all that it logs."""
-
-    async def handle_numbered(key: Key) -> Result:
-        token = _reconcile.set(next(_numbers))
-        try:
-            return await handle(key)
-        finally:
-            _reconcile.reset(token)
-
-    return handle_numbered
 
 
 class TextFormatter(logging.Formatter):
@@ -65,7 +45,7 @@ class JsonFormatter(logging.Formatter):
 
 def _pairs(record: logging.LogRecord) -> dict[str, object]:
     pairs = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-    number = _reconcile.get()
+    number = RECONCILE.get(None)
     return pairs | ({} if number is None else {"reconcile": number}) | {"logger": record.name}
 
 

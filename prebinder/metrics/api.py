@@ -92,34 +92,47 @@ class EventMetrics:
             registry=registry,
         )
 
-    def event_sent(self, event_type: str, reason: str) -> None:
-        self._events.labels(event_type, reason, "sent").inc()
+    def event_sent(self, type: str, reason: str) -> None:  # noqa: A002 - the API's word
+        self._events.labels(type, reason, "sent").inc()
 
-    def event_dropped(self, event_type: str, reason: str) -> None:
-        self._events.labels(event_type, reason, "dropped").inc()
+    def event_dropped(self, type: str, reason: str) -> None:  # noqa: A002
+        self._events.labels(type, reason, "dropped").inc()
 
 
 class QueueMetrics:
-    """Port of kube.workqueue, for one queue. Names and buckets as client-go has them."""
+    """The work queues. Names and buckets as client-go has them."""
 
-    def __init__(self, registry: CollectorRegistry, name: str) -> None:
-        self._depth = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"], registry=registry).labels(name)
-        self._adds = Counter("workqueue_adds_total", "Keys added.", ["name"], registry=registry).labels(name)
-        self._retries = Counter("workqueue_retries_total", "Keys retried.", ["name"], registry=registry).labels(name)
-        self._waited = Histogram(
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.depth = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"], registry=registry)
+        self.adds = Counter("workqueue_adds_total", "Keys added.", ["name"], registry=registry)
+        self.retries = Counter("workqueue_retries_total", "Keys retried.", ["name"], registry=registry)
+        self.waited = Histogram(
             "workqueue_queue_duration_seconds",
             "Wait of a key before a worker took it.",
             ["name"],
             buckets=buckets.WORKQUEUE,
             registry=registry,
-        ).labels(name)
-        self._worked = Histogram(
+        )
+        self.worked = Histogram(
             "workqueue_work_duration_seconds",
             "Time a worker took for a key.",
             ["name"],
             buckets=buckets.WORKQUEUE,
             registry=registry,
-        ).labels(name)
+        )
+
+    def of(self, name: str) -> "QueueObserver":
+        """Return the port of the queue of that name."""
+        return QueueObserver(self, name)
+
+
+class QueueObserver:
+    """Port of kube.workqueue, for one queue."""
+
+    def __init__(self, metrics: QueueMetrics, name: str) -> None:
+        self._depth, self._adds = metrics.depth.labels(name), metrics.adds.labels(name)
+        self._retries = metrics.retries.labels(name)
+        self._waited, self._worked = metrics.waited.labels(name), metrics.worked.labels(name)
 
     def added(self, depth: int) -> None:
         self._adds.inc()

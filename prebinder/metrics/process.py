@@ -19,15 +19,17 @@ def new_registry() -> CollectorRegistry:
 
 
 class LeaderMetrics:
-    """Port of kube.elector."""
+    """Port of kube.elector. `leads` is what it said last."""
 
     def __init__(self, registry: CollectorRegistry, name: str) -> None:
+        self.leads = False
         self._status = Gauge(
             "leader_election_master_status", "1 while this process holds the Lease.", ["name"], registry=registry
         ).labels(name)
 
-    def leading(self, leading: bool) -> None:
-        self._status.set(1 if leading else 0)
+    def leading(self, leads: bool) -> None:
+        self.leads = leads
+        self._status.set(1 if leads else 0)
 
 
 class JobMetrics:

@@ -1,0 +1,86 @@
+"""The cluster in memory: nine reflectors that fill one store, and the check that they missed nothing."""
+
+import asyncio
+import gc
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from kube.api import KubeApi
+from kube.clock import Clock
+from kube.decode import decoders
+from kube.drift import DriftCheck, DriftPart
+from kube.reflector import Reflector
+from kube.resource import (
+    ATTACHMENTS,
+    CAPACITIES,
+    CLAIMS,
+    CSI_DRIVERS,
+    CSI_NODES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Resource,
+)
+from kube.store import Store
+from prebinder.metrics.api import WatchMetrics
+
+
+class Cache:
+    """Fills `store` while `run` runs."""
+
+    def __init__(
+        self, api: KubeApi, store: Store, prefix: str, clock: Clock, rng: Random, observer: WatchMetrics
+    ) -> None:
+        collections: Mapping[Resource, Any] = {
+            CLAIMS: store.claims,
+            VOLUMES: store.volumes,
+            STORAGE_CLASSES: store.classes,
+            PODS: store.pods,
+            NODES: store.nodes,
+            CSI_NODES: store.csi_nodes,
+            CSI_DRIVERS: store.csi_drivers,
+            CAPACITIES: store.capacities,
+            ATTACHMENTS: store.attachments,
+        }
+        self.store = store
+        self._reflectors: dict[Resource, Reflector[Any]] = {}
+        parts: list[DriftPart[Any]] = []
+        for resource, collection in collections.items():
+            decode: Any = decoders(prefix)[resource.kind]
+            reflector: Reflector[Any] = Reflector(
+                api, resource, decode, collection, clock=clock, observer=observer, rng=rng
+            )
+            self._reflectors[resource] = reflector
+            parts.append(DriftPart(resource, decode, collection, reflector))
+        self.drift = DriftCheck(api, parts, observer)
+
+    async def run(self) -> None:
+        """List and watch all kinds until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+
+    async def synced(self) -> None:
+        """Return when every kind has been listed once."""
+        await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+
+    def synced_kinds(self) -> dict[str, bool]:
+        """Return for each kind whether it has been listed."""
+        return {resource.plural: reflector.synced.is_set() for resource, reflector in self._reflectors.items()}
+
+    def waiting_for(self) -> str | None:
+        """Say which kinds have not been listed yet, None when all have."""
+        waiting = [resource for resource, is_synced in self.synced_kinds().items() if not is_synced]
+        return f"waiting for the API server to list {', '.join(waiting)}" if waiting else None
+
+
+def settle_heap() -> None:
+    """Take what is cached now out of the garbage collector's sight, and let it look less often.
+
+    A full collection would otherwise stop everything for seconds on a large cluster, to find nothing.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)

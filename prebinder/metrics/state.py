@@ -1,0 +1,154 @@
+"""Gauges computed when somebody scrapes, from an immutable look at the cluster: no bookkeeping that could go wrong."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from binder.matching import class_of
+from binder.pending import pending_reason
+from binder.rejection import Reason
+from binder.reservation import DEFAULT_PREFIX, reservation_of_claim
+from csi.verdict import HealthState, Verdict
+from kube.model import Volume
+from kube.snapshot import Snapshot
+from kube.topology import ZONE_LABEL, zone_of
+
+Verdicts = Mapping[tuple[str, str], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What is looked at. Gauges about the cluster are the leader's alone, or sums over replicas would double."""
+
+    snapshot: Snapshot | None = None
+    """None while somebody else leads."""
+    verdicts: Verdicts = field(default_factory=dict)
+    told: Mapping[str, Reason] = field(default_factory=dict)
+    """Claim -> what the last look at its pod said."""
+    prefix: str = DEFAULT_PREFIX
+    synced: Mapping[str, bool] = field(default_factory=dict)
+    endpoints_up: Mapping[str, bool] = field(default_factory=dict)
+    queues: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Queue -> seconds of unfinished work, seconds of the longest."""
+    loop_lag: float = 0.0
+
+
+class StateCollector(Collector):
+    """Hands out the gauges of the state it was last given."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState()
+        self.now = datetime.fromtimestamp(0, UTC)
+
+    def describe(self) -> Iterable[Metric]:
+        """Say nothing: names are known without counting anything."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        state = self.state
+        yield from _process(state)
+        yield from _queues(state)
+        if state.snapshot is not None:
+            yield from _pending(state.snapshot, state.told, self.now)
+            yield _reservations(state.snapshot, state.prefix)
+            yield _volumes(state.snapshot, state.verdicts)
+
+
+def _process(state: ClusterState) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "pvc_prebinder_event_loop_lag_seconds", "How late the event loop runs.", value=state.loop_lag
+    )
+    synced = GaugeMetricFamily("pvc_prebinder_cache_synced", "1 once a whole list was taken.", labels=["resource"])
+    for resource, is_synced in state.synced.items():
+        synced.add_metric([resource], int(is_synced))
+    yield synced
+    up = GaugeMetricFamily(
+        "pvc_prebinder_csi_endpoint_up", "1 while the driver answers under its configured name.", labels=["driver_name"]
+    )
+    for driver, is_up in state.endpoints_up.items():
+        up.add_metric([driver], int(is_up))
+    yield up
+
+
+def _queues(state: ClusterState) -> Iterator[Metric]:
+    unfinished = GaugeMetricFamily(
+        "workqueue_unfinished_work_seconds", "Sum of the time that keys now in work have been so.", labels=["name"]
+    )
+    longest = GaugeMetricFamily(
+        "workqueue_longest_running_processor_seconds", "How long the slowest key has been in work.", labels=["name"]
+    )
+    for name, (sum_seconds, longest_seconds) in state.queues.items():
+        unfinished.add_metric([name], sum_seconds)
+        longest.add_metric([name], longest_seconds)
+    yield unfinished
+    yield longest
+
+
+def _pending(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> Iterator[Metric]:
+    labels = ["storage_class", "reason"]
+    counts: Counter[tuple[str, str]] = Counter()
+    ages: dict[tuple[str, str], float] = {}
+    for claim in snapshot.claims.values():
+        if claim.phase != "Pending":
+            continue
+        key = (class_of(claim), str(pending_reason(claim, snapshot, told)))
+        counts[key] += 1
+        age = (now - claim.created).total_seconds() if claim.created else 0.0
+        ages[key] = max(ages.get(key, 0.0), age)
+    pending = GaugeMetricFamily("pvc_prebinder_pending_claims", "Claims that are not bound, by reason.", labels=labels)
+    oldest = GaugeMetricFamily(
+        "pvc_prebinder_oldest_pending_claim_seconds", "Age of the oldest claim that is not bound.", labels=labels
+    )
+    for key, count in counts.items():
+        pending.add_metric(key, count)
+        oldest.add_metric(key, ages[key])
+    yield pending
+    yield oldest
+
+
+def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
+    counts: Counter[tuple[str, str]] = Counter()
+    for key in snapshot.volumes_reserved_for:
+        claim = snapshot.claims.get(key)
+        reservation = reservation_of_claim(claim, prefix) if claim is not None else None
+        if claim is not None and reservation is not None:
+            counts[reservation.zone, class_of(claim)] += 1
+    family = GaugeMetricFamily(
+        "pvc_prebinder_reservations", "Claims for which a volume is held.", labels=["zone", "storage_class"]
+    )
+    for labels, count in counts.items():
+        family.add_metric(labels, count)
+    return family
+
+
+def _volumes(snapshot: Snapshot, verdicts: Verdicts) -> Metric:
+    counts = Counter(
+        (volume.driver, _zone(volume), _health(verdicts, volume))
+        for volume in snapshot.volumes.values()
+        if volume.driver
+    )
+    family = GaugeMetricFamily(
+        "pvc_prebinder_volumes",
+        "CSI volumes by what their driver said last; Unknown if it was not asked.",
+        labels=["driver_name", "zone", "health"],
+    )
+    for labels, count in counts.items():
+        family.add_metric(labels, count)
+    return family
+
+
+def _zone(volume: Volume) -> str:
+    """Return the one zone the volume's node affinity or its labels name; empty when there is none, or several."""
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    wanted = (requirement for term in terms for requirement in term.match_expressions)
+    zones = {zone for one in wanted if one.key == ZONE_LABEL and one.operator == "In" for zone in one.values}
+    return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
+
+
+def _health(verdicts: Verdicts, volume: Volume) -> str:
+    verdict = verdicts.get((volume.driver, volume.handle))
+    return str(verdict.state if verdict is not None else HealthState.UNKNOWN)

@@ -1,0 +1,161 @@
+"""What the holder of the Lease does, from winning it to losing it: everything that may write is made for one term.
+
+A dry run is a term without a Lease whose transport refuses every write.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from random import Random
+
+from binder.actor import Actor, Rehearsal
+from binder.announce import Announcer, EventSink
+from binder.apply import Applier
+from binder.attempt import ActSettings
+from binder.complete import Completer
+from binder.gate import HealthGate, HealthSource
+from binder.live import LiveObjects
+from binder.locks import KeyedLocks
+from binder.planner import Planner
+from binder.reconciler import Reconciler
+from binder.rejection import Reason
+from binder.reservation import Holder
+from binder.sweep import Subject, Sweeper
+from binder.undo import Undo
+from binder.view import PlanSettings
+from binder.wakeups import Wakeups
+from csi.verdict import Verdict
+from kube.api import KubeApi
+from kube.clock import Clock
+from kube.events import EventDraft
+from kube.leadership import FencedTransport, Leadership
+from kube.pacing import PacedTransport
+from kube.store import Store
+from kube.transport import Request, Response, StreamResponse, Transport
+from kube.workqueue import WorkQueue
+from prebinder.metrics.instruments import Instruments
+from prebinder.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What outlives a term."""
+
+    settings: Settings
+    transport: Transport
+    store: Store
+    drivers: HealthSource
+    events: EventSink
+    instruments: Instruments
+    clock: Clock
+    rng: Random
+
+
+class Term:
+    """Reconciles and sweeps under one leadership, until `stop`."""
+
+    def __init__(self, around: Surroundings, leadership: Leadership) -> None:
+        binding, prefix = around.settings.binding, around.settings.binding.annotation_prefix
+        instruments, clock, store = around.instruments, around.clock, around.store
+        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
+        fenced = FencedTransport(around.transport, leadership)
+        cluster = around.settings.cluster
+        api = KubeApi(PacedTransport(fenced, clock, instruments.requests, qps=cluster.qps, burst=cluster.burst))
+        live = LiveObjects(api, leadership, store, prefix)
+        undo = Undo(live, clock, instruments.reservations, prefix)
+        acting = ActSettings(prefix, binding.reservation_ttl)
+        applier = Applier(
+            live, undo, clock, Holder(leadership.holder, leadership.transition), instruments.reservations, acting
+        )
+        completer = Completer(live, undo, clock, instruments.reservations, acting)
+        locks, rehearsal = KeyedLocks(), Rehearsal()
+
+        self._gate = HealthGate(around.drivers, around.settings.health.max_age)
+        self._pods: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("pods"))
+        self._subjects: WorkQueue[Subject] = WorkQueue(clock, around.rng, instruments.queues.of("reservations"))
+        self._reconciler = Reconciler(
+            store=store,
+            planner=Planner(store, self._gate, clock, plan_settings(around.settings)),
+            gate=self._gate,
+            actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, binding.concurrency),
+            announcer=Announcer(around.events),
+            wakeups=Wakeups(store, self._pods),
+            queue=self._pods,
+            clock=clock,
+            rng=around.rng,
+            metrics=instruments.binding,
+        )
+        self._sweeper = Sweeper(
+            store,
+            rehearsal if binding.dry_run else undo,
+            self._subjects,
+            locks,
+            clock,
+            instruments.reservations,
+            prefix,
+        )
+
+    async def run(self) -> None:
+        """Work until `stop`, then finish what has begun. Needs a store that is synced."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reconciler.run())
+            group.create_task(self._sweeper.run())
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._pods.shut_down()
+        self._subjects.shut_down()
+
+    def verdicts(self) -> Mapping[tuple[str, str], Verdict]:
+        """Return what drivers said about the volumes that were chosen lately."""
+        return self._gate.verdicts
+
+    def told(self) -> dict[str, Reason]:
+        """Return for each claim that is not bound what the last look at its pod said."""
+        return {claim.key: reason for claim, reason in self._reconciler.pending()}
+
+    def queue_seconds(self) -> dict[str, tuple[float, float]]:
+        """Return for each queue the seconds of unfinished work, and of the longest."""
+        queues: tuple[tuple[str, WorkQueue[str] | WorkQueue[Subject]], ...] = (
+            ("pods", self._pods),
+            ("reservations", self._subjects),
+        )
+        return {name: (queue.unfinished_seconds(), queue.longest_running_seconds()) for name, queue in queues}
+
+
+def plan_settings(settings: Settings) -> PlanSettings:
+    return PlanSettings(
+        default_mode=settings.binding.mode,
+        unknown_health=settings.health.unknown,
+        gated_drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
+        health_max_age=settings.health.max_age,
+        prefix=settings.binding.annotation_prefix,
+        allow_delete_policy=settings.binding.allow_delete_policy,
+    )
+
+
+class ReadOnlyTransport:
+    """The transport of a dry run: a write that was overlooked fails here instead of happening."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "GET":
+            raise PermissionError(f"dry run: {request.method} {request.path} refused")
+        return await self._inner.send(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        return self._inner.stream(request)
+
+
+class RehearsedEvents:
+    """The Events of a dry run: said in the log."""
+
+    def publish(self, draft: EventDraft) -> None:
+        about = f"{draft.regarding.kind} {draft.regarding.namespace}/{draft.regarding.name}"
+        logger.info("Would publish Event", extra={"about": about, "reason": draft.reason, "note": draft.note})

@@ -99,7 +99,8 @@ class Collection(Generic[T]):
         unlisted = set(self.items)
         rest = iter(items)
         while step := list(islice(rest, STEP)):
-            unlisted.difference_update(map(record_key, step))
+            if unlisted:
+                unlisted.difference_update(map(record_key, step))
             self._take(step, believe=restored)
             yield
         unlisted_keys = iter([key for key in unlisted if restored or self._is_covered(key, version)])

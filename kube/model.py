@@ -267,6 +267,8 @@ class VolumeAttachment(Struct, frozen=True, gc=False):
 
 Record = Claim | Volume | StorageClass | Pod | Node | CSINode | CSIDriver | CSIStorageCapacity | VolumeAttachment
 
+_NAMESPACED: Final = (Claim, Pod, CSIStorageCapacity)
+
 
 def value_of(pairs: Pairs, key: str) -> str | None:
     """Return the value of a label or annotation, or None when the key is absent."""
@@ -278,6 +280,6 @@ def value_of(pairs: Pairs, key: str) -> str | None:
 
 def record_key(record: Record) -> str:
     """Return the key a record is stored under: `namespace/name`, or the name for cluster-scoped kinds."""
-    if isinstance(record, Claim | Pod | CSIStorageCapacity):
+    if isinstance(record, _NAMESPACED):
         return record.key
     return record.name

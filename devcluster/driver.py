@@ -19,6 +19,7 @@ from devcluster.driver_controller import Controller, Identity
 from devcluster.driver_node import Node
 
 DRIVER_NAME = "directory.csi.example"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     options.root.mkdir(parents=True, exist_ok=True)
     try:
-        asyncio.run(serve(options.socket.absolute(), options.root, options.name, dict(options.topology), options.node))
+        asyncio.run(serve(options.socket.absolute(), options.root, options.name, _segment(options), options.node))
     except RuntimeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -37,7 +38,7 @@ async def serve(socket: Path, root: Path, name: str, segment: dict[str, str], no
     """Serve on the socket until the process is asked to end; raise RuntimeError if it cannot be opened."""
     server = grpc.aio.server()
     # The generated functions carry no types.
-    services.add_IdentityServicer_to_server(Identity(name, bool(segment)), server)  # type: ignore[no-untyped-call]
+    services.add_IdentityServicer_to_server(Identity(name), server)  # type: ignore[no-untyped-call]
     services.add_ControllerServicer_to_server(Controller(root, segment), server)  # type: ignore[no-untyped-call]
     services.add_NodeServicer_to_server(Node(root, node, segment), server)  # type: ignore[no-untyped-call]
     server.add_insecure_port(f"unix://{socket}")
@@ -57,6 +58,10 @@ def label(text: str) -> tuple[str, str]:
     return key, value
 
 
+def _segment(options: argparse.Namespace) -> dict[str, str]:
+    return dict(options.topology or [(HOSTNAME_LABEL, options.node)])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m devcluster.driver", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--socket", type=Path, required=True, help="path of the unix socket to serve on")
@@ -69,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a label of the segment the driver runs in; repeat it for more labels (default: no topology)",
+        help="a label of the segment the driver runs in; repeat it for more labels (default: the hostname)",
     )
     return parser
 

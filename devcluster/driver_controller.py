@@ -42,8 +42,8 @@ _CAPABILITIES: Final = (
 class Identity(services.IdentityServicer):
     """Says who the driver is."""
 
-    def __init__(self, name: str, zonal: bool) -> None:
-        self._name, self._zonal = name, zonal
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     async def GetPluginInfo(self, request: csi.GetPluginInfoRequest, context: Context) -> csi.GetPluginInfoResponse:
         return csi.GetPluginInfoResponse(name=self._name, vendor_version=VENDOR_VERSION)
@@ -51,9 +51,7 @@ class Identity(services.IdentityServicer):
     async def GetPluginCapabilities(
         self, request: csi.GetPluginCapabilitiesRequest, context: Context
     ) -> csi.GetPluginCapabilitiesResponse:
-        kinds = [_Service.CONTROLLER_SERVICE]
-        if self._zonal:
-            kinds.append(_Service.VOLUME_ACCESSIBILITY_CONSTRAINTS)
+        kinds = (_Service.CONTROLLER_SERVICE, _Service.VOLUME_ACCESSIBILITY_CONSTRAINTS)
         return csi.GetPluginCapabilitiesResponse(
             capabilities=[csi.PluginCapability(service=_Service(type=kind)) for kind in kinds]
         )
@@ -66,7 +64,7 @@ class Controller(services.ControllerServicer):
     """Makes, removes, finds and lists directories.
 
     Unless told otherwise they lie in `segment`. They are made in any segment of the same keys, because for a
-    directory the place is a mere label; an empty segment means that this driver has no topology.
+    directory the place is a mere label.
     """
 
     def __init__(self, root: Path, segment: dict[str, str]) -> None:
@@ -164,7 +162,7 @@ class Controller(services.ControllerServicer):
     def _choose_segment(self, required: csi.TopologyRequirement) -> dict[str, str] | None:
         """Return the first demanded segment that is served, our own if none is demanded, else None."""
         demanded = [dict(one.segments) for one in (*required.preferred, *required.requisite)]
-        if not demanded or not self._segment:
+        if not demanded:
             return self._segment
         return next((segment for segment in demanded if self._serves(segment)), None)
 

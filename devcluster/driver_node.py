@@ -15,13 +15,13 @@ _Rpc = csi.NodeServiceCapability.RPC
 
 
 class Node(services.NodeServicer):
-    """Makes directories appear where a pod wants them. The node lies in `segment`, empty for nowhere."""
+    """Makes directories appear where a pod wants them. The node lies in `segment`."""
 
     def __init__(self, root: Path, node: str, segment: dict[str, str]) -> None:
         self._root, self._node, self._segment = root, node, segment
 
     async def NodeGetInfo(self, request: csi.NodeGetInfoRequest, context: Context) -> csi.NodeGetInfoResponse:
-        topology = csi.Topology(segments=self._segment) if self._segment else None
+        topology = csi.Topology(segments=self._segment)
         return csi.NodeGetInfoResponse(node_id=self._node, accessible_topology=topology)
 
     async def NodeGetCapabilities(

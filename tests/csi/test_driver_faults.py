@@ -101,6 +101,7 @@ async def test_a_deleted_volume_is_inaccessible(pair: tuple[DriverProcess, Drive
     assert (verdict.state, verdict.reason) == (HealthState.INACCESSIBLE, "VolumeNotFound")
 
 
-async def test_topology_is_believed_only_from_a_driver_that_has_one(drivers: Drivers, pair: object) -> None:
+async def test_the_driver_says_where_a_volume_is(pair: tuple[DriverProcess, DriverProcess], drivers: Drivers) -> None:
+    create_volume(pair[1].root, "anywhere", 1024)
     assert (await ask(drivers, A)).topology == (Segment(((ZONE, "c"),)),)
-    assert (await ask(drivers, B)).topology is None
+    assert (await ask(drivers, B, "anywhere")).topology == ()

@@ -14,7 +14,7 @@ from csi.channel import Limits
 from csi.endpoint import Endpoint
 from csi.probe import DriverProbe
 from csi.proto import csi_v1_pb2 as csi
-from csi.verdict import HealthState
+from csi.verdict import HealthState, Segment
 from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import (
@@ -119,6 +119,25 @@ async def test_capabilities(
     async with ScriptedDriver(socket, services=services, rpcs=rpcs):
         verdict = await probe.probe("v")
     assert (verdict.state, verdict.reason) == (state, reason)
+
+
+@pytest.mark.parametrize(
+    ("services", "topology"),
+    [
+        pytest.param([Service.CONTROLLER_SERVICE], None, id="not announced"),
+        pytest.param(
+            [Service.CONTROLLER_SERVICE, Service.VOLUME_ACCESSIBILITY_CONSTRAINTS],
+            (Segment((("zone", "a"),)),),
+            id="announced",
+        ),
+    ],
+)
+async def test_topology_is_believed_only_from_a_driver_that_announces_it(
+    socket: Path, probe: DriverProbe, services: list[int], topology: tuple[Segment, ...] | None
+) -> None:
+    script = {"ControllerGetVolume": gives(volume_answer("v", zones=["a"]))}
+    async with ScriptedDriver(socket, services=services, script=script):
+        assert (await probe.probe("v")).topology == topology
 
 
 async def test_the_driver_is_asked_who_it_is_once(socket: Path, probe: DriverProbe, recorder: Recorder) -> None:

@@ -18,7 +18,7 @@ def csi_sanity() -> Path:
     return build.ensure([build.SANITY])["csi-sanity"]
 
 
-@pytest.mark.parametrize("arguments", [[], TOPOLOGY], ids=["no topology", "zonal"])
+@pytest.mark.parametrize("arguments", [[], TOPOLOGY], ids=["of a host", "of a zone"])
 async def test_csi_sanity(csi_sanity: Path, tmp_path: Path, arguments: list[str]) -> None:
     report = tmp_path / "report.json"
     async with DriverProcess(tmp_path, NAME, *arguments) as driver:

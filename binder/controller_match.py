@@ -98,11 +98,11 @@ def _not_chosen(claim: Claim, delayed: bool, chosen: Volume | None, volume: Volu
     reason = controller_refusal(claim, volume, delayed=delayed)
     if reason is not None or chosen is None:
         return reason
-    modes, free, capacity, _ = _preference(volume)
+    modes, _, capacity, _ = _preference(volume)
     chosen_modes, chosen_free, chosen_capacity, _ = _preference(chosen)
     if modes > chosen_modes:
         return Reason.MORE_ACCESS_MODES_THAN_CHOSEN
-    if free > chosen_free:
+    if not chosen_free:
         return Reason.OTHER_VOLUME_PREBOUND
     return Reason.LARGER_THAN_CHOSEN if capacity > chosen_capacity else Reason.TIED_WITH_CHOSEN
 

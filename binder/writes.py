@@ -30,8 +30,8 @@ class _VolumeMeta(msgspec.Struct):
 
 
 class _VolumeSpec(msgspec.Struct):
-    capacity: dict[str, msgspec.Raw] | None = None
-    access_modes: msgspec.Raw | None = msgspec.field(name="accessModes", default=None)
+    capacity: dict[str, str] = {}
+    access_modes: list[str] = msgspec.field(name="accessModes", default_factory=list)
     attributes_class: str | None = msgspec.field(name="volumeAttributesClassName", default=None)
 
 

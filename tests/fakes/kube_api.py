@@ -4,6 +4,7 @@ one resourceVersion for all, 409 for a stale version or another uid, merge patch
 changes, 422 for a volumeName that is set already. A watch is a store that hears of each change at once, or later.
 """
 
+import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterator
@@ -150,6 +151,7 @@ class Connection:
         self.requests = 0
 
     async def send(self, request: Request) -> Response:
+        await asyncio.sleep(0)
         if self._left == 0:
             raise Killed
         self.requests += 1

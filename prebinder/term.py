@@ -29,6 +29,7 @@ from binder.wakeups import Wakeups
 from csi.verdict import Verdict
 from kube.api import KubeApi
 from kube.clock import Clock
+from kube.errors import LeadershipLost
 from kube.events import EventDraft
 from kube.leadership import FencedTransport, Leadership
 from kube.pacing import PacedTransport
@@ -100,10 +101,16 @@ class Term:
         )
 
     async def run(self) -> None:
-        """Work until `stop`, then finish what has begun. Needs a store that is synced."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._reconciler.run())
-            group.create_task(self._sweeper.run())
+        """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
+        lost = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._reconciler.run())
+                group.create_task(self._sweeper.run())
+        except* LeadershipLost:
+            lost = True
+        if lost:
+            raise LeadershipLost("the lease was lost during a write")
 
     def stop(self) -> None:
         """Begin nothing more."""

@@ -1,7 +1,6 @@
 """All instruments of one process, on one registry of its own."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime
 
 from prometheus_client import generate_latest
@@ -31,7 +30,7 @@ class Instruments:
         self._state = StateCollector()
         self.registry.register(self._state)
 
-    async def render(self, state: ClusterState, now: Callable[[], datetime]) -> bytes:
+    async def render(self, state: ClusterState, now: datetime) -> bytes:
         """Return all metrics in Prometheus' text format. Counting 100,000 objects must not hold up the event loop."""
-        self._state.state, self._state.now = state, now()
+        self._state.state, self._state.now = state, now
         return await asyncio.to_thread(generate_latest, self.registry)

@@ -1,0 +1,214 @@
+"""The controller: builds every part, hands each what it needs, starts them and stops them in order.
+
+Read `Controller.__init__` as a table of contents. What the holder of the Lease does is in `prebinder.term`.
+"""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from binder.announce import EventSink
+from csi.drivers import Drivers
+from kube.api import KubeApi
+from kube.clock import Clock, SystemClock
+from kube.connect import connect
+from kube.elector import Elector, new_identity
+from kube.errors import KubeconfigError
+from kube.events import EventRecorder
+from kube.leadership import Leadership
+from kube.model import StorageClass
+from kube.pacing import PacedTransport
+from kube.store import Store
+from kube.transport import Transport
+from prebinder.cache import Cache, settle_heap
+from prebinder.errors import CommandError
+from prebinder.health_server import HealthServer, metrics_page, probe_pages
+from prebinder.heartbeat import Heartbeat
+from prebinder.jobs import Job, scheduled
+from prebinder.logs import configure
+from prebinder.metrics.instruments import Instruments
+from prebinder.metrics.state import ClusterState
+from prebinder.settings import Settings, parse_address
+from prebinder.signals import stop_requested
+from prebinder.term import ReadOnlyTransport, RehearsedEvents, Surroundings, Term
+
+DRIFT_SECONDS: Final = 30.0
+FINISH_SECONDS: Final = 20.0
+"""For what is in work when we are asked to stop; less than a pod's grace period of 30 s."""
+FLUSH_SECONDS: Final = 5.0
+STUCK_SECONDS: Final = 30.0
+"""An event loop that is so late is not alive: leases, deadlines and watches all depend on it."""
+NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+logger = logging.getLogger(__name__)
+
+
+def run_controller(settings: Settings) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    try:
+        return asyncio.run(_run(settings))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: Settings) -> int:
+    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
+    async with transport:
+        controller = Controller(settings, transport)
+        logger.info("Starting", extra={"server": transport.server, "mode": settings.binding.mode.value})
+        with stop_requested() as stop:
+            await controller.run(stop)
+    logger.info("Stopped")
+    return 0
+
+
+class Controller:
+    """All parts of one process. `run` it once."""
+
+    def __init__(self, settings: Settings, transport: Transport, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock = clock or SystemClock()
+        self._identity = new_identity()
+        binding, lease = settings.binding, settings.leader_election
+        rng = Random()
+
+        self._instruments = instruments = Instruments(lease.name, ("drift",))
+        transport = ReadOnlyTransport(transport) if binding.dry_run else transport
+        self._store = Store(binding.annotation_prefix)
+        self._store.classes.listeners.append(self._class_changed)
+        self._cache = Cache(
+            self._api(transport), self._store, binding.annotation_prefix, clock, rng, instruments.watches
+        )
+        self._drivers = Drivers(settings.health.endpoints, clock, instruments.drivers)
+        self._recorder = EventRecorder(
+            self._api(transport),
+            clock,
+            instruments.events,
+            controller="pvc-prebinder",
+            instance=self._identity,
+        )
+        self._elector = Elector(
+            # An api of its own: a renewal must not wait behind anything else.
+            self._api(transport),
+            lease.namespace or _own_namespace(),
+            lease.name,
+            self._identity,
+            clock=clock,
+            rng=rng,
+            observer=instruments.leader,
+        )
+        events: EventSink = RehearsedEvents() if binding.dry_run else self._recorder
+        self._around = Surroundings(settings, transport, self._store, self._drivers, events, instruments, clock, rng)
+        self._heartbeat = Heartbeat(clock)
+        self._leadership: Leadership | None = None
+        self._term: Term | None = None
+        self._stopping = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._drivers.close)
+            await self._serve(stack)
+            # A part that fails ends all of it: half a controller looks healthy and is not.
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
+            tasks = [group.create_task(part) for part in parts]
+            drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
+            with scheduled({"drift": drift}, self._instruments.jobs):
+                await self._lead_until(stop)
+            await self._recorder.flush(FLUSH_SECONDS)
+            for task in tasks:
+                task.cancel()
+
+    async def _lead_until(self, stop: asyncio.Event) -> None:
+        leading = asyncio.create_task(self._lead())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({leading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            self._stopping = True
+            if self._term is not None and not leading.done():
+                self._term.stop()
+                await asyncio.wait({leading}, timeout=FINISH_SECONDS)
+        finally:
+            leading.cancel()
+            stopping.cancel()
+            await asyncio.gather(leading, stopping, return_exceptions=True)
+        if not leading.cancelled():
+            leading.result()
+
+    async def _lead(self) -> None:
+        await self._cache.synced()
+        settle_heap()
+        logger.info(
+            "Synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}
+        )
+        if self._settings.binding.dry_run or not self._settings.leader_election.enabled:
+            self._instruments.leader.leading(not self._settings.binding.dry_run)
+            await self._work(Leadership.unelected(self._clock, self._identity))
+        else:
+            await self._elector.run(self._work)
+
+    async def _work(self, leadership: Leadership) -> None:
+        if self._stopping:
+            return
+        self._leadership, self._term = leadership, Term(self._around, leadership)
+        try:
+            await self._term.run()
+        finally:
+            self._leadership, self._term = None, None
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        serving = self._settings.serving
+        health, metrics = parse_address(serving.health_bind_address), parse_address(serving.metrics_bind_address)
+        live = {"event loop": self._loop_problem, "lease": self._lease_problem}
+        ready = {"shutdown": lambda: "stopping" if self._stopping else None, "caches": self._cache.waiting_for}
+        pages = [(health, page) for page in probe_pages(live, ready)]
+        try:
+            await stack.enter_async_context(HealthServer([*pages, (metrics, metrics_page(self._render))]))
+        except OSError as error:
+            raise CommandError(
+                f"cannot serve metrics or probes: {error.strerror or error}; choose another address with "
+                "--metrics-bind-address or --health-bind-address (0 serves none)"
+            ) from error
+
+    def _loop_problem(self) -> str | None:
+        lag = self._heartbeat.lag()
+        return f"{lag:.0f} s late" if lag > STUCK_SECONDS else None
+
+    def _lease_problem(self) -> str | None:
+        overdue = 0.0 if self._leadership is None else -self._leadership.left()
+        return f"still working {overdue:.0f} s after its term" if overdue > STUCK_SECONDS else None
+
+    def _class_changed(self, _old: StorageClass | None, new: StorageClass | None) -> None:
+        if new is not None:
+            self._instruments.binding.expect_class(new.name, new.binding_mode or "")
+            self._instruments.reservations.expect_class(new.name)
+
+    async def _render(self) -> bytes:
+        term = self._term
+        state = ClusterState(
+            snapshot=self._store.snapshot() if term is not None else None,
+            verdicts=term.verdicts() if term is not None else {},
+            told=term.told() if term is not None else {},
+            prefix=self._settings.binding.annotation_prefix,
+            synced=self._cache.synced_kinds(),
+            endpoints_up=self._drivers.endpoints_up(),
+            queues=term.queue_seconds() if term is not None else {},
+            loop_lag=self._heartbeat.lag(),
+        )
+        return await self._instruments.render(state, self._clock.now())
+
+    def _api(self, transport: Transport) -> KubeApi:
+        cluster = self._settings.cluster
+        return KubeApi(
+            PacedTransport(transport, self._clock, self._instruments.requests, qps=cluster.qps, burst=cluster.burst)
+        )
+
+
+def _own_namespace() -> str:
+    """Return the pod's namespace; outside a cluster one that every cluster has."""
+    return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else "kube-system"

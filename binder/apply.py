@@ -114,7 +114,9 @@ class Applier:
     async def _tell_claim(self, placement: Placement, volume: Volume, decision: Reserve, now: datetime) -> None:
         """Write the claim's side. In mode prebind this also makes the PV controller look at the claim at once."""
         claim: Claim | None = placement.claim
-        reservation = ClaimReservation(volume.name, now, now + self._settings.ttl, decision.zone, decision.local_nodes)
+        kept = reservation_of(volume, self._settings.prefix)
+        made, ends = (kept.bound_at, kept.expires_at) if kept else (now, now + self._settings.ttl)
+        reservation = ClaimReservation(volume.name, made, ends, decision.zone, decision.local_nodes)
         for _ in range(TRIES):
             if claim is None or claim.uid != placement.claim.uid or claim.deleting:
                 raise LostPlacement(placement, f"claim {placement.claim.key} was deleted")

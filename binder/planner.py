@@ -6,7 +6,7 @@ next one sees, long before the watch shows it.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from immutables import Map
@@ -17,10 +17,10 @@ from binder.index import VolumeIndex
 from binder.ledger import Hold, Ledger
 from binder.listening import listening
 from binder.plan import holds_of, plan
-from binder.reservation import reservation_of
+from binder.reservation import reservation_of, reservation_of_claim
 from binder.view import PlanSettings, View
 from kube.clock import Clock
-from kube.model import Pod, Volume
+from kube.model import Claim, Pod, Volume
 from kube.store import Store
 
 QUIET: Final = 0.05
@@ -46,7 +46,10 @@ class Planner:
     def following(self) -> Iterator[None]:
         """Follow the store while inside; `decide` works only then."""
         self._index = VolumeIndex.of(self._store.snapshot().volumes.values())
-        with listening(self._store.volumes, self._volume_changed), listening(self._store.pods, self._pod_changed):
+        with ExitStack() as stack:
+            stack.enter_context(listening(self._store.volumes, self._volume_changed))
+            stack.enter_context(listening(self._store.claims, self._claim_changed))
+            stack.enter_context(listening(self._store.pods, self._pod_changed))
             try:
                 yield
             finally:
@@ -133,6 +136,14 @@ class Planner:
             return f"{reference.namespace}/{reference.name}" == hold.claim_key
         reservation = reservation_of(volume, self._settings.prefix)
         return reservation is not None and reservation.claim_uid == hold.claim_uid
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        """A claim that no longer says what is held for it has to be told again, so it needs a new decision."""
+        if old is None or new is None or new.volume_name:
+            return
+        said = reservation_of_claim(old, self._settings.prefix)
+        if said is not None and reservation_of_claim(new, self._settings.prefix) is None:
+            self.ledger = self.ledger.without(said.volume)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None and old is not None:

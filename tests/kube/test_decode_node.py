@@ -1,0 +1,58 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.decode import decode_csi_node, decode_node_record
+from kube.model import CSINode, Node, NodeDriver, Taint
+from tests import builders
+
+METADATA = {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"b": "2", "a": "1"}}
+
+
+def node(**fields: Any) -> Node:
+    return decode_node_record(msgspec.json.encode({"metadata": METADATA} | fields))
+
+
+def test_a_node() -> None:
+    found = node(
+        spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule", "value": None}]},
+        status={
+            "allocatable": {"cpu": "3920m", "memory": "1000m", "pods": "110"},
+            "conditions": [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}],
+        },
+    )
+    assert found == Node(
+        name="n1",
+        uid="u",
+        resource_version=7,
+        labels=(("a", "1"), ("b", "2")),
+        taints=(Taint("k", "NoSchedule"),),
+        unschedulable=True,
+        ready=True,
+        allocatable=builders.resources({"cpu": "3920m", "memory": "1", "pods": "110"}),
+    )
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [None, [], [{"type": "Ready", "status": "False"}], [{"type": "Ready", "status": "Unknown"}], [{"type": "Ready"}]],
+    ids=["null", "none", "false", "unknown", "no-status"],
+)
+def test_only_a_node_that_says_so_is_ready(conditions: list[dict[str, str]] | None) -> None:
+    assert not node(status={"conditions": conditions}).ready
+
+
+def test_a_node_that_leaves() -> None:
+    assert node(metadata=METADATA | {"deletionTimestamp": "2026-01-01T00:00:00Z"}).deleting
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "limit"),
+    [({"count": 25}, 25), ({"count": 0}, 0), ({"count": None}, None), ({}, None), (None, None)],
+    ids=["said", "zero", "null", "empty", "absent"],
+)
+def test_attach_limits(allocatable: dict[str, int | None] | None, limit: int | None) -> None:
+    driver = {"name": "disk.csi.example", "nodeID": "id", "topologyKeys": ["zone"], "allocatable": allocatable}
+    found = decode_csi_node(msgspec.json.encode({"metadata": METADATA, "spec": {"drivers": [driver]}}))
+    assert found == CSINode("n1", "u", 7, (NodeDriver("disk.csi.example", "id", ("zone",), limit),))

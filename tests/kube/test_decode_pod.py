@@ -1,0 +1,155 @@
+"""Effective requests follow PodRequests of component-helpers/resource."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.decode import decode_pod_record
+from kube.model import NodeSelector, NodeSelectorTerm, Pod, PodClaim, Requirement, Toleration
+from tests import builders
+
+METADATA = {"name": "web-0", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
+
+
+def pod(spec: dict[str, Any], status: dict[str, Any] | None = None) -> Pod:
+    return decode_pod_record(msgspec.json.encode({"metadata": METADATA, "spec": spec, "status": status}))
+
+
+def container(name: str = "main", *, always: bool = False, **requests: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "resources": {"requests": requests}}
+    return found | ({"restartPolicy": "Always"} if always else {})
+
+
+def test_a_pod() -> None:
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    found = pod(
+        {
+            "nodeName": "n1",
+            "schedulerName": "zone-scheduler",
+            "priority": 100,
+            "containers": [container(cpu="1")],
+            "nodeSelector": {"disk": "ssd"},
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+            },
+            "tolerations": [{"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute"}],
+            "schedulingGates": [{"name": "wait.example/here"}],
+        },
+        {"phase": "Running"},
+    )
+    names = NodeSelectorTerm((), (Requirement("metadata.name", "In", ("n1",)),))
+    assert found == Pod(
+        namespace="ns",
+        name="web-0",
+        uid="u",
+        resource_version=7,
+        node_name="n1",
+        phase="Running",
+        scheduler_name="zone-scheduler",
+        requests=builders.resources({"cpu": "1"}),
+        node_selector=(("disk", "ssd"),),
+        node_affinity=NodeSelector((names,)),
+        tolerations=(Toleration(operator="Exists"), Toleration("a", "Equal", "b", "NoExecute")),
+        scheduling_gates=("wait.example/here",),
+        priority=100,
+    )
+
+
+def test_a_pod_that_says_nothing_has_the_defaults() -> None:
+    assert pod({}) == Pod("ns", "web-0", "u", 7)
+    assert pod({"affinity": {"nodeAffinity": {}, "podAffinity": {}}, "volumes": None, "containers": None}) == pod({})
+
+
+def test_the_claims_a_pod_uses() -> None:
+    found = pod(
+        {
+            "volumes": [
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+                {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+                {"name": "config", "configMap": {"name": "c"}},
+                {"name": "again", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+            ]
+        }
+    )
+    assert found.claims == (PodClaim("data-web-0"), PodClaim("web-0-tmp", ephemeral=True), PodClaim("data-web-0"))
+    assert found.claim_keys == ("ns/data-web-0", "ns/web-0-tmp")
+
+
+@pytest.mark.parametrize(
+    ("spec", "requests"),
+    [
+        pytest.param({"containers": [{"name": "main"}]}, {}, id="none"),
+        pytest.param(
+            {"containers": [container(cpu="100m", memory="1Gi"), container("b", cpu="1")]},
+            {"cpu": "1100m", "memory": "1Gi"},
+            id="containers-add-up",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container("i", cpu="3"), container("j", cpu="2")]},
+            {"cpu": "3"},
+            id="the-largest-init-container-counts",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container("i", memory="1Gi", cpu="500m")]},
+            {"cpu": "1", "memory": "1Gi"},
+            id="each-resource-by-itself",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "initContainers": [container("s", always=True, cpu="2")]},
+            {"cpu": "3"},
+            id="a-sidecar-runs-beside",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [
+                    container("before", cpu="5"),
+                    container("s", always=True, cpu="2"),
+                    container("after", cpu="4"),
+                ],
+            },
+            {"cpu": "6"},
+            id="an-init-container-beside-the-sidecars-before-it",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "64Mi"}},
+            {"cpu": "1250m", "memory": "64Mi"},
+            id="overhead",
+        ),
+        pytest.param(
+            {
+                "containers": [container(cpu="1", memory="1Gi", gpu="1")],
+                "resources": {"requests": {"cpu": "4", "gpu": "9"}},
+                "overhead": {"cpu": "1"},
+            },
+            {"cpu": "5", "memory": "1Gi", "gpu": "1"},
+            id="pod-level-replaces-what-it-may",
+        ),
+        pytest.param(
+            {"containers": [container(cpu="100u", memory="1500m")]}, {"cpu": "1m", "memory": "2"}, id="rounded-up"
+        ),
+    ],
+)
+def test_effective_requests(spec: dict[str, Any], requests: dict[str, str]) -> None:
+    assert pod(spec).requests == builders.resources(requests)
+
+
+@pytest.mark.parametrize(
+    ("has", "promised", "reason", "counted"),
+    [
+        pytest.param("2", "2", None, "3", id="wants-more-than-it-has"),
+        pytest.param("4", "2", None, "4", id="has-more-than-it-wants"),
+        pytest.param("1", "5", "Deferred", "5", id="promised-more"),
+        pytest.param("2", "1", "Infeasible", "2", id="cannot-have-what-it-wants"),
+    ],
+)
+def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted: str) -> None:
+    status: dict[str, Any] = {
+        "containerStatuses": [
+            {"name": "main", "resources": {"requests": {"cpu": has}}, "allocatedResources": {"cpu": promised}},
+            {"name": "other"},
+        ],
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
+    }
+    assert pod({"containers": [container(cpu="3")]}, status).requests == builders.resources({"cpu": counted})

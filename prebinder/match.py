@@ -71,9 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     volumes = list(objects.volumes.values())
     if arguments.output == "json":
-        write_json(watched(), volumes, sys.stdout.buffer)
+        write_json(watched(), volumes, node, sys.stdout.buffer)
     else:
         print_table(list(watched()), volumes, console_for())
+        sys.stdout.write(f"\n{objects.summary()}\n")
     return ExitCode.FINE if well else ExitCode.PROBLEM_FOUND
 
 

@@ -110,7 +110,8 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
         text = memoryview(msgspec.json.encode(value))
         return Document(ENVELOPE.decode(text), text), end
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        return Unreadable(_line(contents, at), " ".join(str(error).split())), end
+        problem = " ".join(str(error).split()).replace(' in "<byte string>",', " at")
+        return Unreadable(_line(contents, at), problem), end
 
 
 def _end_of_yaml(contents: memoryview, at: int) -> int:

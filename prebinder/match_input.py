@@ -64,6 +64,13 @@ class Objects:
             self.duplicates.append(f"{type(record).__name__} {key} is there twice: the later one counts")
         kept[key] = record
 
+    def summary(self) -> str:
+        """Say in one line what was read and what was not."""
+        counts = zip(_KINDS, (self.volumes, self.claims, self.pods, self.nodes, self.classes), strict=True)
+        read = ", ".join(f"{len(kept)} {kind}" for kind, kept in counts)
+        ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
+        return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")
+
 
 def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
     """Read all objects of these files; `-` is the standard input.

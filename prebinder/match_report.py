@@ -15,7 +15,7 @@ from binder.evidence import quantity_text
 from binder.match import Match
 from binder.matching import class_of
 from binder.rejection import Reason, Rejection
-from kube.model import BIND_COMPLETED, Volume, value_of
+from kube.model import BIND_COMPLETED, Node, Volume, value_of
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 
@@ -62,12 +62,12 @@ class _Row(msgspec.Struct):
     offered: str
 
 
-def write_json(matches: Iterable[Match], volumes: Sequence[Volume], out: BinaryIO) -> None:
-    """Write the report as one JSON object, one refusal a line, never holding more than one claim's line."""
+def write_json(matches: Iterable[Match], volumes: Sequence[Volume], node: Node | None, out: BinaryIO) -> None:
+    """Write the report as one JSON object, one refusal a line. No more than a line is held in memory."""
     out.write(HEADER)
     for number, match in enumerate(matches):
         out.write(b",\n" if number else b"\n")
-        out.write(_opening(match))
+        out.write(_opening(match, node))
         for position, rejection in enumerate(match.rejections(volumes)):
             row = _Row(rejection.subject, rejection.reason, rejection.wanted, rejection.offered)
             out.write((b",\n  " if position else b"\n  ") + msgspec.json.encode(row))
@@ -75,10 +75,10 @@ def write_json(matches: Iterable[Match], volumes: Sequence[Volume], out: BinaryI
     out.write(b"\n]}\n")
 
 
-def _opening(match: Match) -> bytes:
+def _opening(match: Match, node: Node | None) -> bytes:
     head = {
         "claim": match.claim.key,
-        "node": match.node.name if match.node else None,
+        "node": node.name if node else None,
         "bindingMode": match.binding_mode,
         "volume": match.volume.name if match.volume else None,
     }
@@ -107,6 +107,9 @@ def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
 
 def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Console) -> None:
     """Print what each claim gets, and then for each claim why it does not get the others."""
+    if not matches:
+        console.print("There is no PersistentVolumeClaim in the input.")
+        return
     console.print(_answers(matches))
     for match in matches:
         refused = tallies(match, volumes)

@@ -66,8 +66,8 @@ class Objects:
 
     def summary(self) -> str:
         """Say in one line what was read and what was not."""
-        counts = zip(_KINDS, (self.volumes, self.claims, self.pods, self.nodes, self.classes), strict=True)
-        read = ", ".join(f"{len(kept)} {kind}" for kind, kept in counts)
+        counts = map(len, (self.volumes, self.claims, self.pods, self.nodes, self.classes))
+        read = ", ".join(f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=True))
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
         return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")
 

@@ -66,7 +66,7 @@ class Objects:
 
     def summary(self) -> str:
         """Say in one line what was read and what was not."""
-        counts = map(len, (self.volumes, self.claims, self.pods, self.nodes, self.classes))
+        counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
         read = ", ".join(f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=True))
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
         return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")

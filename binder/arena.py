@@ -37,12 +37,12 @@ class Place(NamedTuple):
     node: str
 
 
-State = tuple[dict[int, Bits], Bits, dict[str, Place]]
+State = tuple[int, dict[str, Place]]
 
 
 @dataclass(slots=True)
 class Arena:
-    """The state of the search. `bound` is the least number of contenders that must be left over, once known."""
+    """The state of the search. `topology_of`: by kind. `bound`: how many must be left over at least, once known."""
 
     placing: Placing
     contenders: tuple[Contender, ...]
@@ -50,8 +50,10 @@ class Arena:
     topologies: Mapping[int, Topology]
     volumes: Sequence[Volume]
     exchange: Exchange
+    topology_of: Sequence[int]
     at: dict[str, Place] = field(default_factory=dict)
     bound: int | None = None
+    _members: dict[int, dict[str, None]] = field(default_factory=dict)
 
     @property
     def work(self) -> int:
@@ -59,36 +61,37 @@ class Arena:
 
     def within(self, topology: int) -> list[str]:
         """Return the keys of the contenders that sit in a topology."""
-        return [key for key, place in self.at.items() if place.topology == topology]
+        return list(self._members.get(topology, ()))
 
     def insert(self, contender: Contender, topology: int) -> bool:
         """Seat the contender in a topology if volumes, after moving those of others there, and a node allow it."""
-        saved = self.exchange.saved()
+        mark = self.exchange.mark()
         if all(map(self.exchange.add, contender.kinds[topology])):
             node = self.placing.seats.find(contender.demand, self.topologies[topology], contender.attach)
             if node is not None:
                 self.sit(contender, Place(topology, node))
                 return True
-        self.exchange.restore(saved)
+        self.exchange.undo(mark)
         return False
 
     def remove(self, contender: Contender) -> None:
         """Unseat a contender that sits."""
-        place = self._stand(contender)
+        place = self.stand(contender)
         for kind in contender.kinds[place.topology]:
             self.exchange.remove(kind)
 
     def saved(self) -> State:
-        return (*self.exchange.saved(), dict(self.at))
+        """Return the state for `restore`."""
+        return self.exchange.mark(), dict(self.at)
 
     def restore(self, state: State) -> None:
         """Go back to a saved state, which is not to be used again."""
-        held, free, at = state
-        self.exchange.restore((held, free))
+        mark, at = state
+        self.exchange.undo(mark)
         moved = [key for key in {**self.at, **at} if self.at.get(key) != at.get(key)]
         for key in moved:
             if key in self.at:
-                self._stand(self.by_key[key])
+                self.stand(self.by_key[key])
         for key in moved:
             if key in at:
                 self.sit(self.by_key[key], at[key])
@@ -103,7 +106,7 @@ class Arena:
                     wide |= self.exchange.suits[contender.kinds[topology][claim]]
                 suits.append(wide)
         kinds = {wide: kind for kind, wide in enumerate(dict.fromkeys(suits))}
-        relaxed = Exchange(list(kinds), {}, (1 << len(self.volumes)) - 1)
+        relaxed = Exchange(list(kinds), [0] * len(kinds), (1 << len(self.volumes)) - 1)
         hopeless: set[int] = set()
         missing = 0
         for wide in suits:
@@ -115,15 +118,16 @@ class Arena:
     def settle(self, placing: Placing) -> None:
         """Hand the outcome back: least capacity for the same places, volumes dealt out claim by claim."""
         self.exchange.tighten()
-        dealt: dict[int, Bits] = dict(self.exchange.held)
+        dealt: dict[int, Bits] = {}
         for contender in self.contenders:
             place = self.at.get(contender.key)
             if place is None:
                 continue
             volumes: dict[str, Volume] = {}
             for claim, kind in zip(contender.claims, contender.kinds[place.topology], strict=True):
-                lowest = dealt[kind] & -dealt[kind]
-                dealt[kind] ^= lowest
+                left = dealt.get(kind, self.exchange.held(kind))
+                lowest = left & -left
+                dealt[kind] = left ^ lowest
                 volumes[claim.key] = self.volumes[lowest.bit_length() - 1]
             placing.seats.give_back(contender.demand, place.node, contender.attach)
             placing.settle(contender.demand, self.topologies[place.topology], volumes)
@@ -132,8 +136,11 @@ class Arena:
         """Book the node; the volumes are the exchange's business."""
         self.placing.seats.take(contender.demand, place.node, contender.attach)
         self.at[contender.key] = place
+        self._members.setdefault(place.topology, {})[contender.key] = None
 
-    def _stand(self, contender: Contender) -> Place:
+    def stand(self, contender: Contender) -> Place:
+        """Undo `sit`."""
         place = self.at.pop(contender.key)
+        del self._members[place.topology][contender.key]
         self.placing.seats.give_back(contender.demand, place.node, contender.attach)
         return place

@@ -62,7 +62,7 @@ class _Contest:
     def arena(self) -> Arena:
         drafts = [self._contender(demand, seated) for demand, seated in self._with_seats()]
         volumes, bit_of = self._numbered()
-        exchange = Exchange(self._suits(volumes, bit_of), {}, (1 << len(volumes)) - 1)
+        exchange = Exchange(self._suits(volumes, bit_of), self._parts(), (1 << len(volumes)) - 1)
         for contender, seated in zip(drafts, self._lifted, strict=False):
             kinds = contender.kinds[seated.topology.number]
             for claim, kind in zip(contender.claims, kinds, strict=True):
@@ -70,7 +70,9 @@ class _Contest:
         by_key = {contender.key: contender for contender in drafts}
         topologies = {topology.number: topology for open_to in self._open.values() for topology in open_to}
         topologies |= {seated.topology.number: seated.topology for seated in self._lifted}
-        arena = Arena(self._placing, tuple(drafts), by_key, topologies, volumes, exchange)
+        arena = Arena(
+            self._placing, tuple(drafts), by_key, topologies, volumes, exchange, [number for _, number in self._kinds]
+        )
         for seated in self._lifted:
             arena.sit(by_key[seated.demand.pod.key], Place(seated.topology.number, seated.node))
         return arena
@@ -156,6 +158,22 @@ class _Contest:
         volumes = {volume.name: volume for volume in chain.from_iterable(self._listed.values())}
         ordered = sorted(volumes.values(), key=_by_size)
         return ordered, {volume.name: bit for bit, volume in enumerate(ordered)}
+
+    def _parts(self) -> list[int]:
+        """Return for each kind the part it belongs to: topologies joined by a volume that both list."""
+        part_of = {number: number for _, number in self._listed}
+
+        def root(number: int) -> int:
+            while part_of[number] != number:
+                part_of[number] = part_of[part_of[number]]
+                number = part_of[number]
+            return number
+
+        first_in: dict[str, int] = {}
+        for (_, number), listed in self._listed.items():
+            for volume in listed:
+                part_of[root(number)] = root(first_in.setdefault(volume.name, number))
+        return [root(number) for _, number in self._kinds]
 
     def _suits(self, volumes: Sequence[Volume], bit_of: Mapping[str, int]) -> list[Bits]:
         """Return for each kind the volumes that suit it: those listed for its family that are large enough."""

@@ -12,7 +12,7 @@ from binder.decision import Mode, Refuse, Wait
 from binder.demand import Demand
 from binder.matching import binding_mode, class_of, is_mine, requested_refusal
 from binder.rejection import Reason, Rejection
-from binder.reservation import MODE, reservation_of, reservation_of_claim
+from binder.reservation import MODE, other_gates, reservation_of, reservation_of_claim
 from binder.usable import refuse_use
 from binder.view import PlanSettings, View
 from kube.model import (
@@ -68,7 +68,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Wait | Refuse:
     """
     if pod.deleting or pod.finished:
         return Wait(pod, Reason.POD_ENDED)
-    if pod.scheduling_gates:
+    if other_gates(pod, view.settings.prefix):
         return Wait(pod, Reason.POD_GATED)
     standings: list[Standing] = []
     for key in pod.claim_keys:

@@ -5,36 +5,43 @@ smallest volume the lowest bit, so what suits a kind, what it holds and what is 
 augmenting path is found level by level with a few machine operations for each kind.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 Bits = int
 
 
-@dataclass(slots=True)
 class Exchange:
-    """`suits[kind]`: volumes that suit a kind. `held[kind]`: those its claims hold, absent when none. `free`: the rest.
+    """`suits[kind]`: volumes that suit a kind. `part_of[kind]`: kinds of different parts have no volume in common.
 
     `work` counts steps, so that a search can be bounded without a clock.
     """
 
-    suits: Sequence[Bits]
-    held: dict[int, Bits]
-    free: Bits
-    work: int = 0
+    def __init__(self, suits: Sequence[Bits], part_of: Sequence[int], free: Bits) -> None:
+        self.suits = suits
+        self.part_of = part_of
+        self.free = free
+        self.work = 0
+        self._held: dict[int, dict[int, Bits]] = {part: {} for part in set(part_of)}
+        self._changes: list[tuple[int, Bits, Bits]] = []
 
-    def saved(self) -> tuple[dict[int, Bits], Bits]:
-        """Return the state for `restore`."""
-        return dict(self.held), self.free
+    def held(self, kind: int) -> Bits:
+        """Return the volumes that claims of the kind hold."""
+        return self._held[self.part_of[kind]].get(kind, 0)
 
-    def restore(self, saved: tuple[dict[int, Bits], Bits]) -> None:
-        """Go back to a saved state, which is not to be used again."""
-        self.held, self.free = saved
+    def mark(self) -> int:
+        """Return a mark of the present state for `undo`."""
+        return len(self._changes)
+
+    def undo(self, mark: int) -> None:
+        """Go back to the state that was marked."""
+        while len(self._changes) > mark:
+            kind, held, free = self._changes.pop()
+            self.free = free
+            self._put(kind, held)
 
     def give(self, kind: int, volume: Bits) -> None:
         """Let a claim of the kind hold this free volume, which suits it."""
-        self.held[kind] = self.held.get(kind, 0) | volume
-        self.free &= ~volume
+        self._set(kind, self.held(kind) | volume, self.free & ~volume)
 
     def add(self, kind: int) -> bool:
         """Give one more claim of the kind a volume, others moving if need be; False, and no change, if impossible."""
@@ -45,13 +52,20 @@ class Exchange:
             return True
         return self._augment(kind)
 
+    def closure(self, kind: int) -> Bits:
+        """Return the volumes any of which, were it given back, would serve one more claim of the kind."""
+        reached, grown = 0, self.suits[kind]
+        part = self._held[self.part_of[kind]]
+        while grown != reached:
+            reached = grown
+            grown |= _union(self.suits[other] for other, held in part.items() if held & reached)
+        return reached
+
     def remove(self, kind: int) -> None:
         """Take the largest volume back that a claim of the kind holds. There must be one."""
-        held = self.held.pop(kind)
+        held = self.held(kind)
         largest = 1 << (held.bit_length() - 1)
-        self.free |= largest
-        if held != largest:
-            self.held[kind] = held ^ largest
+        self._set(kind, held ^ largest, self.free | largest)
 
     def tighten(self) -> None:
         """Let the same claims hold the volumes of least total capacity.
@@ -59,27 +73,31 @@ class Exchange:
         The sets of volumes that can be held at once form a matroid, so taking volumes from the smallest up, whenever
         the claims can hold it besides those taken so far, is optimal.
         """
-        needs = {kind: held.bit_count() for kind, held in self.held.items()}
-        left = self.free
-        for held in self.held.values():
-            left |= held
-        everything, missing = left, sum(needs.values())
-        self.held = {}
-        closed: set[int] = set()
-        while missing and left:
-            volume = left & -left
-            left ^= volume
-            missing -= self._hold(volume, needs, closed)
-        self.free = everything
-        for held in self.held.values():
-            self.free &= ~held
+        for part in self._held.values():
+            _Tightening(self.suits, part).run(self.free)
+        self.free |= _union(self.suits)
+        for part in self._held.values():
+            self.free &= ~_union(part.values())
+        self._changes.clear()
+
+    def _set(self, kind: int, held: Bits, free: Bits) -> None:
+        self._changes.append((kind, self.held(kind), self.free))
+        self.free = free
+        self._put(kind, held)
+
+    def _put(self, kind: int, held: Bits) -> None:
+        part = self._held[self.part_of[kind]]
+        if held:
+            part[kind] = held
+        else:
+            part.pop(kind, None)
 
     def _augment(self, kind: int) -> bool:
         """Search the kinds whose volumes would help, level by level, for one that can take a free volume instead."""
         suits, free = self.suits, self.free
         reached = suits[kind]
         levels = [[kind]]
-        rest = [pair for pair in self.held.items() if pair[0] != kind]
+        rest = [pair for pair in self._held[self.part_of[kind]].items() if pair[0] != kind]
         while True:
             self.work += len(rest)
             level = [other for other, held in rest if held & reached]
@@ -98,47 +116,68 @@ class Exchange:
         """Let `last` take a free volume and hand one of its own up, level by level, to the kind that started."""
         gained = self.suits[last] & self.free
         gained &= -gained
-        self.free ^= gained
+        free = self.free ^ gained
         for level in reversed(levels):
-            held = self.held[last]
+            held = self.held(last)
             receiver = next(kind for kind in level if held & self.suits[kind])
             given = held & self.suits[receiver]
             given &= -given
-            self.held[last] = (held ^ given) | gained
+            self._set(last, (held ^ given) | gained, free)
             last, gained = receiver, given
-        self.held[last] = self.held.get(last, 0) | gained
+        self._set(last, self.held(last) | gained, free)
 
-    def _hold(self, volume: Bits, needs: dict[int, int], closed: set[int]) -> bool:
+
+class _Tightening:
+    """Deals the volumes of one part out anew, from the smallest up, to kinds that need as many as they held."""
+
+    def __init__(self, suits: Sequence[Bits], held: dict[int, Bits]) -> None:
+        self._suits = suits
+        self._held = held
+        self._needs = {kind: bits.bit_count() for kind, bits in held.items()}
+        self._closed: set[int] = set()
+
+    def run(self, free: Bits) -> None:
+        left = (free | _union(self._held.values())) & _union(self._suits[kind] for kind in self._needs)
+        missing = sum(self._needs.values())
+        self._held.clear()
+        while missing and left:
+            volume = left & -left
+            left ^= volume
+            missing -= self._hold(volume)
+
+    def _hold(self, volume: Bits) -> bool:
         """Let a claim hold the volume, others moving on, if that leaves one more claim served than before."""
-        level = [kind for kind in needs if self.suits[kind] & volume and kind not in closed]
-        self.work += len(needs)
+        level = [kind for kind in self._needs if self._suits[kind] & volume and kind not in self._closed]
         visited = set(level)
         levels: list[list[int]] = []
         while level:
             for kind in level:
-                if self.held.get(kind, 0).bit_count() < needs[kind]:
+                if self._held.get(kind, 0).bit_count() < self._needs[kind]:
                     self._pass_down(volume, levels, kind)
                     return True
             levels.append(level)
-            offered = 0
-            for kind in level:
-                offered |= self.held[kind]
-            self.work += len(needs)
-            level = [
-                kind for kind in needs if kind not in visited and kind not in closed and self.suits[kind] & offered
-            ]
+            offered = _union(self._held[kind] for kind in level)
+            unseen = self._needs.keys() - visited - self._closed
+            level = sorted(kind for kind in unseen if self._suits[kind] & offered)
             visited.update(level)
         # Nothing these kinds hold is of use to a kind that lacks something, and that stays so.
-        closed.update(visited)
+        self._closed.update(visited)
         return False
 
     def _pass_down(self, volume: Bits, levels: Sequence[Sequence[int]], last: int) -> None:
         """Let `last` gain a volume held one level up, that level one from the next, the first the new volume."""
         for level in reversed(levels):
-            giver = next(kind for kind in level if self.held[kind] & self.suits[last])
-            given = self.held[giver] & self.suits[last]
+            giver = next(kind for kind in level if self._held[kind] & self._suits[last])
+            given = self._held[giver] & self._suits[last]
             given &= -given
-            self.held[giver] ^= given
-            self.held[last] = self.held.get(last, 0) | given
+            self._held[giver] ^= given
+            self._held[last] = self._held.get(last, 0) | given
             last = giver
-        self.held[last] = self.held.get(last, 0) | volume
+        self._held[last] = self._held.get(last, 0) | volume
+
+
+def _union(many: Iterable[Bits]) -> Bits:
+    union = 0
+    for bits in many:
+        union |= bits
+    return union

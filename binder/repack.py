@@ -1,7 +1,7 @@
 """Makes room for pods that came too late in a batch, by moving pods placed in the same batch.
 
 Within a topology an augmenting path rearranges volumes; between topologies a chain of moves ejects a pod, places the
-rival, and finds the ejected one another place, up to two deep. If pods are still left over although volumes might
+rival, and finds the ejected one another place. If pods are still left over although volumes might
 suffice, `binder.reshuffle` searches on. A pod that was placed stays placed: only where, and with what, changes.
 The work is bounded by steps, not by time, so that the outcome is the same everywhere.
 """
@@ -28,8 +28,6 @@ def repack(placing: Placing, rivals: Sequence[Demand]) -> None:
     left = _insert(arena, latecomers)
     if len(left) > fewest_left_over(arena):
         left = _insert(arena, left, depth=1)
-    if len(left) > fewest_left_over(arena):
-        left = _insert(arena, left, depth=2)
     if len(left) > fewest_left_over(arena):
         reshuffle(arena)
     arena.settle(placing)

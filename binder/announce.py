@@ -18,6 +18,7 @@ NOTE_BYTES: Final = 1024
 RESERVED: Final = "VolumeReserved"
 BOUND: Final = "VolumeBound"
 LOST: Final = "ReservationLost"
+GATE_KEPT: Final = "SchedulingGateKept"
 
 _NEXT_STEP: Final = {
     Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
@@ -60,9 +61,8 @@ class Announcer:
     def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
         """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row."""
         note = refusal_note(decision)
-        if not self._is_news(
-            decision.pod, (decision.reason, frozenset(rejection.reason for rejection in decision.rejections))
-        ):
+        evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
+        if not self._is_news(decision.pod, (decision.reason, evidence)):
             return
         self._publish(_pod_reference(decision.pod), None, "Warning", str(decision.reason), note)
         for claim in claims:
@@ -74,6 +74,12 @@ class Announcer:
             return
         self._publish(_claim_reference(lost.placement.claim), _pod_reference(decision.pod), "Warning", LOST, note)
         self._publish(_pod_reference(decision.pod), None, "Warning", LOST, note)
+
+    def gate_kept(self, pod: Pod, gate: str) -> None:
+        note = f"Volumes are held, but the controller may not remove the scheduling gate {gate}. Apply the component"
+        note += " scheduling-gate of its manifests, which allows it to patch pods, or remove the gate yourself."
+        if self._is_news(pod, (GATE_KEPT, note)):
+            self._publish(_pod_reference(pod), None, "Warning", GATE_KEPT, note)
 
     def forget(self, pod_key: str) -> None:
         """The pod is gone, or needs nothing any more."""

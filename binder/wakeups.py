@@ -20,7 +20,7 @@ from kube.workqueue import WorkQueue
 
 WOKEN_AT_ONCE: Final = 100
 
-R = TypeVar("R", Claim, Volume, Pod, Node)
+R = TypeVar("R", Claim, Volume, Pod, Node, StorageClass)
 
 
 class Wakeups:
@@ -76,9 +76,13 @@ class Wakeups:
         if lost is not None:
             self._wake_claim(f"{lost.namespace}/{lost.name}")
 
-    def _class_changed(self, _old: StorageClass | None, new: StorageClass | None) -> None:
-        if new is not None:
-            self._wake(new.name)
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        """A class that appears or changes its mode concerns every claim of it; that is rare enough for a search."""
+        if new is None or _same(old, new):
+            return
+        for claim in self._store.snapshot().claims.values():
+            if not claim.volume_name and class_of(claim) == new.name:
+                self._wake_claim(claim.key)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None and not _same(old, new):

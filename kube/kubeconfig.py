@@ -7,14 +7,15 @@ ones, keeps credentials fresh, and turns every failure into one sentence for the
 import asyncio
 import os
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.config import ConfigException, load_kube_config
+from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from kube.clock import Clock
 from kube.errors import KubeconfigError
@@ -24,6 +25,9 @@ REFRESH_SECONDS: Final = 60.0
 
 EXEC_SECONDS: Final = 60.0
 """How long an exec plugin may take; some of them wait for a person."""
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet puts, and rotates, a pod's token."""
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -37,10 +41,10 @@ class Credentials:
     `source` says where they came from, for messages.
     """
 
-    def __init__(self, configuration: Any, loader: Any, source: str, clock: Clock) -> None:
+    def __init__(self, configuration: Any, reload: Callable[[], Awaitable[None]], source: str, clock: Clock) -> None:
         self.configuration = configuration
         self.source = source
-        self._loader = loader
+        self._reload = reload
         self._clock = clock
         self._refreshed_at = clock.monotonic()
         self._refreshing = asyncio.Lock()
@@ -55,10 +59,10 @@ class Credentials:
         Reads a rotated token first when the last look is a minute old. Raises KubeconfigError when that fails.
         """
         try:
-            if self._loader is not None and self._stale():
+            if self._stale():
                 async with self._refreshing:
                     if self._stale():
-                        await asyncio.wait_for(self._loader.load_and_set(self.configuration), EXEC_SECONDS)
+                        await asyncio.wait_for(self._reload(), EXEC_SECONDS)
                         self._refreshed_at = self._clock.monotonic()
             token = (await self.configuration.auth_settings()).get("BearerToken")
         except _BROKEN as error:
@@ -70,27 +74,45 @@ class Credentials:
 
 
 async def load_credentials(
-    kubeconfig: str | None, context: str | None, clock: Clock, environ: Mapping[str, str] | None = None
+    kubeconfig: str | None,
+    context: str | None,
+    clock: Clock,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
 ) -> Credentials:
     """Find and read the configuration: `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else the pod's."""
-    environ = os.environ if environ is None else environ
     configuration = Configuration(client_session_kwargs={"trust_env": False})
     paths = _paths(kubeconfig, environ)
-    if paths is None:
-        if "KUBERNETES_SERVICE_HOST" not in environ:
-            raise KubeconfigError(
-                "no cluster configured: $KUBECONFIG is not set, ~/.kube/config does not exist, and this is not a "
-                "pod; pass --kubeconfig FILE"
-            )
-        credentials = Credentials(configuration, None, "the pod's service account", clock)
-        try:
-            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-        except _BROKEN as error:
-            raise KubeconfigError(f"cannot use the pod's service account: {error}") from error
-    else:
+    if paths is not None:
         credentials = await _from_files(paths, context, configuration, clock)
+    elif "KUBERNETES_SERVICE_HOST" in environ:
+        credentials = await _from_pod(configuration, clock, environ, service_account)
+    else:
+        raise KubeconfigError(
+            "no cluster configured: $KUBECONFIG is not set, ~/.kube/config does not exist, and this is not a pod; "
+            "pass --kubeconfig FILE"
+        )
     _refuse_insecure(credentials)
     return credentials
+
+
+async def _from_pod(configuration: Any, clock: Clock, environ: Mapping[str, str], service_account: Path) -> Credentials:
+    loader: Any = InClusterConfigLoader(  # type: ignore[no-untyped-call]
+        token_filename=str(service_account / "token"),
+        cert_filename=str(service_account / "ca.crt"),
+        try_refresh_token=False,  # its own refresh reads the machine's clock
+        environ=environ,
+    )
+
+    async def reload() -> None:
+        loader.load_and_set(configuration)
+
+    try:
+        await reload()
+    except _BROKEN as error:
+        raise KubeconfigError(f"cannot use the pod's service account in {service_account}: {error}") from error
+    return Credentials(configuration, reload, "the pod's service account", clock)
 
 
 def _paths(kubeconfig: str | None, environ: Mapping[str, str]) -> str | None:
@@ -117,7 +139,7 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
         raise KubeconfigError(
             f"cannot use kubeconfig {paths}: {problem}; compare with: kubectl --kubeconfig {paths} config view"
         ) from error
-    credentials = Credentials(configuration, loader, f"kubeconfig {paths}", clock)
+    credentials = Credentials(configuration, lambda: loader.load_and_set(configuration), f"kubeconfig {paths}", clock)
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
         raise KubeconfigError(
             f"kubeconfig {paths} gives no credentials for {credentials.server}: its user has no token and no client "

@@ -77,15 +77,15 @@ async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     home = {"HOME": str(tmp_path)}
     with pytest.raises(KubeconfigError, match="no cluster configured"):
-        await load_credentials(None, None, FakeClock(), home)
+        await load_credentials(None, None, FakeClock(), environ=home)
     kubeconfig(tmp_path, "http://127.0.0.1:1")
     (tmp_path / "kubeconfig").rename(tmp_path / ".kube" / "config")
-    assert (await load_credentials(None, None, FakeClock(), home)).server == "http://127.0.0.1:1"
+    assert (await load_credentials(None, None, FakeClock(), environ=home)).server == "http://127.0.0.1:1"
     environ = {**home, "KUBECONFIG": kubeconfig(tmp_path, "http://127.0.0.1:2")}
-    assert (await load_credentials(None, None, FakeClock(), environ)).server == "http://127.0.0.1:2"
+    assert (await load_credentials(None, None, FakeClock(), environ=environ)).server == "http://127.0.0.1:2"
     (other := tmp_path / "other").mkdir()
     given = kubeconfig(other, "http://127.0.0.1:3")
-    assert (await load_credentials(given, None, FakeClock(), environ)).server == "http://127.0.0.1:3"
+    assert (await load_credentials(given, None, FakeClock(), environ=environ)).server == "http://127.0.0.1:3"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,28 @@ async def test_a_missing_configuration_says_where_it_was_looked_for(
     kubeconfig_path: str | None, environ: dict[str, str], said: str
 ) -> None:
     with pytest.raises(KubeconfigError, match=said):
-        await load_credentials(kubeconfig_path, None, FakeClock(), environ)
+        await load_credentials(kubeconfig_path, None, FakeClock(), environ=environ)
+
+
+async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp_path: Path) -> None:
+    clock, environ = (
+        FakeClock(),
+        {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "6443"},
+    )
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    (tmp_path / "ca.crt").write_text("ca")
+    credentials = await load_credentials(None, None, clock, environ=environ, service_account=tmp_path)
+    assert credentials.server == "https://[::1]:6443"
+    assert await credentials.authorization() == "bearer one"
+    token.write_text("two\n")
+    assert await credentials.authorization() == "bearer one"
+    clock.jump(61)
+    assert await credentials.authorization() == "bearer two"
+    token.unlink()
+    clock.jump(61)
+    with pytest.raises(KubeconfigError, match="the pod's service account"):
+        await credentials.authorization()
 
 
 async def test_the_kubeconfigs_proxy_is_used(tmp_path: Path) -> None:

@@ -37,6 +37,17 @@ FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
 
+NOTHING_LEFT: Final = frozenset(
+    {
+        Reason.ALREADY_RESERVED,
+        Reason.NO_UNBOUND_CLAIM,
+        Reason.IMMEDIATE_CLAIM,
+        Reason.DYNAMIC_CLASS,
+        Reason.MODE_OFF,
+    }
+)
+"""Waits in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
+
 
 class Acting(Protocol):
     """Carries out a Reserve (binder.actor.Actor), or says that it would (binder.actor.Rehearsal)."""
@@ -47,12 +58,25 @@ class Acting(Protocol):
         """Reserve all volumes of the pod, or none."""
 
 
+class Lifting(Protocol):
+    """Lets kube-scheduler look at a pod (binder.pod_gate.PodGate), or says that it would."""
+
+    async def lift(self, pod: Pod) -> bool:
+        """Remove our scheduling gate; False if it has to be tried again."""
+
+
 @dataclass(slots=True)
 class _History:
-    """What happened to a pod so far: refusals and losses in a row."""
+    """What happened to a pod so far: refusals, losses and gates that would not open, in a row."""
 
     refusals: int = 0
     losses: int = 0
+    gates_kept: int = 0
+
+    def kept_gate(self) -> int:
+        """Count one more time that its scheduling gate could not be lifted."""
+        self.gates_kept += 1
+        return self.gates_kept
 
 
 @dataclass(slots=True)
@@ -63,6 +87,7 @@ class Reconciler:
     planner: Planner
     gate: HealthGate
     actor: Acting
+    pod_gate: Lifting
     announcer: Announcer
     wakeups: Wakeups
     queue: WorkQueue[str]
@@ -86,7 +111,7 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(key)
         if pod is None or pod.finished or not open_claims(pod, self.store.snapshot()):
             self._forget(key)
-            return None
+            return await self._lift(key, None)
         decision = await self._decide(key)
         if decision is None:
             return FIRST_RETRY
@@ -95,7 +120,8 @@ class Reconciler:
             return await self._act(decision)
         if isinstance(decision, Refuse):
             return self._refuse(decision)
-        return None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
+        wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
+        return await self._lift(key, wake) if decision.reason in NOTHING_LEFT else wake
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
         """Yield the claims that are not bound, of pods looked at so far, and what each waits for."""
@@ -139,14 +165,24 @@ class Reconciler:
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
-        return None
+        return await self._lift(decision.pod.key, None)
+
+    async def _lift(self, key: str, wake: float | None) -> float | None:
+        """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work."""
+        pod = self.store.snapshot().pods.get(key)
+        if pod is None or pod.finished or pod.deleting or await self.pod_gate.lift(pod):
+            return wake
+        return backoff(self._history(key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+
+    def _history(self, key: str) -> _History:
+        return self._histories.setdefault(key, _History())
 
     def _lose(self, decision: Reserve, lost: Lost) -> float:
         """Plan again at once; only a pod that loses again and again waits longer each time."""
         self.planner.withdrawn(decision)
         self.announcer.lost(decision, lost)
         logger.info("Lost reservation", extra={"pvc": lost.placement.claim.key, "err": lost.why})
-        history = self._histories.setdefault(decision.pod.key, _History())
+        history = self._history(decision.pod.key)
         history.losses += 1
         if history.losses == 1:
             return 0.0
@@ -161,7 +197,7 @@ class Reconciler:
             self.metrics.failed(class_of(claim), decision.reason)
         self.announcer.refused(decision, claims)
         self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims})
-        history = self._histories.setdefault(decision.pod.key, _History())
+        history = self._history(decision.pod.key)
         history.refusals += 1
         return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 

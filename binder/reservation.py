@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
 
-from kube.model import Claim, Pairs, Volume
+from kube.model import Claim, Pairs, Pod, Volume
 
 DEFAULT_PREFIX: Final = "scheduler.cloud.example/"
 
@@ -24,6 +24,9 @@ RESERVED_ZONE: Final = "reserved-zone"
 RESERVED_NODES: Final = "reserved-nodes"
 MODE: Final = "mode"
 """On a StorageClass: how far we go for claims of the class (binder.decision.Mode)."""
+
+GATE: Final = "volumes"
+"""On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are held."""
 
 _VOLUME_KEYS: Final = (RESERVED_FOR, RESERVED_FOR_UID, BOUND_AT, EXPIRES_AT, RESERVED_BY)
 _CLAIM_KEYS: Final = (RESERVED_VOLUME, BOUND_AT, EXPIRES_AT, RESERVED_ZONE, RESERVED_NODES)
@@ -125,6 +128,21 @@ def reservation_of(volume: Volume, prefix: str = DEFAULT_PREFIX) -> VolumeReserv
 def reservation_of_claim(claim: Claim, prefix: str = DEFAULT_PREFIX) -> ClaimReservation | None:
     """Return the claim's reservation if it has a whole one, expired or not."""
     return claim_reservation(claim.annotations, prefix).reservation if claim.annotations else None
+
+
+def gate_name(prefix: str = DEFAULT_PREFIX) -> str:
+    """Return the name of our scheduling gate."""
+    return prefix + GATE
+
+
+def carries_gate(pod: Pod, prefix: str = DEFAULT_PREFIX) -> bool:
+    """Whether the pod waits for us before kube-scheduler may look at it."""
+    return gate_name(prefix) in pod.scheduling_gates
+
+
+def other_gates(pod: Pod, prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
+    """Return the gates that somebody else has to lift."""
+    return tuple(gate for gate in pod.scheduling_gates if gate != gate_name(prefix))
 
 
 def volume_annotations(reservation: VolumeReservation, prefix: str = DEFAULT_PREFIX) -> dict[str, str]:

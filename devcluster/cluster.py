@@ -40,7 +40,6 @@ class DevCluster:
         self._requested = directory
         self._state: State | None = None
         self._layout: Layout | None = None
-        self._trust: ssl.SSLContext | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -98,10 +97,14 @@ class DevCluster:
         names += [name for name in ("controller_manager", "scheduler", "kwok") if getattr(self.options, name)]
         return [getattr(self, name) for name in names]
 
+    @property
+    def trust(self) -> ssl.SSLContext:
+        """TLS settings that trust this cluster only and come with the administrator's certificate."""
+        return administrator_trust(self._running_layout())
+
     def api(self) -> Api:
         """Return a client with an administrator's rights, to be used as an async context manager."""
-        assert self._trust is not None
-        return Api(self.server, self._trust)
+        return Api(self.server, self.trust)
 
     async def add_nodes(self, nodes: Sequence[NodeSpec]) -> None:
         """Create nodes and, if kwok runs, return when pods can be scheduled on all of them."""
@@ -167,8 +170,7 @@ class DevCluster:
     async def _start_in(self, state: State, binaries: Mapping[str, Path]) -> None:
         layout = await asyncio.to_thread(prepare, state.directory, binaries, self.options)
         self._layout = layout
-        self._trust = administrator_trust(layout)
-        for name, component in assemble(layout, self.options, state, self._trust).items():
+        for name, component in assemble(layout, self.options, state, self.trust).items():
             setattr(self, name, component)
         await self.etcd.start()
         await self.apiserver.start()

@@ -8,6 +8,7 @@ end up in three zones, each with all of its claims; and a pod that wants two of 
 from dataclasses import dataclass
 from typing import Any, Final
 
+from binder.reservation import DEFAULT_PREFIX, MODE, gate_name
 from kube.topology import ZONE_LABEL
 
 Document = dict[str, Any]
@@ -27,7 +28,7 @@ IMPOSSIBLE_POD: Final = "warehouse"
 class DemoVolume:
     """A volume of the stage.
 
-    `reported_zone` is where the driver says it is; `sickness` is None, "removed", "readonly" or "full".
+    `reported_zone` is where the driver says it is; `sickness` is None, "gone", "read-only" or "full".
     `node` is set for a volume that only one node reaches.
     """
 
@@ -60,10 +61,10 @@ def volumes() -> list[DemoVolume]:
         rows: tuple[tuple[str, str, str | None], ...] = (
             ("tiny-1", "1Gi", None),
             ("tiny-2", "2Gi", None),
-            ("small-0-sick", "10Gi", "removed"),
+            ("small-0-sick", "10Gi", "gone"),
             ("small-1", "10Gi", None),
             ("small-2", "10Gi", None),
-            ("medium-0-sick", "20Gi", "readonly"),
+            ("medium-0-sick", "20Gi", "read-only"),
             ("medium-1", "20Gi", None),
             ("medium-2", "22Gi", None),
             ("large", "50Gi", None),
@@ -82,12 +83,12 @@ def documents() -> list[Document]:
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         _storage_class(CLASS, {}),
-        _storage_class(HINTS_CLASS, {"scheduler.cloud.example/mode": "annotate"}),
+        _storage_class(HINTS_CLASS, {DEFAULT_PREFIX + MODE: "annotate"}),
         *(_volume(volume) for volume in volumes()),
         _database(),
         *_pod_with_claims("cache", [("scratch", "4Gi", {"media": "nvme"}), ("data", "15Gi", {})]),
         *_pod_with_claims(IMPOSSIBLE_POD, [("cold", "40Gi", {}), ("hot", "40Gi", {})]),
-        *_pod_with_claims("reports", [("pages", "6Gi", {})], storage_class=HINTS_CLASS),
+        *_pod_with_claims("reports", [("pages", "6Gi", {})], storage_class=HINTS_CLASS, gated=False),
     ]
 
 
@@ -128,8 +129,8 @@ def _claim_spec(size: str, storage_class: str, labels: dict[str, str]) -> Docume
     return spec | ({"selector": {"matchLabels": labels}} if labels else {})
 
 
-def _pod_spec(claims: list[tuple[str, str]]) -> Document:
-    """Return a pod spec that mounts (volume, claim) pairs; no claims when a StatefulSet fills them in."""
+def _pod_spec(claims: list[tuple[str, str]], *, gated: bool = True) -> Document:
+    """Return a pod spec that mounts (volume, claim) pairs. Gated, kube-scheduler waits until the volumes are held."""
     volumes = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims]
     container = {
         "name": "main",
@@ -137,7 +138,8 @@ def _pod_spec(claims: list[tuple[str, str]]) -> Document:
         "volumeMounts": [{"name": volume, "mountPath": f"/{volume}"} for volume, _ in claims],
         "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}},
     }
-    return {"containers": [container], "volumes": volumes}
+    gates = [{"name": gate_name()}] if gated else []
+    return {"containers": [container], "volumes": volumes, "schedulingGates": gates}
 
 
 def _database() -> Document:
@@ -162,7 +164,7 @@ def _database() -> Document:
 
 
 def _pod_with_claims(
-    pod: str, claims: list[tuple[str, str, dict[str, str]]], storage_class: str = CLASS
+    pod: str, claims: list[tuple[str, str, dict[str, str]]], storage_class: str = CLASS, *, gated: bool = True
 ) -> list[Document]:
     made: list[Document] = [
         {
@@ -178,7 +180,7 @@ def _pod_with_claims(
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": pod, "namespace": NAMESPACE},
-            "spec": _pod_spec([(name, f"{pod}-{name}") for name, _, _ in claims]),
+            "spec": _pod_spec([(name, f"{pod}-{name}") for name, _, _ in claims], gated=gated),
         }
     )
     return made

@@ -19,6 +19,7 @@ from binder.gate import HealthGate, HealthSource
 from binder.live import LiveObjects
 from binder.locks import KeyedLocks
 from binder.planner import Planner
+from binder.pod_gate import GateRehearsal, PodGate
 from binder.reconciler import Reconciler
 from binder.rejection import Reason
 from binder.reservation import Holder
@@ -73,7 +74,7 @@ class Term:
             live, undo, clock, Holder(leadership.holder, leadership.transition), instruments.reservations, acting
         )
         completer = Completer(live, undo, clock, instruments.reservations, acting)
-        locks, rehearsal = KeyedLocks(), Rehearsal()
+        locks, rehearsal, announcer = KeyedLocks(), Rehearsal(), Announcer(around.events)
 
         self._gate = HealthGate(around.drivers, around.settings.health.max_age)
         self._pods: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("pods"))
@@ -83,7 +84,8 @@ class Term:
             planner=Planner(store, self._gate, clock, plan_settings(around.settings)),
             gate=self._gate,
             actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, binding.concurrency),
-            announcer=Announcer(around.events),
+            pod_gate=GateRehearsal(prefix) if binding.dry_run else PodGate(api, leadership, store, prefix, announcer),
+            announcer=announcer,
             wakeups=Wakeups(store, self._pods),
             queue=self._pods,
             clock=clock,

@@ -22,6 +22,7 @@ from binder.live import LiveObjects
 from binder.locks import KeyedLocks
 from binder.observe import Cause, ConflictKind
 from binder.planner import Planner
+from binder.pod_gate import GateRehearsal, PodGate
 from binder.reconciler import Reconciler
 from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, Holder, format_time
@@ -179,6 +180,7 @@ class Process:
             allow_delete_policy=world.allow_delete_policy,
             gated_drivers=frozenset({"disk.csi.example"}),
         )
+        announcer = Announcer(self.sink)
         gate = HealthGate(world.doctor, plan_settings.health_max_age)
         self.planner = Planner(self.store, gate, clock, plan_settings)
         pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
@@ -188,7 +190,8 @@ class Process:
             planner=self.planner,
             gate=gate,
             actor=actor,
-            announcer=Announcer(self.sink),
+            pod_gate=GateRehearsal(prefix) if dry_run else PodGate(api, self.leadership, self.store, prefix, announcer),
+            announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,
             clock=clock,

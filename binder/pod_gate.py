@@ -1,0 +1,72 @@
+"""Lifts our scheduling gate off a pod, so that kube-scheduler looks at it only when its volumes are held (KEP-3521).
+
+Without the gate kube-scheduler and we race for a new pod's volumes, and it asks nobody about their health. Who wants us
+to be first writes the gate into the pod; only the gate of that name is ever removed, and nothing else of a pod.
+"""
+
+import logging
+from typing import Protocol
+
+from binder.live import FASTER, Fence, ObjectApi
+from binder.reservation import carries_gate, gate_name, other_gates
+from kube.decode import decode_pod_record
+from kube.errors import Forbidden
+from kube.model import Pod
+from kube.resource import PODS
+from kube.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+class Complaint(Protocol):
+    """Tells people that a gate could not be lifted (binder.announce.Announcer)."""
+
+    def gate_kept(self, pod: Pod, gate: str) -> None:
+        """We may not remove it."""
+
+
+class PodGate:
+    """Lifts gates, under the lease."""
+
+    def __init__(self, api: ObjectApi, fence: Fence, store: Store, prefix: str, complaint: Complaint) -> None:
+        self._api = api
+        self._fence = fence
+        self._store = store
+        self._prefix = prefix
+        self._complaint = complaint
+
+    async def lift(self, pod: Pod) -> bool:
+        """Remove our gate if the pod carries it; False if it is still there and has to be tried again."""
+        if not carries_gate(pod, self._prefix):
+            return True
+        left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
+        self._fence.check()
+        try:
+            answer = await self._api.conditional_patch(
+                PODS,
+                pod.name,
+                {"spec": {"schedulingGates": left or None}},
+                resource_version=pod.resource_version,
+                namespace=pod.namespace,
+                uid=pod.uid,
+            )
+        except FASTER:
+            return False
+        except Forbidden as error:
+            logger.warning("May not lift scheduling gate", extra={"pod": pod.key, "err": str(error)})
+            self._complaint.gate_kept(pod, gate_name(self._prefix))
+            return False
+        self._store.pods.remember(decode_pod_record(answer))
+        return True
+
+
+class GateRehearsal:
+    """Lifts nothing and says what would be lifted."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    async def lift(self, pod: Pod) -> bool:
+        if carries_gate(pod, self._prefix):
+            logger.info("Would lift scheduling gate", extra={"pod": pod.key, "gate": gate_name(self._prefix)})
+        return True

@@ -1,0 +1,110 @@
+"""The demo's cluster as a process of its own: control plane, nodes, CSI driver, controller.
+
+It lives as long as whoever started it holds its standard input open, or, after the word `keep` came that way, until
+`pvc-prebinder devcluster down`. It prints one JSON line for each step and one when all is ready.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from devcluster.api import answers_ok
+from devcluster.cluster import DevCluster
+from devcluster.driver_health import Sickness
+from devcluster.driver_volumes import create_volume, make_sick
+from devcluster.errors import ClusterError
+from devcluster.nodes import NodeSpec
+from devcluster.ports import LOOPBACK, free_ports
+from kube.quantity import NANO, parse_quantity
+from kube.topology import ZONE_LABEL
+from prebinder import demo_scene
+
+KEEP: Final = "keep\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """How to reach the stage: paths, and the addresses of the driver and of the controller's metrics."""
+
+    kubeconfig: str
+    kubectl: str
+    csi_endpoint: str
+    metrics: str
+    controller_log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the stage is doing, in words."""
+
+    doing: str
+
+
+def read_line(line: str) -> Ready | Step:
+    """Read one line of a stage's output; ValueError if it is not one."""
+    fields = json.loads(line)
+    return Step(**fields) if "doing" in fields else Ready(**fields)
+
+
+async def play(directory: Path, keeper: TextIO) -> None:
+    """Build the stage, say that it is ready, and stay until told to go; ClusterError if it cannot be built."""
+    _say(Step("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok"))
+    async with DevCluster(directory=directory) as cluster:
+        _say(Step("adding 6 nodes in 3 zones and a CSI driver with its volumes"))
+        await cluster.add_nodes([NodeSpec(name, zone) for name, zone in demo_scene.node_names()])
+        root = cluster.directory / "volumes"
+        make_volumes(root)
+        driver = await cluster.start_driver(demo_scene.DRIVER, root)
+        _say(Step("starting pvc-prebinder controller --mode prebind"))
+        metrics, health = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+        command = [sys.executable, "-m", "prebinder.cli", "controller", f"--kubeconfig={cluster.kubeconfig}"]
+        command += ["--mode=prebind", f"--csi-endpoint={demo_scene.DRIVER}={driver.endpoint}", "--no-leader-elect"]
+        command += [f"--metrics-bind-address={metrics}", f"--health-bind-address={health}"]
+        controller = await cluster.start_component(
+            "controller", command, probe=lambda: answers_ok(f"http://{health}/readyz")
+        )
+        _say(
+            Ready(
+                kubeconfig=str(cluster.kubeconfig),
+                kubectl=str(cluster.kubectl),
+                csi_endpoint=driver.endpoint,
+                metrics=f"http://{metrics}/metrics",
+                controller_log=str(controller.log_path),
+            )
+        )
+        if await asyncio.to_thread(keeper.readline) == KEEP:
+            _let_go(cluster.directory / "stage.log")
+            await asyncio.Event().wait()
+
+
+def make_volumes(root: Path) -> None:
+    """Make the driver's side of the scene: directories that say where they are, some of them sick."""
+    for volume in demo_scene.volumes():
+        segment = {ZONE_LABEL: volume.reported_zone}
+        create_volume(root, volume.name, parse_quantity(volume.size) // NANO, segment)
+        if volume.sickness:
+            make_sick(root, volume.name, Sickness(volume.sickness))
+
+
+def _say(what: Step | Ready) -> None:
+    sys.stdout.write(json.dumps(asdict(what)) + "\n")
+    sys.stdout.flush()
+
+
+def _let_go(log: Path) -> None:
+    """Write to a file from now on: whoever started us is about to end."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, sys.stdout.fileno())
+    os.dup2(descriptor, sys.stderr.fileno())
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(play(Path(sys.argv[1]), sys.stdin))
+    except ClusterError as error:
+        sys.exit(str(error))

@@ -1,0 +1,135 @@
+"""What the demo shows: rows of its live table, made from a snapshot of the cluster, and how they look."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.table import Table
+
+from binder.reservation import DEFAULT_PREFIX
+from csi.verdict import HealthState, Verdict
+from kube.model import BIND_COMPLETED, Claim, Pod, Volume, value_of
+from kube.snapshot import Snapshot
+from kube.topology import ZONE_LABEL, zone_of
+
+COLUMNS = ("CLAIM", "POD", "ZONE", "VOLUME", "HEALTH", "STATE", "AFTER")
+_COLOURS = {"Bound": "green", "Running": "green", "Reserved": "cyan", "Binding": "cyan", "Refused": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """One claim as the table shows it. `settled_after` is None until the claim is bound or refused."""
+
+    claim: str
+    pod: str
+    zone: str
+    volume: str
+    health: str
+    state: str
+    age: float
+    settled_after: float | None
+
+    def cells(self) -> tuple[str, ...]:
+        after = self.age if self.settled_after is None else self.settled_after
+        return (self.claim, self.pod, self.zone, self.volume, self.health, self.state, f"{after:.1f}s")
+
+
+def claim_rows(
+    snapshot: Snapshot,
+    verdicts: Mapping[str, Verdict],
+    refused: Mapping[str, str],
+    settled: Mapping[str, datetime],
+    now: datetime,
+) -> list[ClaimRow]:
+    """Return a row for every claim, by pod and name.
+
+    `verdicts` is by volume name, `refused` maps a pod's key to the reason in one word, `settled` says when a claim
+    was first seen bound or refused.
+    """
+    rows = []
+    for key, claim in snapshot.claims.items():
+        pod = _pod_of(snapshot, key)
+        name = volume_of(snapshot, claim)
+        volume = snapshot.volumes.get(name)
+        created = claim.created or now
+        rows.append(
+            ClaimRow(
+                claim=claim.name,
+                pod=pod.name if pod else "-",
+                zone=zone_of_volume(snapshot, volume) or "-",
+                volume=name or "-",
+                health=health_word(verdicts.get(name)) if name else "-",
+                state=_state(claim, name, refused.get(pod.key) if pod else None),
+                age=max(0.0, (now - created).total_seconds()),
+                settled_after=(settled[key] - created).total_seconds() if key in settled else None,
+            )
+        )
+    return sorted(rows, key=lambda row: (row.pod, row.claim))
+
+
+def volume_of(snapshot: Snapshot, claim: Claim) -> str:
+    """Return the volume a claim is bound to, is being bound to, or is reserved for it; empty when there is none."""
+    if claim.volume_name:
+        return claim.volume_name
+    held = sorted(snapshot.volumes_by_claim.get(claim.key, ()))
+    return held[0] if held else value_of(claim.annotations, f"{DEFAULT_PREFIX}reserved-volume") or ""
+
+
+def zone_of_volume(snapshot: Snapshot, volume: Volume | None) -> str:
+    """Return the zone a volume's node affinity names, directly or through the one node that reaches it."""
+    if volume is None or volume.node_affinity is None:
+        return ""
+    for term in volume.node_affinity.terms:
+        for requirement in term.match_expressions:
+            if requirement.key == ZONE_LABEL:
+                return ",".join(requirement.values)
+            for value in requirement.values:
+                if node := snapshot.nodes.get(value):
+                    return zone_of(node.labels)
+    return ""
+
+
+def health_word(verdict: Verdict | None) -> str:
+    """Return the state with a symbol, so that it can be read without colour."""
+    if verdict is None:
+        return "? not asked"
+    symbol = "✓" if verdict.state is HealthState.HEALTHY else "✗" if verdict.sick else "?"
+    return f"{symbol} {verdict.state}"
+
+
+def table(rows: Sequence[ClaimRow]) -> Table:
+    """Return the rows as a table for a terminal."""
+    drawn = Table(header_style="bold", box=None, pad_edge=False)
+    for column in COLUMNS:
+        drawn.add_column(column, no_wrap=True, justify="right" if column == "AFTER" else "left")
+    for row in rows:
+        colour = _COLOURS.get(row.state.partition(" ")[0], "yellow")
+        cells = list(row.cells())
+        cells[5] = f"[{colour}]{cells[5]}[/{colour}]"
+        drawn.add_row(*cells)
+    return drawn
+
+
+def changed_lines(before: Sequence[ClaimRow], after: Sequence[ClaimRow]) -> list[str]:
+    """Return a plain line for each row that is new or whose state, volume or health changed."""
+    known = {row.claim: (row.state, row.volume, row.health) for row in before}
+    return [
+        f"{row.age:6.1f}s  {row.claim:<22} {row.state:<28} volume={row.volume} zone={row.zone} health={row.health}"
+        for row in after
+        if known.get(row.claim) != (row.state, row.volume, row.health)
+    ]
+
+
+def _pod_of(snapshot: Snapshot, claim_key: str) -> Pod | None:
+    keys = sorted(snapshot.pods_by_claim.get(claim_key, ()))
+    return snapshot.pods.get(keys[0]) if keys else None
+
+
+def _state(claim: Claim, volume: str, refusal: str | None) -> str:
+    if claim.phase == "Bound" and value_of(claim.annotations, BIND_COMPLETED):
+        return "Bound"
+    if refusal and not volume:
+        return f"Refused ({refusal})"
+    if claim.volume_name:
+        return "Binding"
+    return "Reserved" if volume else "Pending"

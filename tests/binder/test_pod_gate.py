@@ -1,0 +1,104 @@
+"""The scheduling gate: lifted when the volumes are held or nothing of ours is missing, else kept."""
+
+from typing import Any
+
+import pytest
+
+from binder.announce import GATE_KEPT
+from binder.decision import Mode
+from binder.reservation import gate_name
+from csi.verdict import HealthState
+from tests.binder.world import World
+from tests.fakes.kube_api import failure
+from tests.fakes.objects import claim_object, class_object, pod_object, volume_object
+
+GATE = {"name": gate_name()}
+FOREIGN = {"name": "quota.example/admission"}
+
+
+def gated(*gates: dict[str, str], claim: str = "data") -> dict[str, Any]:
+    pod = pod_object("web", [claim])
+    pod["spec"]["schedulingGates"] = list(gates)
+    return pod
+
+
+def gates_of(world: World) -> list[dict[str, str]]:
+    gates: list[dict[str, str]] = world.server.get("pods", "default/web")["spec"].get("schedulingGates", [])
+    return gates
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
+async def test_the_gate_is_lifted_after_the_last_write_for_the_volumes(mode: Mode) -> None:
+    world = World(mode)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    async with world.process() as process:
+        await process.run()
+    assert gates_of(world) == []
+    assert [write.plural for write in world.server.writes][-1] == "pods"
+    assert {write.plural for write in world.server.writes[:-1]} == {"persistentvolumes", "persistentvolumeclaims"}
+
+
+async def test_a_refused_pod_keeps_its_gate_until_a_volume_is_well() -> None:
+    world = World(Mode.PREBIND)
+    world.doctor.states["handle-pv-1"] = HealthState.INACCESSIBLE
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-2"))
+        await process.run()
+    assert gates_of(world) == []
+    assert "claimRef" not in world.volume("pv-1")["spec"]
+
+
+async def test_other_gates_are_not_ours_and_hold_everything_back() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(FOREIGN, GATE))
+    async with world.process() as process:
+        await process.run()
+        assert not world.server.writes
+        world.server.change("pods", "default/web", lambda pod: pod["spec"].update(schedulingGates=[GATE]))
+        await process.run()
+    assert gates_of(world) == []
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "claim"),
+    [
+        pytest.param(class_object("other", mode="off"), claim_object("data", storage_class="other"), id="class is off"),
+        pytest.param(
+            class_object("other", binding_mode="Immediate"), claim_object("data", storage_class="other"), id="immediate"
+        ),
+    ],
+)
+async def test_a_pod_without_anything_for_us_is_let_go(storage_class: dict[str, Any], claim: dict[str, Any]) -> None:
+    world = World(Mode.PREBIND)
+    world.put(storage_class, claim, gated(GATE))
+    async with world.process() as process:
+        await process.run()
+    assert gates_of(world) == []
+    assert [write.plural for write in world.server.writes] == ["pods"]
+
+
+async def test_without_the_right_to_patch_pods_people_are_told_once() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+
+    world.server.refuse_next += [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 3
+    async with world.process() as process:
+        await process.run(3)
+        assert gates_of(world) == [GATE]
+        assert process.sink.told("Pod", "web").count(GATE_KEPT) == 1
+        await process.run(120)
+    assert not world.server.refuse_next
+    assert process.sink.told("Pod", "web").count(GATE_KEPT) == 1
+    assert gates_of(world) == []
+
+
+async def test_a_dry_run_lifts_nothing() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    async with world.process(dry_run=True) as process:
+        await process.run()
+    assert gates_of(world) == [GATE]
+    assert not world.server.writes

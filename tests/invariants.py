@@ -13,16 +13,20 @@ PREFIX = "scheduler.cloud.example/"
 
 
 def violations(
-    volumes: Iterable[Object], claims: Iterable[Object], now: datetime, grace: timedelta = timedelta(seconds=5)
+    volumes: Iterable[Object],
+    claims: Iterable[Object],
+    now: datetime,
+    grace: timedelta = timedelta(seconds=5),
+    prefix: str = PREFIX,
 ) -> list[str]:
     """Return a sentence for each violation; `grace` is how long after its time a reservation may still be there."""
     by_name = {volume["metadata"]["name"]: volume for volume in volumes}
     by_key = {f"{claim['metadata']['namespace']}/{claim['metadata']['name']}": claim for claim in claims}
     return [
         *_volumes_with_two_claims(by_key),
-        *_claims_on_two_volumes(by_name, by_key),
+        *_claims_on_two_volumes(by_name, by_key, prefix),
         *_contradictions(by_name, by_key),
-        *_left_over(by_name | by_key, now - grace),
+        *_left_over(by_name | by_key, now - grace, prefix),
     ]
 
 
@@ -34,7 +38,7 @@ def _volumes_with_two_claims(claims: Mapping[str, Object]) -> Iterable[str]:
     return (f"volume {name} has claims {keys}" for name, keys in holders.items() if len(keys) > 1)
 
 
-def _claims_on_two_volumes(volumes: Mapping[str, Object], claims: Mapping[str, Object]) -> Iterable[str]:
+def _claims_on_two_volumes(volumes: Mapping[str, Object], claims: Mapping[str, Object], prefix: str) -> Iterable[str]:
     for key, claim in claims.items():
         uid = claim["metadata"]["uid"]
         committed = [name for name, volume in volumes.items() if _refers_to(volume, key, uid)]
@@ -43,7 +47,7 @@ def _claims_on_two_volumes(volumes: Mapping[str, Object], claims: Mapping[str, O
         reserved = [
             name
             for name, volume in volumes.items()
-            if _says(volume, "reserved-for") == key and _says(volume, "reserved-for-uid") == uid
+            if _says(volume, "reserved-for", prefix) == key and _says(volume, "reserved-for-uid", prefix) == uid
         ]
         if len(reserved) > 1:
             yield f"claim {key} has reservations of {reserved}"
@@ -59,11 +63,11 @@ def _contradictions(volumes: Mapping[str, Object], claims: Mapping[str, Object])
             yield f"claim {key} has volume {name}, which is somebody else's"
 
 
-def _left_over(objects: Mapping[str, Object], latest: datetime) -> Iterable[str]:
+def _left_over(objects: Mapping[str, Object], latest: datetime, prefix: str) -> Iterable[str]:
     for key, found in objects.items():
-        expires = _says(found, "expires-at")
+        expires = _says(found, "expires-at", prefix)
         if expires is None:
-            if any(_says(found, word) is not None for word in ("reserved-for", "reserved-volume")):
+            if any(_says(found, word, prefix) is not None for word in ("reserved-for", "reserved-volume")):
                 yield f"{key} is reserved for ever"
         elif datetime.fromisoformat(expires) < latest:
             yield f"{key} is still reserved, since {expires}"
@@ -77,6 +81,6 @@ def _refers_to(volume: Object, claim_key: str, claim_uid: str) -> bool:
     return named and reference.get("uid", claim_uid) == claim_uid
 
 
-def _says(found: Object, word: str) -> str | None:
-    value = found["metadata"].get("annotations", {}).get(PREFIX + word)
+def _says(found: Object, word: str, prefix: str) -> str | None:
+    value = found["metadata"].get("annotations", {}).get(prefix + word)
     return None if value is None else str(value)

@@ -1,0 +1,75 @@
+"""What the stories stand on: rights as shipped, two drivers, one controller for all that do not harm it, own worlds."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from tests.scenarios.admin import Admin
+from tests.scenarios.controller import Controller, apply_manifests, start_controller
+from tests.scenarios.documents import PREFIX
+from tests.scenarios.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
+from tests.scenarios.world import World
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def admin(cluster: DevCluster) -> AsyncIterator[Admin]:
+    async with Admin(cluster) as admin:
+        yield admin
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def rights(cluster: DevCluster) -> None:
+    """The ServiceAccount and roles of manifests/base, with the components of all modes."""
+    await apply_manifests(cluster)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def directories(cluster: DevCluster) -> Directories:
+    return await start_directories(cluster, "directory.csi.example")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def mock(cluster: DevCluster) -> Mock:
+    return await start_mock(cluster, "mock.csi.example")
+
+
+@pytest.fixture(params=["directory", "mock"])
+def backing(request: pytest.FixtureRequest, directories: Directories, mock: Mock) -> Backing:
+    """Each driver in turn."""
+    return directories if request.param == "directory" else mock
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def controller(
+    cluster: DevCluster, admin: Admin, rights: None, directories: Directories, mock: Mock
+) -> AsyncIterator[Controller]:
+    """The controller that all stories with a `world` share. Do it no harm; use `own_world` for that."""
+    home = World(cluster, admin, PREFIX)
+    await home.open()
+    running = await start_controller(home, endpoint_flag(directories.driver), endpoint_flag(mock.driver))
+    yield running
+    await running.stop()
+
+
+@pytest_asyncio.fixture
+async def world(cluster: DevCluster, admin: Admin, controller: Controller) -> AsyncIterator[World]:
+    """A world that the shared controller looks after. At the end the invariants must hold in it."""
+    async for world in _lived_in(World(cluster, admin, PREFIX)):
+        yield world
+
+
+@pytest_asyncio.fixture
+async def own_world(cluster: DevCluster, admin: Admin, rights: None) -> AsyncIterator[World]:
+    """A world with an annotation prefix of its own, for controllers that the story starts, harms and stops itself."""
+    async for world in _lived_in(World(cluster, admin)):
+        yield world
+
+
+async def _lived_in(world: World) -> AsyncIterator[World]:
+    await world.open()
+    yield world
+    broken = await world.violations()
+    await world.clear()
+    assert broken == []

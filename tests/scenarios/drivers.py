@@ -1,0 +1,80 @@
+"""Two kinds of CSI driver behind one face: ours, of directories, and the Go mock of Kubernetes' end-to-end tests."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from devcluster.cluster import DevCluster
+from devcluster.driver_health import Sickness
+from devcluster.driver_volumes import create_volume, make_sick, make_well
+from devcluster.drivers import Driver
+from tests.scenarios.documents import ZONE
+
+CAPACITY = 1024**3
+MOCK_VOLUMES = 200
+
+
+class Backing(Protocol):
+    """Where volumes come from. Handles are new each time."""
+
+    driver: Driver
+
+    def healthy(self, zone: str) -> str:
+        """Return the handle of a volume that is well and lies in that zone."""
+
+    def sick(self, zone: str) -> str:
+        """Return the handle of a volume that is not well."""
+
+
+class Directories:
+    """Volumes of the directory driver. `root` is where they lie."""
+
+    def __init__(self, driver: Driver, root: Path) -> None:
+        self.driver, self.root = driver, root
+        self._numbers = count(1)
+
+    def healthy(self, zone: str) -> str:
+        handle = f"v{next(self._numbers)}"
+        create_volume(self.root, handle, CAPACITY, {ZONE: zone})
+        return handle
+
+    def sick(self, zone: str, sickness: Sickness = Sickness.GONE) -> str:
+        handle = self.healthy(zone)
+        make_sick(self.root, handle, sickness)
+        return handle
+
+    def fall_sick(self, handle: str, sickness: Sickness) -> None:
+        make_sick(self.root, handle, sickness)
+
+    def recover(self, handle: str) -> None:
+        make_well(self.root, handle)
+
+
+class Mock:
+    """Volumes of the mock driver: it knows ids from "1" on, says nothing of topology, and calls others not found."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self._known: Iterator[int] = iter(range(1, MOCK_VOLUMES + 1))
+        self._unknown = count(1)
+
+    def healthy(self, zone: str) -> str:
+        return str(next(self._known))
+
+    def sick(self, zone: str) -> str:
+        return f"nowhere-{next(self._unknown)}"
+
+
+async def start_directories(cluster: DevCluster, name: str) -> Directories:
+    root = cluster.directory / f"volumes-{name}"
+    driver = await cluster.start_driver(name, root, {ZONE: "zone-a"})
+    return Directories(driver, root)
+
+
+async def start_mock(cluster: DevCluster, name: str) -> Mock:
+    return Mock(await cluster.start_mock_driver(name, MOCK_VOLUMES))
+
+
+def endpoint_flag(driver: Driver) -> str:
+    return f"--csi-endpoint={driver.driver_name}={driver.endpoint}"

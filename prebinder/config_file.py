@@ -150,6 +150,12 @@ def _camel(name: str) -> str:
 
 
 def _found(value: object) -> str:
-    return {None: "nothing", True: "true", False: "false"}.get(value) or (  # type: ignore[call-overload]
-        f'"{value}"' if isinstance(value, str) else f"{type(value).__name__} {value!r}"
-    )
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case _:
+            return f"{type(value).__name__} {value!r}"

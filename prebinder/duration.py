@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_PART: Final = r"(\d+(?:\.\d+)?)(h|ms|m|s)"
+_PART: Final = r"([0-9]+(?:[.][0-9]+)?)(h|ms|m|s)"
 _WHOLE: Final = re.compile(f"(?:{_PART})+")
 
 

@@ -1,0 +1,63 @@
+"""`pvc-prebinder controller` as a process of its own, watched through its pages and its log."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+DEADLINE = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Process:
+    """`pvc-prebinder controller` with its pages."""
+
+    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+        self.process = process
+        self.port = port
+
+    async def page(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session:
+            try:
+                async with session.get(f"http://127.0.0.1:{self.port}{path}") as answer:
+                    return answer.status, await answer.text()
+            except aiohttp.ClientConnectionError:
+                return 0, ""
+
+    async def ready(self) -> bool:
+        return (await self.page("/readyz"))[0] == 200
+
+    async def measured(self, line: str) -> bool:
+        return line in (await self.page("/metrics"))[1].splitlines()
+
+    async def stop(self) -> tuple[int, str]:
+        """Send SIGTERM; return the exit code and what was logged."""
+        self.process.terminate()
+        _, errors = await asyncio.wait_for(self.process.communicate(), DEADLINE)
+        return self.process.returncode or 0, errors.decode()
+
+
+@asynccontextmanager
+async def controller(kubeconfig: Path, *flags: str) -> AsyncIterator[Process]:
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    command = [sys.executable, "-m", "prebinder.cli", "controller", "--kubeconfig", str(kubeconfig)]
+    command += ["--metrics-bind-address", address, "--health-bind-address", address]
+    process = await asyncio.create_subprocess_exec(*command, *flags, stderr=subprocess.PIPE)
+    running = Process(process, port)
+    try:
+        yield running
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()

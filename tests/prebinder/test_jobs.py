@@ -1,0 +1,61 @@
+"""Periodic jobs: none overlaps itself, and what did not happen is counted."""
+
+import asyncio
+
+from prebinder.jobs import Job, scheduled
+
+
+class Skipped:
+    def __init__(self) -> None:
+        self.seen: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+    def skipped(self, job: str, cause: str) -> None:
+        self.seen.put_nowait((job, cause))
+
+
+async def test_a_job_that_is_slow_does_not_overlap_itself() -> None:
+    running, most = 0, 0
+    release = asyncio.Event()
+
+    async def slow() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await release.wait()
+        running -= 1
+
+    skipped = Skipped()
+    with scheduled({"slow": Job(0.01, 0, slow)}, skipped):
+        assert await asyncio.wait_for(skipped.seen.get(), 30) == ("slow", "still_running")
+        release.set()
+    assert most == 1
+
+
+async def test_a_job_that_fails_is_counted_and_runs_again() -> None:
+    runs: asyncio.Queue[None] = asyncio.Queue()
+
+    async def broken() -> None:
+        runs.put_nowait(None)
+        raise ValueError("broken")
+
+    skipped = Skipped()
+    with scheduled({"broken": Job(0.01, 0, broken)}, skipped):
+        assert await asyncio.wait_for(skipped.seen.get(), 30) == ("broken", "failed")
+        for _ in range(2):
+            await asyncio.wait_for(runs.get(), 30)
+
+
+async def test_a_blocked_loop_loses_no_job() -> None:
+    """With APScheduler's defaults a run that is more than a second late would be dropped."""
+    ran = asyncio.Event()
+
+    async def job() -> None:
+        ran.set()
+
+    loop, skipped = asyncio.get_running_loop(), Skipped()
+    with scheduled({"job": Job(0.05, 0, job)}, skipped):
+        blocked_until = loop.time() + 1.3
+        while loop.time() < blocked_until:
+            pass
+        await asyncio.wait_for(ran.wait(), 30)
+    assert skipped.seen.empty()

@@ -5,15 +5,15 @@ Versions decide: nothing older than what is held is taken, and an object that wa
 response that was under way. Persistent maps let a reader keep the state of one moment at no cost.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from sys import intern
 from typing import Final, Generic, TypeVar
 
-from immutables import Map, MapMutation
+from immutables import Map
 
+from kube.index import Change, Index
 from kube.model import Record, record_key
-from kube.snapshot import Keys
 
 T = TypeVar("T", bound=Record)
 
@@ -23,52 +23,8 @@ STEP: Final = 1_000
 TOMBSTONES: Final = 4_096
 """Deletions remembered. A response to a write is late by seconds, not by so many deletions."""
 
-Change = tuple[str, T | None, T | None]
-"""Key, old, new; None is absence."""
-
 Listener = Callable[[T | None, T | None], None]
 """Called with (old, new) after the change can be seen; None is absence."""
-
-
-class Index(Generic[T]):
-    """Which objects a word leads to: word -> keys, sorted. A word without objects is not there.
-
-    `words` returns each word of an object once.
-    """
-
-    def __init__(self, words: Callable[[T], tuple[str, ...]]) -> None:
-        self._words = words
-        self.entries: Map[str, Keys] = Map()
-
-    def update(self, changes: Iterable[Change[T]]) -> None:
-        """Take over changes of objects."""
-        mutation = self.entries.mutate()
-        for key, old, new in changes:
-            before = self._words(old) if old is not None else ()
-            after = self._words(new) if new is not None else ()
-            if before == after:
-                continue
-            for word in before:
-                if word not in after:
-                    _set(mutation, word, tuple(held for held in mutation[word] if held != key))
-            for word in after:
-                if word not in before:
-                    _set(mutation, word, _with(mutation.get(word, ()), key))
-        self.entries = mutation.finish()
-
-
-def _set(mutation: MapMutation[str, Keys], word: str, keys: Keys) -> None:
-    if keys:
-        mutation[word] = keys
-    else:
-        del mutation[word]
-
-
-def _with(keys: Keys, key: str) -> Keys:
-    if not keys:
-        return (key,)
-    at = bisect_left(keys, key)
-    return (*keys[:at], key, *keys[at:])
 
 
 class Collection(Generic[T]):
@@ -133,7 +89,7 @@ class Collection(Generic[T]):
             key = record_key(item)
             held = mutation.get(key)
             if item != held if believe else self._is_news(held, item):
-                mutation[key] = item
+                mutation[intern(key)] = item
                 changes.append((key, held, item))
                 if held is not None and held.uid != item.uid:
                     self._bury(held, held.resource_version)

@@ -65,7 +65,7 @@ def identity(metadata: wire.Metadata | None) -> Identity:
     version = metadata.resource_version or "0"
     if not (version.isascii() and version.isdigit() and len(version) < 40):
         raise FieldError("$.metadata.resourceVersion", f"expected a whole number, found {version[:40]!r}")
-    return Identity(metadata.name, text(metadata.namespace) or "default", metadata.uid or "", int(version))
+    return Identity(text(metadata.name), text(metadata.namespace) or "default", metadata.uid or "", int(version))
 
 
 def labels(metadata: wire.Metadata) -> Pairs:

@@ -2,6 +2,8 @@
 
 A claim, a volume or an attachment without a spec says nothing and is malformed; the other kinds mean something
 without one. A field that is absent or null has the value the API server would have put there.
+
+A claim and its volume name each other: those texts are shared between the two records.
 """
 
 from typing import Final
@@ -36,7 +38,7 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
     return model.Claim(
         namespace=who.namespace,
         name=who.name,
-        uid=who.uid,
+        uid=text(who.uid),
         resource_version=who.resource_version,
         storage_class=_effective_class(annotations, spec.storage_class_name),
         request=amount((requests or {}).get("storage"), "$.spec.resources.requests.storage"),
@@ -44,7 +46,7 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
         volume_mode=text(spec.volume_mode) or "Filesystem",
         selector=label_selector(spec.selector, "$.spec.selector"),
         attributes_class=text(spec.volume_attributes_class_name),
-        volume_name=spec.volume_name or "",
+        volume_name=text(spec.volume_name),
         phase=text(found.status.phase if found.status else None) or "Pending",
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
@@ -69,7 +71,7 @@ def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
         node_affinity=volume_node_affinity(spec.node_affinity, "$.spec.nodeAffinity"),
         claim=None
         if reference is None
-        else model.ClaimReference(text(reference.namespace), reference.name or "", reference.uid or ""),
+        else model.ClaimReference(text(reference.namespace), text(reference.name), text(reference.uid)),
         phase=text(found.status.phase if found.status else None),
         reclaim_policy=text(spec.persistent_volume_reclaim_policy) or "Retain",
         deleting=metadata.deletion_timestamp is not None,

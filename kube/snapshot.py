@@ -3,10 +3,13 @@
 Maps are persistent (immutables.Map): taking a snapshot copies nothing, and a later change to the store does not show.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from immutables import Map
 
+from kube.index import KeyMap, Keys
 from kube.model import (
     Claim,
     CSIDriver,
@@ -19,8 +22,7 @@ from kube.model import (
     VolumeAttachment,
 )
 
-Keys = tuple[str, ...]
-"""Keys, sorted, each once."""
+_NONE: Final[Mapping[str, Keys]] = KeyMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,9 @@ class Snapshot:
     csi_drivers: Map[str, CSIDriver] = Map()
     capacities: Map[str, CSIStorageCapacity] = Map()
     attachments: Map[str, VolumeAttachment] = Map()
-    pods_by_claim: Map[str, Keys] = Map()
-    pods_by_node: Map[str, Keys] = Map()
-    volumes_by_claim: Map[str, Keys] = Map()
-    volumes_reserved_for: Map[str, Keys] = Map()
-    claims_by_volume: Map[str, Keys] = Map()
-    attachments_by_node: Map[str, Keys] = Map()
+    pods_by_claim: Mapping[str, Keys] = _NONE
+    pods_by_node: Mapping[str, Keys] = _NONE
+    volumes_by_claim: Mapping[str, Keys] = _NONE
+    volumes_reserved_for: Mapping[str, Keys] = _NONE
+    claims_by_volume: Mapping[str, Keys] = _NONE
+    attachments_by_node: Mapping[str, Keys] = _NONE

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from kube.collection import Collection, Index
+from kube.collection import Collection
 from kube.decode_parts import OWN_PREFIX
+from kube.index import Index
 from kube.model import (
     Claim,
     CSIDriver,

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kube.collection import STEP, TOMBSTONES, Collection, Index
+from kube.collection import STEP, TOMBSTONES, Collection
+from kube.index import Index
 from kube.model import Volume
 from tests import builders
 

@@ -61,11 +61,6 @@ def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, nod
     return any(_term_matches(term, known, node_name) for term in selector.terms)
 
 
-def malformed_terms(selector: NodeSelector) -> tuple[str, ...]:
-    """Say what is wrong with the terms Kubernetes would not parse; each fails only itself."""
-    return tuple(problem for term in selector.terms if (problem := _term_problem(term)) is not None)
-
-
 def _as_mapping(labels: Labels) -> Mapping[str, str]:
     return dict(labels) if isinstance(labels, tuple) else labels
 

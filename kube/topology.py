@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kube.model import Pairs, Volume
+from kube.model import Pairs
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
@@ -21,24 +21,6 @@ def zone_of(labels: Mapping[str, str] | Pairs) -> str:
     """Return the zone a node's or volume's labels name, the beta label if there is no other; empty if none does."""
     known = dict(labels)
     return known.get(ZONE_LABEL) or known.get(BETA_ZONE_LABEL, "")
-
-
-def zone_of_volume(volume: Volume) -> str:
-    """Return the zone a volume is in: the one its node affinity names, else its label; empty if none or several.
-
-    Drivers may have topology keys of their own, such as `topology.disk.csi.example/zone`.
-    """
-    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
-    zones = {
-        value
-        for term in terms
-        for requirement in term.match_expressions
-        if requirement.operator == "In" and requirement.key.endswith("/zone")
-        for value in requirement.values
-    }
-    if not zones:
-        return zone_of(volume.labels)
-    return zones.pop() if len(zones) == 1 else ""
 
 
 def volume_zone_matches(volume_labels: Mapping[str, str] | Pairs, node_labels: Mapping[str, str] | Pairs) -> bool:

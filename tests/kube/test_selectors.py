@@ -3,7 +3,7 @@
 import pytest
 
 from kube.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
-from kube.selectors import malformed_terms, matches_labels, node_matches, pod_node_affinity_matches, problem_of
+from kube.selectors import matches_labels, node_matches, pod_node_affinity_matches, problem_of
 
 LABELS = {"zone": "a", "gen": "7", "empty": "", "disk.example/kind": "ssd"}
 IN_ZONE_A = Requirement("zone", "In", ("a", "b"))
@@ -143,11 +143,3 @@ def test_node_selector(asked: NodeSelector | None, matches: bool) -> None:
 def test_match_fields_are_enforced_for_pods_and_ignored_for_volumes(term: NodeSelectorTerm, for_pod: bool) -> None:
     assert node_matches(node_selector(term), LABELS)
     assert pod_node_affinity_matches(node_selector(term), LABELS, "n1") is for_pod
-
-
-def test_names_the_malformed_terms() -> None:
-    asked = node_selector(IN_ZONE_A, BAD_OPERATOR, fields("In"))
-    assert malformed_terms(asked) == (
-        "'Near' is not an operator: expected one of DoesNotExist, Exists, Gt, In, Lt, NotIn",
-        "matchFields 'metadata.name' has 0 values: expected one",
-    )

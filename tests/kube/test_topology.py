@@ -7,9 +7,7 @@ from kube.topology import (
     ZONE_LABEL,
     volume_zone_matches,
     zone_of,
-    zone_of_volume,
 )
-from tests import builders
 
 
 @pytest.mark.parametrize(
@@ -50,13 +48,3 @@ def test_zone_of(labels: dict[str, str], zone: str) -> None:
 )
 def test_volume_zone(volume: dict[str, str], node: dict[str, str], matches: bool) -> None:
     assert volume_zone_matches(volume, node) is matches
-
-
-def test_the_zone_of_a_volume_is_the_one_its_affinity_names() -> None:
-    own_key = builders.node_selector({"topology.disk.csi.example/zone": "c"})
-    several = builders.node_selector({ZONE_LABEL: "a"}, {ZONE_LABEL: "b"})
-    assert zone_of_volume(builders.volume(zone="a", labels={ZONE_LABEL: "b"})) == "a"
-    assert zone_of_volume(builders.volume(node_affinity=own_key)) == "c"
-    assert zone_of_volume(builders.volume(node_affinity=several)) == ""
-    assert zone_of_volume(builders.volume(node="n1", labels={ZONE_LABEL: "b"})) == "b"
-    assert zone_of_volume(builders.volume()) == ""

@@ -26,7 +26,7 @@ class ProcessOwner(Protocol):
     @property
     def group(self) -> int: ...
 
-    def record(self, pid: int) -> None: ...
+    def record(self, process: subprocess.Popen[bytes]) -> None: ...
 
 
 class Component:
@@ -126,7 +126,7 @@ class Component:
                 env=os.environ | self._environment,
                 process_group=self._owner.group,
             )
-        self._owner.record(self._process.pid)
+        self._owner.record(self._process)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:

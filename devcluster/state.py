@@ -27,6 +27,7 @@ class State:
         self.directory = directory
         self._lock = _acquire(directory)
         os.write(self._lock, str(os.getpid()).encode())
+        self._started: list[subprocess.Popen[bytes]] = []
         self._reaper = self._start_reaper()
 
     @property
@@ -34,10 +35,11 @@ class State:
         """The process group to start every process of this cluster in."""
         return self._reaper.pid
 
-    def record(self, pid: int) -> None:
+    def record(self, process: subprocess.Popen[bytes]) -> None:
         """Note a process started for this cluster, so that it is found even if owner and reaper are both killed."""
+        self._started.append(process)
         with (self.directory / _PIDS).open("a", encoding="ascii") as file:
-            file.write(f"{pid}\n")
+            file.write(f"{process.pid}\n")
 
     def release(self) -> None:
         """Kill what still runs, remove the directory and give up the lock."""
@@ -47,7 +49,9 @@ class State:
         # The reaper's last child holds the other end of this pipe until the directory is gone.
         self._reaper.stdout.read()
         self._reaper.stdout.close()
-        self._reaper.wait(_STOP_SECONDS)
+        # All of them are killed by now; without this they would stay zombies for as long as this process lives.
+        for process in self._started:
+            process.wait(_STOP_SECONDS)
         os.close(self._lock)
 
     def _start_reaper(self) -> subprocess.Popen[bytes]:
@@ -59,7 +63,7 @@ class State:
             stdout=subprocess.PIPE,
             process_group=0,
         )
-        self.record(reaper.pid)
+        self.record(reaper)
         return reaper
 
 

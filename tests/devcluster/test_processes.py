@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,8 @@ class Owner:
     group: int = 0
     recorded: list[int] = field(default_factory=list)
 
-    def record(self, pid: int) -> None:
-        self.recorded.append(pid)
+    def record(self, process: subprocess.Popen[bytes]) -> None:
+        self.recorded.append(process.pid)
 
 
 @pytest.fixture

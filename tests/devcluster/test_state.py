@@ -18,7 +18,7 @@ from devcluster.state import State
 state = State(pathlib.Path(sys.argv[1]))
 sleep = [sys.executable, "-c", "import time; time.sleep(600)", sys.argv[1]]
 child = subprocess.Popen(sleep, process_group=state.group)
-state.record(child.pid)
+state.record(child)
 print(state.group, child.pid, flush=True)
 time.sleep(600)
 """

@@ -1,0 +1,66 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = """\
+import argparse, sys
+from devcluster.command import register
+parser = argparse.ArgumentParser()
+register(parser.add_subparsers())
+arguments = parser.parse_args()
+sys.exit(arguments.run(arguments))
+"""
+
+
+def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", COMMAND, "devcluster", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.cluster
+def test_up_env_down(tmp_path: Path) -> None:
+    directory = tmp_path / "it's here"
+    up = run("up", "--directory", directory, "--nodes", "2")
+    assert up.returncode == 0, up.stderr
+    again = run("up", "--directory", directory)
+    env = run("env", "--directory", directory)
+    look = subprocess.run(
+        ["sh", "-c", f"{env.stdout}kubectl get nodes -o name"], capture_output=True, text=True, check=False
+    )
+    down = run("down", "--directory", directory)
+    assert down.returncode == 0, down.stderr
+    assert not directory.exists()
+    assert look.stdout.split() == ["node/node-1", "node/node-2"]
+    assert env.stdout in up.stdout
+    assert again.returncode == 1
+    assert "running" in again.stderr
+
+
+@pytest.mark.parametrize("action", ["down", "env"])
+def test_without_a_cluster_it_says_so(action: str, tmp_path: Path) -> None:
+    answer = run(action, "--directory", tmp_path / "nothing")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"pvc-prebinder: no cluster in {tmp_path}/nothing; ")
+
+
+@pytest.mark.parametrize("arguments", [("up", "--nodes", "-1"), ("up", "--nodes", "few"), ("sideways",), ()])
+def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).returncode == 2
+
+
+def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "mockcsi", "kwok"):
+        (programs / name).write_text("#!/bin/sh\necho out of order\nexit 7\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    command = [sys.executable, "-c", COMMAND, "devcluster", "up", "--directory", str(tmp_path / "cluster")]
+    environment = dict(os.environ) | {"PVC_PREBINDER_CLUSTER_BIN": str(programs)}
+    up = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert up.returncode == 1
+    assert "etcd ended with exit code 7" in up.stderr
+    assert "out of order" in up.stderr
+    assert not (tmp_path / "cluster").exists()

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from devcluster.errors import AddressInUseError, ComponentFailedError
 
-START_SECONDS = 90.0
+# Generous: on a machine with ten times more to do than it has cores an API server takes half a minute.
+START_SECONDS = 180.0
 # Long enough for an orderly end of whatever can have one; an API server with open watches would take a minute.
 _STOP_SECONDS = 3.0
 _POLL_SECONDS = 0.03

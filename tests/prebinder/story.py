@@ -38,15 +38,17 @@ class Story:
         }
 
     async def create_pod(self, *claims: str) -> None:
-        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": self.name}
+        """Create a pod behind our scheduling gate, with claims of 1Gi."""
+        wanted = {"accessModes": ["ReadWriteOnce"], "storageClassName": self.name}
         volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
         async with self.cluster.api() as api:
             for name in claims:
-                claim = {"metadata": {"name": name}, "spec": spec | {"resources": {"requests": {"storage": "1Gi"}}}}
+                claim = {"metadata": {"name": name}, "spec": wanted | {"resources": {"requests": {"storage": "1Gi"}}}}
                 await api.create(f"/api/v1/namespaces/{self.name}/persistentvolumeclaims", claim)
             containers = [{"name": "c", "image": "none"}]
-            pod = {"metadata": {"name": "pod"}, "spec": {"containers": containers, "volumes": volumes}}
-            await api.create(f"/api/v1/namespaces/{self.name}/pods", pod)
+            gate = {"name": "scheduler.cloud.example/volumes"}
+            spec = {"containers": containers, "volumes": volumes, "schedulingGates": [gate]}
+            await api.create(f"/api/v1/namespaces/{self.name}/pods", {"metadata": {"name": "pod"}, "spec": spec})
 
     async def get(self, path: str) -> dict[str, Any]:
         async with self.cluster.api() as api:

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from binder.announce import EventSink
 from csi.drivers import Drivers
 from kube.api import KubeApi
 from kube.clock import Clock, SystemClock
@@ -31,9 +30,10 @@ from prebinder.jobs import Job, scheduled
 from prebinder.logs import configure
 from prebinder.metrics.instruments import Instruments
 from prebinder.metrics.state import ClusterState
+from prebinder.rehearsal import LoggedEvents, ReadOnlyTransport
 from prebinder.settings import Settings, parse_address
 from prebinder.signals import stop_requested
-from prebinder.term import ReadOnlyTransport, RehearsedEvents, Surroundings, Term
+from prebinder.term import Surroundings, Term
 
 DRIFT_SECONDS: Final = 30.0
 FINISH_SECONDS: Final = 20.0
@@ -101,7 +101,7 @@ class Controller:
             rng=rng,
             observer=instruments.leader,
         )
-        events: EventSink = RehearsedEvents() if binding.dry_run else self._recorder
+        events = LoggedEvents(None if binding.dry_run else self._recorder)
         self._around = Surroundings(settings, transport, self._store, self._drivers, events, instruments, clock, rng)
         self._heartbeat = Heartbeat(clock)
         self._leadership: Leadership | None = None

@@ -4,9 +4,7 @@ A dry run is a term without a Lease whose transport refuses every write.
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from random import Random
 
@@ -31,16 +29,13 @@ from csi.verdict import Verdict
 from kube.api import KubeApi
 from kube.clock import Clock
 from kube.errors import LeadershipLost
-from kube.events import EventDraft
 from kube.leadership import FencedTransport, Leadership
 from kube.pacing import PacedTransport
 from kube.store import Store
-from kube.transport import Request, Response, StreamResponse, Transport
+from kube.transport import Transport
 from kube.workqueue import WorkQueue
 from prebinder.metrics.instruments import Instruments
 from prebinder.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,26 +140,3 @@ def plan_settings(settings: Settings) -> PlanSettings:
         prefix=settings.binding.annotation_prefix,
         allow_delete_policy=settings.binding.allow_delete_policy,
     )
-
-
-class ReadOnlyTransport:
-    """The transport of a dry run: a write that was overlooked fails here instead of happening."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-
-    async def send(self, request: Request) -> Response:
-        if request.method != "GET":
-            raise PermissionError(f"dry run: {request.method} {request.path} refused")
-        return await self._inner.send(request)
-
-    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
-        return self._inner.stream(request)
-
-
-class RehearsedEvents:
-    """The Events of a dry run: said in the log."""
-
-    def publish(self, draft: EventDraft) -> None:
-        about = f"{draft.regarding.kind} {draft.regarding.namespace}/{draft.regarding.name}"
-        logger.info("Would publish Event", extra={"about": about, "reason": draft.reason, "note": draft.note})

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from binder.demand import Demand
 from binder.exchange import Bits, Exchange
@@ -37,6 +37,9 @@ class Place(NamedTuple):
     node: str
 
 
+_WORK_OF_A_SEAT: Final = 100
+"""Looking for a node and booking it, in the steps the exchange counts."""
+
 State = tuple[int, dict[str, Place]]
 
 
@@ -66,6 +69,7 @@ class Arena:
     def insert(self, contender: Contender, topology: int) -> bool:
         """Seat the contender in a topology if volumes, after moving those of others there, and a node allow it."""
         mark = self.exchange.mark()
+        self.exchange.work += _WORK_OF_A_SEAT
         if all(map(self.exchange.add, contender.kinds[topology])):
             node = self.placing.seats.find(contender.demand, self.topologies[topology], contender.attach)
             if node is not None:

@@ -1,5 +1,6 @@
 """Why no volume was promised to a pod: the root reason, and for each claim and node what came nearest."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -7,7 +8,7 @@ from typing import Final
 
 from binder.assignment import assign
 from binder.decision import Refuse
-from binder.demand import Demand
+from binder.demand import ClaimShape, Demand
 from binder.evidence import Evidence, modes_text, quantity_text, selector_text
 from binder.matching import class_of, scheduler_refusal
 from binder.offers import Offers
@@ -21,6 +22,8 @@ from kube.model import Claim, Volume
 MOST_REJECTIONS: Final = 20
 _NEAREST: Final = 4
 """Volumes shown for one claim."""
+_MOST_VOLUMES: Final = 5000
+"""Volumes looked through for one claim."""
 _MOST_TOPOLOGIES: Final = 50
 """Topologies and nodes looked at for a refusal: enough to tell why, bounded on clusters with a volume per node."""
 
@@ -55,6 +58,7 @@ class Explainer:
         self._offers = Offers(view, now)
         self._by_class: dict[str, list[Volume]] | None = None
         self._told: dict[tuple[object, ...], tuple[Rejection, ...]] = {}
+        self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
 
     def refusal(self, demand: Demand) -> Refuse:
         """Return the root reason with its evidence, at most MOST_REJECTIONS of it."""
@@ -86,27 +90,59 @@ class Explainer:
         return [told[0] for told in found] + [one for told in found for one in told[1:]]
 
     def _of_claim(self, demand: Demand, claim: Claim) -> tuple[Rejection, ...]:
-        """Return a summary of all volumes of the claim's class, then those that came nearest."""
+        """Return a summary of the volumes of the claim's class, then those that came nearest."""
         key = (demand.shape_of(claim), claim.key)
         if key not in self._told:
-            failed = [found for volume in self._of_class(claim) if (found := self._first_failure(claim, volume))]
+            failed, smaller = self._failures(claim)
             failed.sort(key=lambda pair: (_TELLING.get(pair[0], len(_TELLING)), -pair[1].capacity, pair[1].name))
             counts = Counter(reason for reason, _ in failed)
+            counts[Reason.TOO_SMALL] += smaller
             nearest = tuple(self._rejection(claim, volume, reason) for reason, volume in failed[:_NEAREST])
-            self._told[key] = (_summary(claim, counts), *nearest)
+            self._told[key] = (_summary(claim, +counts), *nearest)
         return self._told[key]
 
-    def _of_class(self, claim: Claim) -> list[Volume]:
+    def _failures(self, claim: Claim) -> tuple[list[tuple[Reason, Volume]], int]:
+        """Return volumes of the class with the first test each failed, and how many more were merely too small.
+
+        In a large cluster only free volumes are looked at, and of those too small only the largest.
+        """
+        volumes, smaller = self._of_class(claim), 0
+        if volumes is None:
+            volumes, smaller = self._free_of_class(claim)
+        pairs = ((self._first_failure(claim, volume), volume) for volume in volumes)
+        return [(reason, volume) for reason, volume in pairs if reason is not None], smaller
+
+    def _of_class(self, claim: Claim) -> Sequence[Volume] | None:
+        """Return all volumes of the class, None when the cluster has too many to look through."""
+        volumes = self._view.snapshot.volumes
+        if len(volumes) > _MOST_VOLUMES:
+            return None
         if self._by_class is None:
             self._by_class = {}
-            for volume in self._view.snapshot.volumes.values():
+            for volume in volumes.values():
                 self._by_class.setdefault(class_of(volume), []).append(volume)
         return self._by_class.get(class_of(claim), [])
 
-    def _first_failure(self, claim: Claim, volume: Volume) -> tuple[Reason, Volume] | None:
-        own = refuse_use(self._view, volume, self._now, claim)
-        reason = scheduler_refusal(claim, volume) or (own.reason if own else None)
-        return None if reason is None else (reason, volume)
+    def _free_of_class(self, claim: Claim) -> tuple[list[Volume], int]:
+        """Return the free volumes of the class that are large enough or nearly so, and the number of the others."""
+        found: list[Volume] = []
+        smaller = 0
+        for shape, shelf in self._view.index.shelves.items():
+            if shape[0] == class_of(claim):
+                for group in shelf.values():
+                    volumes = [volume for _, _, volume in group.everywhere]
+                    large = bisect_left(volumes, claim.request, key=lambda volume: volume.capacity)
+                    nearly = max(large - _NEAREST, 0)
+                    found += volumes[nearly : large + _MOST_VOLUMES]
+                    smaller += nearly
+        return found, smaller
+
+    def _first_failure(self, claim: Claim, volume: Volume) -> Reason | None:
+        reason = scheduler_refusal(claim, volume)
+        if reason is None:
+            own = refuse_use(self._view, volume, self._now, claim)
+            reason = None if own is None else own.reason
+        return reason
 
     def _rejection(self, claim: Claim, volume: Volume, reason: Reason) -> Rejection:
         own = refuse_use(self._view, volume, self._now, claim)
@@ -162,18 +198,27 @@ class Explainer:
 
     def _lost(self, demand: Demand) -> Refuse:
         """Return who was faster: the pod could have been served alone, but others of the pass came first."""
-        told: list[Rejection] = []
-        free = False
-        for claim in demand.required:
+        losses = [self._losses(demand, claim) for claim in demand.required]
+        told = [rejection for lost, _ in losses for rejection in lost]
+        some_left = all(left for _, left in losses)
+        return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, told)
+
+    def _losses(self, demand: Demand, claim: Claim) -> tuple[tuple[Rejection, ...], bool]:
+        """Return which of the claim's volumes went to whom in this pass, and whether one is left."""
+        shape = demand.shape_of(claim)
+        if shape not in self._lost_to:
+            lost: list[Rejection] = []
+            left = False
             for volume in self._offers.volumes(demand, claim, None):
                 winner = self._got.get(volume.name)
-                free = free or winner is None
-                if winner is not None and len(told) < MOST_REJECTIONS:
+                left = left or winner is None
+                if winner is not None and len(lost) < _NEAREST:
                     offered = f"reserved for {winner} in this pass"
-                    told.append(Rejection(Reason.RESERVED_FOR_OTHER, volume.name, f"a volume for {claim.key}", offered))
-                if free and len(told) >= MOST_REJECTIONS:
+                    lost.append(Rejection(Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", offered))
+                if left and len(lost) == _NEAREST:
                     break
-        return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if free else Reason.NO_VOLUME_FITS, told)
+            self._lost_to[shape] = (tuple(lost), left)
+        return self._lost_to[shape]
 
 
 def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:

@@ -17,8 +17,10 @@ from binder.demand import Demand
 from binder.placing import Placing
 from binder.reshuffle import reshuffle
 
-_MOST_CHAIN_WORK: Final = 3_000_000
+_MOST_CHAIN_WORK: Final = 1_000_000
 """Steps of about 0.1 microseconds each."""
+_MOST_RESHUFFLED: Final = 1000
+"""Pods beyond which a search among all of them would take seconds."""
 
 
 def repack(placing: Placing, rivals: Sequence[Demand]) -> None:
@@ -28,7 +30,7 @@ def repack(placing: Placing, rivals: Sequence[Demand]) -> None:
     left = _insert(arena, latecomers)
     if len(left) > fewest_left_over(arena):
         left = _insert(arena, left, depth=1)
-    if len(left) > fewest_left_over(arena):
+    if len(left) > fewest_left_over(arena) and len(arena.contenders) <= _MOST_RESHUFFLED:
         reshuffle(arena)
     arena.settle(placing)
 

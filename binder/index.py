@@ -7,14 +7,15 @@ is persistent: a change returns a new index and copies a few hundred pointers, a
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from heapq import merge
 
 from immutables import Map
 
 from binder.affinity_groups import AffinityGroups
-from binder.capacity_order import CapacityOrder, Entry
-from binder.matching import selects
-from kube.model import Claim, NodeSelector, Volume
+from binder.capacity_order import CapacityOrder, Entry, Selects
+from kube.model import Claim, NodeSelector, Pairs, Volume
+from kube.selectors import matches_labels
 
 AccessModes = frozenset[str]
 Shape = tuple[str, str, str]
@@ -80,21 +81,22 @@ class VolumeIndex:
         node; without, affinity is not asked. `exclude` holds names of volumes not to be taken.
         """
         best: Entry | None = None
+        selects = _selects(claim)
         for order in self._orders(claim, node_labels):
-            for entry in order.at_least(claim.request):
+            for entry in order.at_least(claim.request, selects):
                 if best is not None and best < entry:
                     break
-                if entry[1] not in exclude and selects(claim, entry[2]):
+                if entry[1] not in exclude:
                     best = entry
                     break
         return None if best is None else best[2]
 
     def candidates(self, claim: Claim, node_labels: Mapping[str, str] | None = None) -> Iterator[Volume]:
         """Yield every free volume that fits the claim, smallest first, then by name. Arguments as for `smallest`."""
-        fitting = [order.at_least(claim.request) for order in self._orders(claim, node_labels)]
+        selects = _selects(claim)
+        fitting = [order.at_least(claim.request, selects) for order in self._orders(claim, node_labels)]
         for _, _, volume in merge(*fitting):
-            if selects(claim, volume):
-                yield volume
+            yield volume
 
     def topologies(self, claim: Claim) -> Iterator[NodeSelector | None]:
         """Yield each affinity, once, that some volume large enough for the claim has; labels are not asked."""
@@ -142,3 +144,16 @@ _EMPTY_GROUP = ModeGroup(CapacityOrder(), AffinityGroups())
 
 def _shape(wanted: Claim | Volume) -> Shape:
     return (wanted.storage_class or "", wanted.volume_mode, wanted.attributes_class)
+
+
+def _selects(claim: Claim) -> Selects | None:
+    """Return the test of the claim's selector, asked once for each set of labels; None when there is no selector."""
+    selector = claim.selector
+    if selector is None:
+        return None
+
+    @cache
+    def selects(labels: Pairs) -> bool:
+        return matches_labels(selector, dict(labels))
+
+    return selects

@@ -29,7 +29,7 @@ def name_of(path: object) -> str:
 
 def test_packages_import_one_way_and_rules_are_pure() -> None:
     """The contracts stand in pyproject.toml."""
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    command: list[str | Path] = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
@@ -91,7 +91,7 @@ def test_commands_of_the_readme_exist() -> None:
 def test_flags_of_the_readme_exist() -> None:
     known = ""
     for command in cli.COMMANDS:
-        program = [Path(sys.executable).with_name("pvc-prebinder"), command, "--help"]
+        program: list[str | Path] = [Path(sys.executable).with_name("pvc-prebinder"), command, "--help"]
         known += subprocess.run(program, capture_output=True, text=True, check=True).stdout
     used = set(re.findall(r"pvc-prebinder [a-z]+[^\n`]*?(--[a-z-]+)", readme()))
     assert {flag for flag in used if flag not in known} == set()

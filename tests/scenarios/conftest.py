@@ -10,7 +10,7 @@ from tests.scenarios.admin import Admin
 from tests.scenarios.controller import Controller, apply_manifests, start_controller
 from tests.scenarios.documents import PREFIX
 from tests.scenarios.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
-from tests.scenarios.world import World
+from tests.scenarios.world import World, lived_in
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -56,20 +56,12 @@ async def controller(
 @pytest_asyncio.fixture
 async def world(cluster: DevCluster, admin: Admin, controller: Controller) -> AsyncIterator[World]:
     """A world that the shared controller looks after. At the end the invariants must hold in it."""
-    async for world in _lived_in(World(cluster, admin, PREFIX)):
+    async with lived_in(World(cluster, admin, PREFIX)) as world:
         yield world
 
 
 @pytest_asyncio.fixture
 async def own_world(cluster: DevCluster, admin: Admin, rights: None) -> AsyncIterator[World]:
     """A world with an annotation prefix of its own, for controllers that the story starts, harms and stops itself."""
-    async for world in _lived_in(World(cluster, admin)):
+    async with lived_in(World(cluster, admin)) as world:
         yield world
-
-
-async def _lived_in(world: World) -> AsyncIterator[World]:
-    await world.open()
-    yield world
-    broken = await world.violations()
-    await world.clear()
-    assert broken == []

@@ -8,6 +8,7 @@ import json
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self
@@ -18,11 +19,13 @@ from multidict import CIMultiDict
 
 from devcluster.cluster import DevCluster
 from devcluster.ports import LOOPBACK, free_ports
+from tests.scenarios.distortion import distorted_answer, distorted_event
 
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _HOP_BY_HOP: Final = frozenset(
-    {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "host", "content-length"}
+    {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "host", "content-length", "accept-encoding"}
 )
+_LONGEST_LINE: Final = 4 * 2**20
 _numbers: Final = count(1)
 
 
@@ -81,12 +84,17 @@ class Fault:
     """The calls it has happened to."""
 
 
+Distortion = Callable[[Call, dict[str, Any]], dict[str, Any] | None]
+"""Takes a request and an object of its answer; returns what the client gets to see, None for nothing."""
+
+
 class Proxy:
     """Use it as an async context manager; then hand `kubeconfig_for` to a controller.
 
     `after_write`, if set, is called when the API server has answered a write of a volume or claim, before the client
     hears of it; such writes then go one by one, so after the Nth there is no (N+1)th on its way. `sever` in it: nothing
-    gets through any more.
+    gets through any more. `forbidden` are the calls that the API server answered with 403. `distort`, if set, rewrites
+    every object on its way to the client.
     """
 
     def __init__(self, cluster: DevCluster) -> None:
@@ -97,6 +105,8 @@ class Proxy:
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
         self.after_write: Callable[[Write], Awaitable[None]] | None = None
+        self.forbidden: list[Call] = []
+        self.distort: Distortion | None = None
         self._severed = False
         self._turn = asyncio.Lock()
         self._streams: set[asyncio.Transport] = set()
@@ -104,7 +114,10 @@ class Proxy:
     async def __aenter__(self) -> Self:
         trust = ssl.create_default_context(cafile=self._certificates / "ca.crt")
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=trust, limit=0), auto_decompress=False, timeout=aiohttp.ClientTimeout()
+            connector=aiohttp.TCPConnector(ssl=trust, limit=0),
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(),
+            read_bufsize=_LONGEST_LINE,
         )
         application = web.Application(client_max_size=0)
         application.router.add_route("*", "/{anything:.*}", self._handle)
@@ -167,6 +180,9 @@ class Proxy:
     async def _forward(self, request: web.Request, call: Call) -> web.StreamResponse:
         async with self._session.request(call.method, self._upstream(request), **_copied(request, call)) as answer:
             body = await answer.read()
+        self._note(call, answer.status)
+        if self.distort is not None and answer.status < 300:
+            body = distorted_answer(partial(self.distort, call), body)
         if call.binds:
             self.writes.append(Write(len(self.writes) + 1, call, answer.status))
             if self.after_write is not None:
@@ -180,13 +196,22 @@ class Proxy:
         self._streams.add(request.transport)
         try:
             async with self._session.request(call.method, self._upstream(request), **_copied(request, call)) as answer:
+                self._note(call, answer.status)
                 response = web.StreamResponse(status=answer.status, headers=_end_to_end(answer.headers))
                 await response.prepare(request)
-                async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
+                if self.distort is None or answer.status >= 300:
+                    async for chunk in answer.content.iter_any():
+                        await response.write(chunk)
+                else:
+                    async for line in answer.content:
+                        await response.write(distorted_event(partial(self.distort, call), line))
                 return response
         finally:
             self._streams.discard(request.transport)
+
+    def _note(self, call: Call, status: int) -> None:
+        if status == 403:
+            self.forbidden.append(call)
 
     def _upstream(self, request: web.Request) -> str:
         return self._cluster.server + request.raw_path

@@ -175,6 +175,16 @@ class World:
         return str(document["metadata"]["name"]).startswith(f"{self.namespace}-")
 
 
+@asynccontextmanager
+async def lived_in(world: World) -> AsyncIterator[World]:
+    """Open a world; at the end the invariants must hold in it."""
+    await world.open()
+    yield world
+    broken = await world.violations()
+    await world.clear()
+    assert broken == []
+
+
 def zone_of(volume: Document) -> str | None:
     affinity = volume["spec"].get("nodeAffinity")
     return affinity["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"][0] if affinity else None

@@ -1,0 +1,168 @@
+"""Which pods and claims are planned at all: one case for each way out, and what is left of the others."""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.decision import Mode, Refuse, Wait
+from binder.demand import Demand
+from binder.eligible import demand_of, has_garbage_mode
+from binder.rejection import Reason
+from binder.reservation import (
+    ClaimReservation,
+    Holder,
+    VolumeReservation,
+    claim_annotations,
+    volume_annotations,
+)
+from binder.view import PlanSettings
+from kube.model import BIND_COMPLETED, SELECTED_NODE, Pod, Record
+from tests.binder.planning import NOW, view
+from tests.builders import claim, node, pod, storage_class, volume
+
+LATER = NOW + timedelta(minutes=5)
+POD = pod("web", claims=("data",))
+CLAIM = claim("data")
+BY = Holder("me", 1)
+ON_VOLUME = volume_annotations(VolumeReservation("default/data", CLAIM.uid, NOW, LATER, BY))
+ON_CLAIM = {key: value for key, value in claim_annotations(ClaimReservation("v", NOW, LATER)).items() if value}
+
+
+def mode_class(name: str, mode: str) -> Record:
+    return storage_class(name, annotations={"scheduler.cloud.example/mode": mode})
+
+
+def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = None) -> Demand | Wait | Refuse:
+    return demand_of(view(node(), of, *records, settings=settings), of, NOW)
+
+
+@pytest.mark.parametrize(
+    ("records", "of", "reason"),
+    [
+        pytest.param([], POD, Reason.CLAIM_NOT_FOUND, id="claim-missing"),
+        pytest.param([CLAIM], pod("web", claims=("data",), deleting=True), Reason.POD_ENDED, id="deleting"),
+        pytest.param([CLAIM], pod("web", claims=("data",), phase="Succeeded"), Reason.POD_ENDED, id="finished"),
+        pytest.param([CLAIM], pod("web", claims=("data",), scheduling_gates=("g",)), Reason.POD_GATED, id="gated"),
+        pytest.param([], pod("web"), Reason.NO_UNBOUND_CLAIM, id="no-claims"),
+        pytest.param([claim("data", storage_class="nowhere")], POD, Reason.CLASS_NOT_FOUND, id="class-missing"),
+        pytest.param([claim("data", storage_class=None)], POD, Reason.IMMEDIATE_CLAIM, id="no-class"),
+        pytest.param(
+            [storage_class("now", binding_mode="Immediate"), claim("data", storage_class="now")],
+            POD,
+            Reason.IMMEDIATE_CLAIM,
+            id="immediate",
+        ),
+        pytest.param(
+            [storage_class("odd", binding_mode=None), claim("data", storage_class="odd")],
+            POD,
+            Reason.BINDING_MODE_MISSING,
+            id="no-binding-mode",
+        ),
+        pytest.param(
+            [mode_class("hands-off", "off"), claim("data", storage_class="hands-off")], POD, Reason.MODE_OFF, id="off"
+        ),
+        pytest.param([claim("data", volume_name="gone")], POD, Reason.REQUESTED_VOLUME_MISSING, id="asks-for-none"),
+        pytest.param([claim("data", volume_name="v"), volume("v")], POD, Reason.IMMEDIATE_CLAIM, id="asks-for-one"),
+        pytest.param(
+            [claim("data", volume_name="v", annotations={BIND_COMPLETED: "yes"}), volume("v", claim="default/data")],
+            POD,
+            Reason.NO_UNBOUND_CLAIM,
+            id="bound",
+        ),
+        pytest.param([CLAIM, volume("v", claim="default/data")], POD, Reason.ALREADY_RESERVED, id="committed"),
+        pytest.param(
+            [
+                storage_class("cloud", provisioner="disk.csi.example"),
+                claim("data", storage_class="cloud", annotations={SELECTED_NODE: "node-1"}),
+            ],
+            POD,
+            Reason.DYNAMIC_CLASS,
+            id="being-provisioned",
+        ),
+    ],
+)
+def test_waits(records: list[Record], of: Pod, reason: Reason) -> None:
+    found = outcome(*records, of=of)
+    assert isinstance(found, Wait)
+    assert found.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        pytest.param([claim("data", deleting=True)], Reason.CLAIM_DELETING, id="deleting"),
+        pytest.param([claim("data", phase="Lost")], Reason.CLAIM_LOST, id="lost"),
+        pytest.param(
+            [claim("data", volume_name="v"), volume("v", size="1Gi")],
+            Reason.REQUESTED_VOLUME_MISMATCH,
+            id="asks-for-one-too-small",
+        ),
+    ],
+)
+def test_refusals(records: list[Record], reason: Reason) -> None:
+    found = outcome(*records)
+    assert isinstance(found, Refuse)
+    assert found.reason is reason
+    assert found.rejections
+
+
+def test_a_valid_reservation_stands_until_it_expires() -> None:
+    both = (claim("data", annotations=ON_CLAIM), volume("v", annotations=ON_VOLUME))
+    assert outcome(*both) == Wait(POD, Reason.ALREADY_RESERVED, LATER)
+    assert isinstance(demand_of(view(POD, *both), POD, LATER), Demand)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        pytest.param(volume("v"), id="volume-says-nothing"),
+        pytest.param(volume("v", annotations=ON_VOLUME, claim="default/other"), id="volume-taken"),
+        pytest.param(volume("v", annotations=ON_VOLUME, phase="Failed"), id="volume-failed"),
+        pytest.param(
+            volume("v", annotations=ON_VOLUME | {"scheduler.cloud.example/reserved-for-uid": "earlier"}), id="other-uid"
+        ),
+    ],
+)
+def test_a_reservation_the_volume_does_not_confirm_is_planned_anew(lost: Record) -> None:
+    found = outcome(claim("data", annotations=ON_CLAIM), lost)
+    assert isinstance(found, Demand)
+    assert found.pins == ()
+
+
+def test_half_a_reservation_is_finished_with_the_same_volume() -> None:
+    found = outcome(CLAIM, volume("v", annotations=ON_VOLUME))
+    assert isinstance(found, Demand)
+    assert found.pins == (("default/data", "v"),)
+
+
+def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
+    two = pod("web", claims=("whole", "hint", "none"))
+    found = outcome(
+        mode_class("complete", "complete"),
+        mode_class("annotate", "annotate"),
+        mode_class("off", "off"),
+        claim("whole", storage_class="complete"),
+        claim("hint", storage_class="annotate"),
+        claim("none", storage_class="off"),
+        of=two,
+        settings=PlanSettings(default_mode=Mode.PREBIND),
+    )
+    assert isinstance(found, Demand)
+    assert found.mode is Mode.ANNOTATE
+    assert [one.name for one in found.required] == ["whole", "hint"]
+
+
+def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
+    odd = storage_class("odd", annotations={"scheduler.cloud.example/mode": "yes please"})
+    settings = PlanSettings(default_mode=Mode.PREBIND)
+    found = outcome(odd, claim("data", storage_class="odd"), settings=settings)
+    assert isinstance(found, Demand)
+    assert found.mode is Mode.PREBIND
+    assert has_garbage_mode(odd, settings)
+    assert not has_garbage_mode(storage_class(), settings)
+
+
+def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:
+    found = outcome(CLAIM, of=pod("web", claims=("data",), node="node-1"))
+    assert isinstance(found, Demand)
+    assert found.nodes == frozenset({"node-1"})

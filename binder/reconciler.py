@@ -22,6 +22,7 @@ from binder.rejection import Reason
 from binder.wakeups import Wakeups
 from kube.backoff import backoff
 from kube.clock import Clock
+from kube.errors import TerminalError
 from kube.model import BIND_COMPLETED, Claim, Pod, value_of
 from kube.snapshot import Snapshot
 from kube.store import Store
@@ -154,6 +155,10 @@ class Reconciler:
             self._since.setdefault(placement.claim.key, self.clock.monotonic())
         try:
             outcome = await self.actor.act(decision)
+        except TerminalError as error:
+            self.planner.withdrawn(decision)
+            logger.warning("Reservation refused by the API server", extra={"pod": decision.pod.key, "err": str(error)})
+            return self._later(decision)
         except BaseException:
             # What was written all the same comes back through the watch and speaks for itself.
             self.planner.withdrawn(decision)
@@ -197,6 +202,10 @@ class Reconciler:
             self.metrics.failed(class_of(claim), decision.reason)
         self.announcer.refused(decision, claims)
         self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims})
+        return self._later(decision)
+
+    def _later(self, decision: Decision) -> float:
+        """Return the seconds until a pod that got nothing is looked at again, growing."""
         history = self._history(decision.pod.key)
         history.refusals += 1
         return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())

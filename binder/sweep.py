@@ -4,6 +4,7 @@ It looks at one volume or one claim at a time and acts on what is there now, so 
 holder's leftovers need no case of their own.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
@@ -21,7 +22,9 @@ from binder.release import (
     release_of_volume,
 )
 from binder.reservation import claim_keys_present, reservation_of, reservation_of_claim, volume_keys_present
+from kube.backoff import backoff
 from kube.clock import Clock
+from kube.errors import TerminalError
 from kube.model import Claim, Node, Pod, Volume
 from kube.store import Store
 from kube.workqueue import WorkQueue
@@ -31,7 +34,10 @@ Subject = tuple[str, str]
 
 WORKERS: Final = 10
 AGAIN: Final = 0.1
-"""Seconds until the next look at an object that changed while it was being released."""
+LONGEST: Final = 60.0
+"""Seconds until the next look at an object that changed while it was being released, or that may not be written."""
+
+logger = logging.getLogger(__name__)
 
 
 class Releasing(Protocol):
@@ -61,6 +67,7 @@ class Sweeper:
         self._clock = clock
         self._metrics = metrics
         self._prefix = prefix
+        self._failures: dict[Subject, int] = {}
 
     async def run(self) -> None:
         """Sweep until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -74,9 +81,22 @@ class Sweeper:
             look = Look(self._store.snapshot(), self._clock.now(), self._prefix)
             release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
             if release is not None:
-                return None if await self._releasing.carry_out(release) else AGAIN
+                return await self._carry_out(subject, release)
         expires = expiry_of_volume(key, look.snapshot, self._prefix) if kind == "volume" else None
         return None if expires is None else max(0.0, (expires - look.now).total_seconds())
+
+    async def _carry_out(self, subject: Subject, release: Release) -> float | None:
+        """Release; return the seconds until the next try if that did not work, growing."""
+        try:
+            done = await self._releasing.carry_out(release)
+        except TerminalError as error:
+            logger.warning("Release refused by the API server", extra={"key": str(subject), "err": str(error)})
+            done = False
+        if done:
+            self._failures.pop(subject, None)
+            return None
+        failures = self._failures[subject] = self._failures.get(subject, 0) + 1
+        return backoff(failures, AGAIN, LONGEST, jitter=1.0)
 
     def _claim_keys(self, kind: str, key: str) -> tuple[str, ...]:
         if kind == "claim":

@@ -119,13 +119,16 @@ async def test_a_rehearsal_writes_nothing_and_counts_what_it_would() -> None:
     assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True, True] == 2
 
 
-async def test_what_the_api_server_forbids_is_said_and_not_repeated_at_once() -> None:
+async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is_allowed() -> None:
     world = World()
     world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
-    world.server.refuse_next += [("PATCH", failure(403, "Forbidden"))]
+    world.server.refuse_next += [("PATCH", failure(403, "Forbidden"))] * 1000
     async with world.process() as process:
-        await process.run(100)
-    assert process.connection.requests == 1
+        await process.run(600)
+        assert process.connection.requests < 25
+        world.server.refuse_next.clear()
+        await process.run(60)
+    assert world.reserved("data") == "pv-1"
 
 
 async def test_an_unwilling_server_is_asked_ever_more_slowly() -> None:

@@ -8,6 +8,7 @@ import pytest
 from binder.decision import Mode
 from binder.observe import Cause
 from tests.binder.world import World, bind, reservation
+from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 PREFIX = "scheduler.cloud.example/"
@@ -272,3 +273,18 @@ async def test_a_lagging_watch_is_no_reason_to_release_or_to_reserve_twice() -> 
         await process.run(30)
     assert (world.reserved("data"), world.reserved("late")) in {("pv-1", "pv-9"), ("pv-9", "pv-1")}
     assert len(world.server.writes) == 4
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
+async def test_a_release_that_the_server_refuses_is_tried_ever_more_slowly(status: int) -> None:
+    world = reserved_world()
+    async with world.process() as process:
+        await process.run()
+        asked = process.connection.requests
+        world.server.refuse_next += [("PATCH", failure(status, "No"))] * 1000
+        delete_pod(world)
+        await process.run(600)
+        assert process.connection.requests - asked < 60
+        world.server.refuse_next.clear()
+        await process.run(60)
+    assert is_free(world)

@@ -21,7 +21,7 @@ $(INSTALLED): pyproject.toml
 	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 		echo "pvc-prebinder needs Python 3.11 or newer; found $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)." >&2; \
 		echo "Name one: make $(or $(MAKECMDGOALS),install) PYTHON=/path/to/python3.11" >&2; exit 1; fi
-	@echo "Installing into .venv with $$($(PYTHON) --version); the first time takes half a minute."
+	@echo "Installing into .venv with $$($(PYTHON) --version); the first time takes a minute or two."
 	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[devcluster]' --group dev

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prebinder import cli
+from prebinder import cli, config_file
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "devcluster")
@@ -95,6 +95,13 @@ def test_flags_of_the_readme_exist() -> None:
         known += subprocess.run(program, capture_output=True, text=True, check=True).stdout
     used = set(re.findall(r"pvc-prebinder [a-z]+[^\n`]*?(--[a-z-]+)", readme()))
     assert {flag for flag in used if flag not in known} == set()
+
+
+def test_configurations_of_the_readme_are_valid() -> None:
+    blocks = re.findall(r"^```yaml\n(apiVersion: config\..*?)^```", readme(), re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        config_file.parse(block)
 
 
 def test_files_of_the_readme_exist() -> None:

@@ -130,7 +130,7 @@ class Explainer:
         for shape, shelf in self._view.index.shelves.items():
             if shape[0] == class_of(claim):
                 for group in shelf.values():
-                    volumes = [volume for _, _, volume in group.everywhere]
+                    volumes = [volume for _, _, volume in group.everywhere.at_least(0)]
                     large = bisect_left(volumes, claim.request, key=lambda volume: volume.capacity)
                     nearly = max(large - _NEAREST, 0)
                     found += volumes[nearly : large + _MOST_VOLUMES]
@@ -227,7 +227,7 @@ def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
     if claim.selector is not None:
         wanted += f", labels {selector_text(claim.selector)}"
     total = sum(counts.values())
-    offered = f"{total} volumes of the class: {_counted(counts)}" if total else "no volume of the class"
+    offered = f"{total} volumes of the class: {_counted(counts)}" if total else "no free volume of the class"
     return Rejection(Reason.NO_VOLUME_FITS, claim.key, wanted, offered)
 
 

@@ -253,3 +253,13 @@ def test_every_pod_of_a_batch_with_a_hidden_solution_is_placed(seed: int, mixed:
     seen = view(*HiddenSolution(seed, mixed=mixed).records())
     decisions = plan(seen, pods_of(seen), NOW)
     assert sum(isinstance(decision, Reserve) for decision in decisions) == 100
+
+
+def test_a_refusal_in_a_large_cluster_names_the_nearest_volumes_and_counts_the_others() -> None:
+    small = (volume(f"v{n:05}", size=f"{1 + n % 9}Gi") for n in range(6000))
+    seen = view(node(), *small, claim("x", size="10Gi"), pod("web", claims=("x",)))
+    decision = planned(seen)["web"]
+    assert isinstance(decision, Refuse)
+    summary, *nearest = decision.rejections
+    assert summary.offered == "6000 volumes of the class: 6000 TooSmall"
+    assert {found.offered for found in nearest} == {"9Gi"}

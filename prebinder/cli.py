@@ -75,8 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FINE
     except Exception as error:
+        cause = _innermost(error)
         hint = "" if debug else "; this is a bug, --log-level debug shows the traceback"
-        _report(CommandError(f"{type(error).__name__}: {error}{hint}"), traced=debug)
+        _report(CommandError(f"{type(cause).__name__}: {cause}{hint}"), traced=debug)
         return ExitCode.ERROR
 
 
@@ -147,6 +148,13 @@ def _options(command: argparse.ArgumentParser) -> list[str]:
 def _wants_debug(arguments: Sequence[str]) -> bool:
     """Whether tracebacks are wanted; read before parsing, because parsing can fail too."""
     return "--log-level=debug" in arguments or ("--log-level", "debug") in pairwise(arguments)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first error that a group of tasks ended with; the group itself says nothing."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _report(error: CommandError, *, traced: bool) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from binder.decision import Mode
+from binder.observe import Cause
 from tests.binder.world import World
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
@@ -107,6 +108,22 @@ async def test_a_bind_cut_off_leaves_nothing_of_ours_behind(writes: int) -> None
     assert world.annotations("persistentvolumes", "pv-1") == {}
     assert len(world.server.writes) == writes
     assert world.violations() == []
+
+
+async def test_a_claim_that_names_the_volume_unseen_keeps_it() -> None:
+    """The watch lags: the claim was given the volume's name, and only reading it right before the write shows that."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process(dies_after=1) as process:
+        await process.run()
+    async with world.process(transition=2) as process:
+        world.server.lagging = True
+        named = {"volumeName": "pv-1"}
+        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["spec"].update(named))
+        process.store.pods.delete("default/web")
+        await process.run()
+        assert process.metrics.counted["released", Cause.POD_DELETED] == 1
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
 
 
 def assert_untouched(world: World) -> None:

@@ -1,0 +1,55 @@
+"""Reads and writes of single objects: never without the lease, and never forgotten."""
+
+import pytest
+
+from binder.live import LiveObjects
+from binder.reservation import DEFAULT_PREFIX
+from kube.api import KubeApi
+from kube.errors import Conflict, LeadershipLost
+from kube.leadership import Leadership
+from kube.store import Store
+from tests.fake_clock import FakeClock
+from tests.fakes.kube_api import Connection, FakeKubeApi
+from tests.fakes.objects import claim_object, volume_object
+
+NOTE = {"metadata": {"annotations": {"note": "x"}}}
+
+
+class Desk:
+    """No FencedTransport here: the check under test is the one of LiveObjects itself."""
+
+    def __init__(self) -> None:
+        self.server, self.store = FakeKubeApi(), Store()
+        self.server.put(volume_object("pv-1"))
+        self.server.put(claim_object("data"))
+        self.server.feed(self.store)
+        self.leadership = Leadership.unelected(FakeClock(), "host")
+        api = KubeApi(Connection(self.server))
+        self.live = LiveObjects(api, self.leadership, self.store, DEFAULT_PREFIX)
+
+
+async def test_no_write_without_the_lease() -> None:
+    desk = Desk()
+    snapshot = desk.store.snapshot()
+    desk.leadership.end()
+    with pytest.raises(LeadershipLost):
+        await desk.live.patch_volume(snapshot.volumes["pv-1"], NOTE)
+    with pytest.raises(LeadershipLost):
+        await desk.live.patch_claim(snapshot.claims["default/data"], NOTE)
+    assert desk.server.writes == []
+
+
+async def test_an_answer_is_known_before_the_watch_shows_it() -> None:
+    desk = Desk()
+    before = desk.store.snapshot().volumes["pv-1"]
+    desk.server.lagging = True
+    written = await desk.live.patch_volume(before, NOTE)
+    assert desk.store.snapshot().volumes["pv-1"] == written.record
+    with pytest.raises(Conflict):
+        await desk.live.patch_volume(before, NOTE)
+
+
+async def test_what_is_gone_is_none() -> None:
+    desk = Desk()
+    assert await desk.live.volume("pv-9") is None
+    assert await desk.live.claim("default/gone") is None

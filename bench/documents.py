@@ -1,0 +1,68 @@
+"""The objects that the measurements on a control plane create, as small as the API server takes them."""
+
+from typing import Any, Final
+
+from binder.reservation import DEFAULT_PREFIX, GATE
+from kube.topology import ZONE_LABEL
+
+Document = dict[str, Any]
+
+NAMESPACE: Final = "bench"
+CLASS: Final = "bench"
+
+
+def storage_class() -> Document:
+    """A class without a provisioner, whose claims wait for a pod. The controller's --mode decides how far we go."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": CLASS},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def volume(name: str, zone: str, gibibytes: int = 1) -> Document:
+    """A volume that the nodes of one zone reach; its source needs no driver, so nobody attaches or detaches it."""
+    in_zone = {"key": ZONE_LABEL, "operator": "In", "values": [zone]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": f"{gibibytes}Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": CLASS,
+            "persistentVolumeReclaimPolicy": "Retain",
+            "hostPath": {"path": f"/volumes/{name}"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_zone]}]}},
+        },
+    }
+
+
+def claim(name: str, gibibytes: int = 1) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": CLASS,
+            "resources": {"requests": {"storage": f"{gibibytes}Gi"}},
+        },
+    }
+
+
+def pod(name: str, claims: list[str], *, gated: bool) -> Document:
+    """A pod that uses these claims; gated, it carries our scheduling gate, so that kube-scheduler waits for us."""
+    gate = {"schedulingGates": [{"name": DEFAULT_PREFIX + GATE}]} if gated else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "containers": [{"name": "main", "image": "none"}],
+            "volumes": [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims],
+            **gate,
+        },
+    }

@@ -4,11 +4,11 @@ import pytest
 
 from binder.pending import pending_reason
 from binder.rejection import Reason
-from kube.model import Claim
+from kube.model import Claim, Record
 from kube.store import snapshot_of
 from tests.builders import claim, pod, storage_class
 
-OBJECTS = [
+OBJECTS: list[Record] = [
     storage_class("fast"),
     storage_class("now", binding_mode="Immediate"),
     pod("consumer", claims=("used", "told", "named")),

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from binder.announce import Announcer
 from binder.attempt import Applied, Lost
-from binder.decision import Decision, Refuse, Reserve
+from binder.decision import Decision, Refuse, Reserve, Wait
 from binder.gate import HealthGate
 from binder.listening import listening
 from binder.matching import binding_mode, class_of
@@ -23,7 +23,7 @@ from binder.wakeups import Wakeups
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
-from kube.model import BIND_COMPLETED, Claim, Pod, value_of
+from kube.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from kube.snapshot import Snapshot
 from kube.store import Store
 from kube.workqueue import WorkQueue
@@ -42,7 +42,6 @@ NOTHING_LEFT: Final = frozenset(
     {
         Reason.ALREADY_RESERVED,
         Reason.NO_UNBOUND_CLAIM,
-        Reason.IMMEDIATE_CLAIM,
         Reason.DYNAMIC_CLASS,
         Reason.MODE_OFF,
     }
@@ -110,7 +109,7 @@ class Reconciler:
     async def handle(self, key: str) -> float | None:
         """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
         pod = self.store.snapshot().pods.get(key)
-        if pod is None or pod.finished or not open_claims(pod, self.store.snapshot()):
+        if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._forget(key)
             return await self._lift(key, None)
         decision = await self._decide(key)
@@ -122,7 +121,7 @@ class Reconciler:
         if isinstance(decision, Refuse):
             return self._refuse(decision)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
-        return await self._lift(key, wake) if decision.reason in NOTHING_LEFT else wake
+        return await self._lift(key, wake) if nothing_left(decision, self.store.snapshot()) else wake
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
         """Yield the claims that are not bound, of pods looked at so far, and what each waits for."""
@@ -237,8 +236,25 @@ class Reconciler:
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
     """Return the claims of the pod that exist and are not bound."""
     found = (snapshot.claims.get(key) for key in pod.claim_keys)
-    return tuple(
-        claim
-        for claim in found
-        if claim is not None and not (claim.volume_name and value_of(claim.annotations, BIND_COMPLETED) is not None)
+    return tuple(claim for claim in found if claim is not None and not _is_bound(claim))
+
+
+def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
+    found = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return all(claim is not None and _is_bound(claim) for claim in found)
+
+
+def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:
+    """Whether the pod is kube-scheduler's from here on. Beside a claim that is ours an Immediate one is waited for."""
+    if decision.reason is not Reason.IMMEDIATE_CLAIM:
+        return decision.reason in NOTHING_LEFT
+    claims = [snapshot.claims.get(key) for key in decision.pod.claim_keys]
+    return all(
+        claim is not None and (_is_bound(claim) or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER)
+        for claim in claims
     )
+
+
+def _is_bound(claim: Claim) -> bool:
+    return bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None

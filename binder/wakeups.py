@@ -59,7 +59,7 @@ class Wakeups:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
-        if pod is not None and pod.claims and not _same(old, new):
+        if pod is not None and (pod.claims or pod.scheduling_gates) and not _same(old, new):
             self._queue.add(pod.key)
         if old is not None and old.node_name and (new is None or new.finished):
             self._wake_all()

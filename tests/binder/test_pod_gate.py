@@ -80,6 +80,41 @@ async def test_a_pod_without_anything_for_us_is_let_go(storage_class: dict[str, 
     assert [write.plural for write in world.server.writes] == ["pods"]
 
 
+async def test_a_gated_pod_without_claims_is_let_go() -> None:
+    world = World(Mode.PREBIND)
+    pod = pod_object("web", [])
+    pod["spec"]["schedulingGates"] = [GATE]
+    world.put(pod)
+    async with world.process() as process:
+        await process.run()
+    assert gates_of(world) == []
+
+
+async def test_claims_that_do_not_exist_yet_are_waited_for() -> None:
+    """As those of generic ephemeral volumes, which are made after the pod."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), gated(GATE))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(claim_object("data"))
+        await process.run()
+    assert gates_of(world) == []
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_an_immediate_claim_is_waited_for_beside_one_that_is_ours() -> None:
+    world = World(Mode.PREBIND)
+    pod = pod_object("web", ["now", "data"])
+    pod["spec"]["schedulingGates"] = [GATE]
+    now = claim_object("now", storage_class="now")
+    world.put(class_object("now", binding_mode="Immediate"), volume_object("pv-1"), now, claim_object("data"), pod)
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        assert not world.server.writes
+
+
 async def test_without_the_right_to_patch_pods_people_are_told_once() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))

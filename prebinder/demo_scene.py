@@ -13,7 +13,7 @@ from kube.topology import ZONE_LABEL
 
 Document = dict[str, Any]
 
-DRIVER: Final = "directory.csi.pvc-prebinder"
+DRIVER: Final = "disk.csi.demo"
 NAMESPACE: Final = "demo"
 CLASS: Final = "disks"
 HINTS_CLASS: Final = "disks-hints"

@@ -1,0 +1,103 @@
+"""Rows of the demo's table from snapshots, and the plain lines of a run without a terminal."""
+
+from datetime import timedelta
+
+import pytest
+
+from csi.verdict import HealthState, Verdict
+from kube.model import BIND_COMPLETED, Claim, Volume
+from kube.store import snapshot_of
+from prebinder.demo_view import ClaimRow, changed_lines, claim_rows, health_word, table, zone_of_volume
+from tests import builders
+from tests.fake_clock import START
+
+RESERVED = {"scheduler.cloud.example/reserved-volume": "pv-1"}
+BOUND = {BIND_COMPLETED: "yes"}
+
+
+def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> ClaimRow:
+    pod = builders.pod("web", claims=["data"])
+    snapshot = snapshot_of([claim, pod, *volumes])
+    refusals = {pod.key: refused} if refused else {}
+    (row,) = claim_rows(snapshot, {}, refusals, {}, START)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("claim", "volumes", "refused", "state", "volume"),
+    [
+        pytest.param(builders.claim("data"), (), None, "Pending", "-", id="nothing yet"),
+        pytest.param(builders.claim("data", annotations=RESERVED), (), None, "Reserved", "pv-1", id="annotated"),
+        pytest.param(
+            builders.claim("data"),
+            (builders.volume("pv-1", claim="default/data"),),
+            None,
+            "Reserved",
+            "pv-1",
+            id="committed by claimRef",
+        ),
+        pytest.param(builders.claim("data", volume_name="pv-1"), (), None, "Binding", "pv-1", id="volumeName only"),
+        pytest.param(
+            builders.claim("data", volume_name="pv-1", phase="Bound", annotations=BOUND),
+            (),
+            None,
+            "Bound",
+            "pv-1",
+            id="bound",
+        ),
+        pytest.param(builders.claim("data"), (), "NoVolumeFits", "Refused (NoVolumeFits)", "-", id="refused"),
+        pytest.param(
+            builders.claim("data", annotations=RESERVED), (), "NoVolumeFits", "Reserved", "pv-1", id="refused before"
+        ),
+    ],
+)
+def test_state_and_volume(
+    claim: Claim, volumes: tuple[Volume, ...], refused: str | None, state: str, volume: str
+) -> None:
+    row = row_of(claim, *volumes, refused=refused)
+    assert (row.state, row.volume, row.pod) == (state, volume, "web")
+
+
+@pytest.mark.parametrize(
+    ("volume", "zone"),
+    [
+        pytest.param(builders.volume("pv-1", zone="zone-a"), "zone-a", id="zonal"),
+        pytest.param(builders.volume("pv-1", node="node-1"), "zone-b", id="of a node"),
+        pytest.param(builders.volume("pv-1", node="gone"), "", id="of a node that is gone"),
+        pytest.param(builders.volume("pv-1"), "", id="anywhere"),
+    ],
+)
+def test_zone_of_a_volume(volume: Volume, zone: str) -> None:
+    snapshot = snapshot_of([volume, builders.node("node-1", zone="zone-b")])
+    assert zone_of_volume(snapshot, volume) == zone
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        (HealthState.HEALTHY, "✓ Healthy"),
+        (HealthState.DATA_LOSS, "✗ DataLoss"),
+        (HealthState.UNKNOWN, "? Unknown"),
+        (None, "? not asked"),
+    ],
+)
+def test_health_reads_without_colour(state: HealthState | None, word: str) -> None:
+    verdict = None if state is None else Verdict(state, "", "", "driver", START)
+    assert health_word(verdict) == word
+
+
+def test_age_stops_when_a_claim_is_settled() -> None:
+    claim = builders.claim("data", created=START - timedelta(seconds=9))
+    (row,) = claim_rows(snapshot_of([claim]), {}, {}, {claim.key: START - timedelta(seconds=5)}, START)
+    assert (row.age, row.settled_after, row.cells()[-1]) == (9.0, 4.0, "4.0s")
+
+
+def test_only_changes_make_a_line() -> None:
+    before = [row_of(builders.claim("data"))]
+    after = [row_of(builders.claim("data", annotations=RESERVED))]
+    assert changed_lines(before, before) == []
+    assert ["Reserved" in line and "volume=pv-1" in line for line in changed_lines(before, after)] == [True]
+
+
+def test_the_table_has_a_row_for_each_claim() -> None:
+    assert table([row_of(builders.claim("data"))]).row_count == 1

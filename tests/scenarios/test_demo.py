@@ -1,0 +1,116 @@
+"""The demo as a person runs it: to its end, interrupted, and kept."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from devcluster import build
+from devcluster.command import down
+from tests.scenarios.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+COMMAND = [sys.executable, "-m", "prebinder.cli", "demo"]
+
+
+@pytest.fixture(autouse=True)
+def binaries() -> None:
+    build.ensure([build.CONTROL_PLANE, build.KWOK])
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A directory with a short name: the path of a unix socket below it has to fit into 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="demo-") as directory:
+        yield Path(directory)
+
+
+async def start(home: Path, *flags: str) -> asyncio.subprocess.Process:
+    """Start the demo with a temporary directory of its own, so that what it leaves behind can be seen."""
+    return await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *flags,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(home), "COLUMNS": "140"},
+    )
+
+
+def clusters(home: Path) -> list[Path]:
+    return [directory for parent in home.glob("pvc-prebinder-*") for directory in parent.iterdir()]
+
+
+def alive(directory: Path) -> list[int]:
+    """Return the processes whose command line names the directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(directory).encode() in process.read_bytes():
+                found.append(int(process.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def processes_of(directory: Path) -> Callable[[], Awaitable[list[int]]]:
+    async def look() -> list[int]:
+        return alive(directory)
+
+    return look
+
+
+async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
+    demo = await start(home, "--timeout=180")
+    output, errors = (stream.decode() for stream in await demo.communicate())
+    assert demo.returncode == 0, output + errors
+    assert "12 of 14 claims bound, 2 refused; 5 pods running." in output
+    placed = re.findall(r"^  (postgres-\d) +(zone-[abc]) +(.*)$", output, re.MULTILINE)
+    assert len({zone for _, zone, _ in placed}) == 3
+    assert all("sick" not in volumes and "elsewhere" not in volumes for _, _, volumes in placed)
+    assert "demo/warehouse waits:" in output
+    assert "a-small-0-elsewhere" in output.partition("Passed over")[2]
+    assert "faster" not in output
+    assert clusters(home) == []
+    assert alive(home) == []
+
+
+@pytest.mark.parametrize("after", ["starting etcd", "adding 6 nodes", "watching"])
+async def test_ctrl_c_at_any_time_leaves_nothing_behind(home: Path, after: str) -> None:
+    demo = await start(home)
+    assert demo.stdout is not None
+    assert demo.stderr is not None
+    while after not in (line := (await demo.stdout.readline()).decode()):
+        assert line, (await demo.stderr.read()).decode()
+    demo.send_signal(signal.SIGINT)
+    _, errors = await demo.communicate()
+    assert demo.returncode == 130
+    assert errors.decode().splitlines()[-1] == "Interrupted; the cluster is gone."
+    assert clusters(home) == []
+    assert alive(home) == []
+
+
+async def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(home: Path) -> None:
+    demo = await start(home, "--keep", "--timeout=180")
+    output, errors = (stream.decode() for stream in await demo.communicate())
+    assert demo.returncode == 0, output + errors
+    (directory,) = clusters(home)
+    try:
+        kubeconfig = re.findall(r"export KUBECONFIG=(\S+)", output)[0]
+        kubectl = re.findall(r"alias kubectl=(\S+)", output)[0]
+        reading = await asyncio.create_subprocess_exec(
+            kubectl, "get", "pvc", "-n", "demo", "-o", "json", env={"KUBECONFIG": kubeconfig}, stdout=-1
+        )
+        claims, _ = await reading.communicate()
+        assert len(json.loads(claims)["items"]) == 14
+    finally:
+        await asyncio.to_thread(down, directory)
+    assert clusters(home) == []
+    await eventually(processes_of(home), lambda left: left == [], "every process to be gone")

@@ -51,6 +51,14 @@ class HealthGate:
             self.verdicts = Map(kept)
         return bool(stale)
 
+    def outdated(self, driver: str, handle: str) -> None:
+        """Forget a verdict because something else was learned since: a sweep found the volume sick, or well again.
+
+        Without that, a volume of a driver that came back would stay Unknown here for the whole maximal age.
+        """
+        if (driver, handle) in self.verdicts:
+            self.verdicts = self.verdicts.delete((driver, handle))
+
     def _fresh(self, volume: Volume, now: datetime) -> bool:
         verdict = self.verdicts.get((volume.driver, volume.handle))
         return verdict is not None and now - verdict.observed_at <= self._max_age

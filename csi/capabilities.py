@@ -33,22 +33,40 @@ NEEDED: Final = {
     HealthProtocol.CONDITION_BY_LIST: {_Rpc.VOLUME_CONDITION, _Rpc.LIST_VOLUMES},
     HealthProtocol.EXISTENCE: {_Rpc.GET_VOLUME},
 }
-SPOKEN: Final = frozenset({HealthProtocol.CONDITION_BY_GET, HealthProtocol.EXISTENCE})
-"""The protocols that csi.probe knows how to speak."""
+HEALTH_CALLS: Final = frozenset({HealthProtocol.HEALTH_BY_LIST, HealthProtocol.HEALTH_BY_GET})
+"""The protocols of CSI 1.13, whose answers carry health and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiation:
     """What was agreed with a driver.
 
-    `protocol` is None when none of the `offered` ones is spoken. `topology` says whether the driver's answers about
-    where a volume is accessible mean anything. `unknown` are capability numbers this version does not know.
+    `protocol` is the first of the `offered` ones, None without any. `topology` says whether the driver's answers about
+    where a volume is accessible mean anything. `listing` is the protocol by which many volumes are asked about at
+    once, None if each has to be asked about alone; `getting` says whether one alone can be. `unknown` are capability
+    numbers this version does not know.
     """
 
     protocol: HealthProtocol | None
     offered: tuple[HealthProtocol, ...]
     topology: bool
     unknown: tuple[int, ...]
+
+    @property
+    def listing(self) -> HealthProtocol | None:
+        if self.protocol is HealthProtocol.CONDITION_BY_GET and HealthProtocol.CONDITION_BY_LIST in self.offered:
+            return HealthProtocol.CONDITION_BY_LIST
+        lists = (HealthProtocol.HEALTH_BY_LIST, HealthProtocol.CONDITION_BY_LIST)
+        return self.protocol if self.protocol in lists else None
+
+    @property
+    def getting(self) -> bool:
+        return self.protocol not in (None, HealthProtocol.CONDITION_BY_LIST)
+
+    @property
+    def asks_place_apart(self) -> bool:
+        """Whether a second call, ControllerGetVolume, has to be made to learn where a volume is."""
+        return self.topology and self.protocol in HEALTH_CALLS and HealthProtocol.EXISTENCE in self.offered
 
 
 def negotiate(services: Collection[int], rpcs: Collection[int]) -> Negotiation:
@@ -58,5 +76,4 @@ def negotiate(services: Collection[int], rpcs: Collection[int]) -> Negotiation:
     if _Service.CONTROLLER_SERVICE not in services:
         return Negotiation(None, (), topology, unknown)
     offered = tuple(protocol for protocol, needed in NEEDED.items() if needed <= set(rpcs))
-    chosen = next((protocol for protocol in offered if protocol in SPOKEN), None)
-    return Negotiation(chosen, offered, topology, unknown)
+    return Negotiation(offered[0] if offered else None, offered, topology, unknown)

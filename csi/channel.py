@@ -72,9 +72,15 @@ class DriverChannel:
         self._channel = grpc.aio.insecure_channel(f"unix://{quote(endpoint.path)}", options=OPTIONS)
         self._watcher: asyncio.Task[None] | None = None
 
-    async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request) -> Answer:
-        """Return the answer, or raise CallFailed within twice the deadline."""
-        received = await self._observed(method.path, request.SerializeToString())
+    async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request, *, first: bool = False) -> Answer:
+        """Return the answer, or raise CallFailed within twice the deadline; `first` goes ahead of all turns."""
+        if not first:
+            await self._take_turn()
+        try:
+            received = await self._observed(method.path, request.SerializeToString())
+        finally:
+            if not first:
+                self._turns.release()
         # Decoded here, because grpc.aio returns None for an answer that its own deserializer could not read.
         try:
             return method.answer.FromString(received)
@@ -84,7 +90,6 @@ class DriverChannel:
     async def _observed(self, path: str, request: bytes) -> bytes:
         if self._watcher is None:
             self._watcher = asyncio.create_task(self._watch())
-        await self._take_turn()
         started, code = self._clock.monotonic(), "Canceled"
         try:
             answer = await self._send(path, request)
@@ -94,7 +99,6 @@ class DriverChannel:
             code = failed.code
             raise
         finally:
-            self._turns.release()
             seconds = self._clock.monotonic() - started
             self._observer.operation(self._endpoint.driver, path, code, seconds)
 

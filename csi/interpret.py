@@ -5,21 +5,34 @@ exception is NOT_FOUND from a call that names the volume: the driver answered, a
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from csi.capabilities import HealthProtocol, Negotiation
 from csi.proto import csi_v1_pb2 as csi
 from csi.topology import segments
-from csi.verdict import HealthState, Segment, Verdict
+from csi.verdict import HealthState, Segment, Verdict, badness
 
 MALFORMED: Final = "MalformedAnswer"
 NOT_FOUND: Final = "VolumeNotFound"
 LONGEST_MESSAGE: Final = 1024
 """Characters kept of a driver's message: as many as KEP-1432 allows in `healthConditions[].message`."""
 
-_SAYS_NOT_FOUND: Final = re.compile(r"not ?found|does(n't| not) exist|no longer exists", re.IGNORECASE)
+LONGEST_REASON: Final = 256
+"""Characters kept of a driver's reason: as many as KEP-1432 allows in `healthConditions[].reason`."""
+
+_SAYS_NOT_FOUND: Final = re.compile(
+    r"not ?found|does(n't| not) exist|no longer exists|no such (volume|file)|\bis gone\b", re.IGNORECASE
+)
+_STATE: Final = {
+    csi.DEGRADED: HealthState.DEGRADED,
+    csi.INACCESSIBLE: HealthState.INACCESSIBLE,
+    csi.DATA_LOSS: HealthState.DATA_LOSS,
+}
+_LONGEST_ACCOUNT: Final = 16
+"""Entries of one volume that are read out: as many as KEP-1432 allows in `healthConditions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +48,8 @@ class Witness:
         return Verdict(state, reason, printable(message), self.source, self.at, topology)
 
 
-def unsupported(witness: Witness, negotiation: Negotiation) -> Verdict:
+def unsupported(witness: Witness) -> Verdict:
     """Return the verdict for volumes of a driver with which no protocol was agreed."""
-    if negotiation.offered:
-        offered = ", ".join(negotiation.offered)
-        return witness.says(HealthState.UNSUPPORTED, "ProtocolNotSpoken", f"the driver offers only {offered}")
     return witness.says(
         HealthState.UNSUPPORTED, "NoHealthCapability", "the driver offers no call that tells a volume's health"
     )
@@ -51,18 +61,22 @@ def failed_call(witness: Witness, code: str, details: str) -> Verdict:
 
 
 def failed_get(witness: Witness, code: str, details: str) -> Verdict:
-    """Return the verdict when ControllerGetVolume failed."""
+    """Return the verdict when a call that names the volume failed."""
     if code == "NotFound":
         message = f"the driver does not know the volume: {details}"
         return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message)
     return failed_call(witness, code, details)
 
 
-def volume(witness: Witness, negotiation: Negotiation, handle: str, answer: csi.ControllerGetVolumeResponse) -> Verdict:
-    """Return the verdict that an answer to ControllerGetVolume gives about the volume `handle`."""
+def volume(
+    witness: Witness,
+    negotiation: Negotiation,
+    handle: str,
+    answer: csi.ControllerGetVolumeResponse | csi.ListVolumesResponse.Entry,
+) -> Verdict:
+    """Return the verdict that an answer to ControllerGetVolume, or an entry of ListVolumes, gives about `handle`."""
     if answer.volume.volume_id != handle:
-        message = f"the driver answered about volume {answer.volume.volume_id!r} instead of {handle!r}"
-        return witness.says(HealthState.UNKNOWN, MALFORMED, message)
+        return another_volume(witness, answer.volume.volume_id, handle)
     # Without the capability an empty list is not "everywhere", it is "did not say".
     topology = segments(answer.volume.accessible_topology) if negotiation.topology else None
     reported = answer.status.HasField("volume_condition")
@@ -79,6 +93,55 @@ def volume(witness: Witness, negotiation: Negotiation, handle: str, answer: csi.
     return witness.says(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
 
 
+def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
+    """Return the verdict that the health calls of CSI 1.13 give about `handle`: the worst of its entries.
+
+    Without entries the volume is healthy. Statuses that this version does not know are read out and never acted on:
+    if there are no others the state is Unknown, which is neither sick nor a recovery.
+    """
+    if answer.volume_id != handle:
+        return another_volume(witness, answer.volume_id, handle)
+    if not answer.health_statuses:
+        return witness.says(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem of the volume")
+    worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
+    account = dict.fromkeys(_told(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
+    account = {_told(worst): None} | account
+    message = worst.message if len(account) == 1 and worst.status in _STATE else "; also ".join(account)
+    if worst.status not in _STATE:
+        return witness.says(HealthState.UNKNOWN, "UnknownHealthStatus", message)
+    state = _STATE[worst.status]
+    return witness.says(state, printable(worst.reason, LONGEST_REASON) or str(state), message)
+
+
+def another_volume(witness: Witness, found: str, handle: str) -> Verdict:
+    """Return the verdict when the driver answered about something else."""
+    message = f"the driver answered about volume {found[:LONGEST_REASON]!r} instead of {handle!r}"
+    return witness.says(HealthState.UNKNOWN, MALFORMED, message)
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst of several verdicts on one volume, the first among equals."""
+    return max(verdicts, key=lambda verdict: badness(verdict.state))
+
+
+def placed(verdict: Verdict, where: Verdict) -> Verdict:
+    """Return a verdict of the health calls together with what ControllerGetVolume said about the same volume.
+
+    The second call is asked for the place. What it says of the volume's health counts only if that is worse, as when
+    it does not know the volume; its failure is nothing.
+    """
+    if where.sick and badness(where.state) > badness(verdict.state):
+        return where
+    return replace(verdict, topology=where.topology)
+
+
+def _told(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
+    state = _STATE.get(entry.status)
+    status = str(state) if state is not None else f"status {entry.status}, which is not known here,"
+    reason = f" ({entry.reason[:LONGEST_REASON]})" if entry.reason else ""
+    return f"{status}{reason} {entry.message[:LONGEST_MESSAGE]}".rstrip()
+
+
 def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | None) -> Verdict:
     """Abnormal says only "not operating optimally", so Degraded, unless the message says the volume is gone."""
     # csi-driver-host-path answers OK for a volume it does not have: pkg/hostpath/controllerserver.go.
@@ -87,9 +150,9 @@ def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | No
     return witness.says(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
 
 
-def printable(message: str) -> str:
+def printable(message: str, longest: int = LONGEST_MESSAGE) -> str:
     """Return a driver's message as one line of bounded length: it goes into Events, tables and logs."""
-    line = " ".join(message[: 2 * LONGEST_MESSAGE].split())
+    line = " ".join(message[: 2 * longest].split())
     if not line.isprintable():
         line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
-    return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
+    return line if len(line) <= longest else line[: longest - 1] + "…"

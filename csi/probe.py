@@ -1,29 +1,29 @@
-"""Asks one driver about one volume, after having learned once who the driver is and what it can be asked."""
+"""Asks one driver how its volumes are: about one, completely or at a glance, or about all by a list."""
 
 import asyncio
-import logging
-from typing import Final, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from csi import interpret
-from csi.capabilities import Negotiation, negotiate
-from csi.channel import BUSY, CallFailed, CallObserver, DriverChannel, Limits
+from csi.capabilities import HEALTH_CALLS, HealthProtocol, Negotiation
+from csi.channel import CallFailed, CallObserver, Limits
 from csi.endpoint import Endpoint
+from csi.health import NOT_LISTED
 from csi.interpret import Witness
+from csi.pages import PAGE_SIZE, Page, whole_list
 from csi.proto import csi_v1_pb2 as csi
 from csi.readonly import (
-    CONTROLLER_GET_CAPABILITIES,
     CONTROLLER_GET_VOLUME,
-    GET_PLUGIN_CAPABILITIES,
-    GET_PLUGIN_INFO,
+    CONTROLLER_GET_VOLUME_HEALTH,
+    CONTROLLER_LIST_VOLUME_HEALTH,
+    LIST_VOLUMES,
 )
+from csi.session import DriverSession
 from csi.verdict import HealthState, Verdict
 from kube.clock import Clock
 
-logger = logging.getLogger(__name__)
-
-WRONG_DRIVER: Final = "WrongDriver"
-_UNREACHED: Final = frozenset({"Unavailable", "DeadlineExceeded", WRONG_DRIVER})
-_MAY_BE_ANOTHER_DRIVER: Final = frozenset({"Unavailable", "Unimplemented"})
+Listed = Mapping[str, Verdict]
+"""What a complete list says, by the handle of the volume."""
 
 
 class Observer(CallObserver, Protocol):
@@ -34,96 +34,130 @@ class Observer(CallObserver, Protocol):
 
 
 class DriverProbe:
-    """Everything known about one driver: its connection, what was negotiated, whether it answers."""
+    """One driver, asked in whatever protocol it speaks."""
 
     def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: Observer) -> None:
-        self._endpoint, self._clock, self._observer = endpoint, clock, observer
-        self._channel = DriverChannel(endpoint, limits, clock, observer, lost=self._forget)
-        self._handshake: asyncio.Task[Negotiation] | None = None
-        self.up: bool | None = None
-        """Whether the driver answered last time, under its configured name; None before the first call."""
+        self.session = DriverSession(endpoint, limits, clock, observer)
+        self.driver, self._clock, self._observer = endpoint.driver, clock, observer
+        self._listing: asyncio.Task[Listed] | None = None
 
     async def probe(self, handle: str) -> Verdict:
-        """Return what the driver says about the volume now. Raises nothing but cancellation."""
-        started = self._clock.monotonic()
-        verdict = await self._ask(handle)
-        seconds = self._clock.monotonic() - started
-        self._observer.probed(self._endpoint.driver, CONTROLLER_GET_VOLUME.path, verdict.state, seconds)
-        return verdict
+        """Return all that the driver says about the volume now. Raises nothing but cancellation."""
+        return await self._observed(handle, place=True)
+
+    async def glance(self, handle: str) -> Verdict:
+        """Return how the volume is now; where it is only if that takes no second call. Raises only cancellation."""
+        return await self._observed(handle, place=False)
+
+    async def listed(self) -> Listed:
+        """Return what the driver lists, by one walk for all who ask meanwhile; CallFailed if it breaks off."""
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.create_task(self._walk())
+        return await asyncio.shield(self._listing)
+
+    def is_complete(self, verdict: Verdict) -> bool:
+        """Whether `probe` would find out no more: a glance may leave out where a healthy volume is."""
+        agreed = self.session.agreed
+        left_out = verdict.state is HealthState.HEALTHY and verdict.topology is None
+        return not (left_out and agreed is not None and agreed.asks_place_apart)
+
+    def witness(self) -> Witness:
+        """Return who speaks here, now."""
+        return Witness(f"CSI driver {self.driver}", self._clock.now())
 
     async def close(self) -> None:
         """End calls under way and the connection."""
-        if self._handshake is not None:
-            self._handshake.cancel()
-            await asyncio.gather(self._handshake, return_exceptions=True)
-        await self._channel.close()
+        if self._listing is not None:
+            self._listing.cancel()
+            await asyncio.gather(self._listing, return_exceptions=True)
+        await self.session.close()
 
-    async def _ask(self, handle: str) -> Verdict:
+    async def _observed(self, handle: str, *, place: bool) -> Verdict:
+        started = self._clock.monotonic()
+        method = CONTROLLER_GET_VOLUME.path
         try:
-            negotiation = await self._negotiated()
+            negotiation = await self.session.negotiated()
         except CallFailed as failed:
-            self._note(failed)
-            return interpret.failed_call(self._witness(), failed.code, failed.details)
-        if negotiation.protocol is None:
-            return interpret.unsupported(self._witness(), negotiation)
-        try:
-            request = csi.ControllerGetVolumeRequest(volume_id=handle)
-            answer = await self._channel.call(CONTROLLER_GET_VOLUME, request)
-        except CallFailed as failed:
-            self._note(failed)
-            return interpret.failed_get(self._witness(), failed.code, failed.details)
-        self._note(None)
-        return interpret.volume(self._witness(), negotiation, handle, answer)
-
-    async def _negotiated(self) -> Negotiation:
-        """Return what was agreed; all who ask before that wait for one handshake."""
-        if self._handshake is None or (self._handshake.done() and not _succeeded(self._handshake)):
-            self._handshake = asyncio.create_task(self._shake_hands())
-        # Shielded: one waiter that gives up must not take the handshake from the others.
-        return await asyncio.shield(self._handshake)
-
-    async def _shake_hands(self) -> Negotiation:
-        info = await self._channel.call(GET_PLUGIN_INFO, csi.GetPluginInfoRequest())
-        if info.name != self._endpoint.driver:
-            found = f"{self._endpoint} is the driver {info.name!r}, configured as {self._endpoint.driver!r}"
-            raise CallFailed(WRONG_DRIVER, found)
-        plugin = await self._channel.call(GET_PLUGIN_CAPABILITIES, csi.GetPluginCapabilitiesRequest())
-        services = {capability.service.type for capability in plugin.capabilities}
-        rpcs: set[int] = set()
-        if csi.PluginCapability.Service.CONTROLLER_SERVICE in services:
-            request = csi.ControllerGetCapabilitiesRequest()
-            controller = await self._channel.call(CONTROLLER_GET_CAPABILITIES, request)
-            rpcs = {capability.rpc.type for capability in controller.capabilities}
-        negotiation = negotiate(services, rpcs)
-        self._note(None)
-        about = {"driver": self._endpoint.driver, "protocol": negotiation.protocol or "none"}
-        logger.info("CSI driver negotiated", extra={**about, "unknown_capabilities": negotiation.unknown})
-        return negotiation
-
-    def _witness(self) -> Witness:
-        return Witness(f"CSI driver {self._endpoint.driver}", self._clock.now())
-
-    def _forget(self) -> None:
-        """Negotiate again before the next question: a driver that came back may be another version."""
-        if self._handshake is not None and self._handshake.done():
-            self._handshake = None
-
-    def _note(self, failed: CallFailed | None) -> None:
-        """Keep whether the driver answers, and log when that changes."""
-        if failed is not None and failed.code in _MAY_BE_ANOTHER_DRIVER:
-            self._forget()
-        up = failed is None or failed.code not in _UNREACHED
-        # A driver that was not asked has not answered anything.
-        if up == self.up or (failed is not None and failed.code == BUSY):
-            return
-        self.up = up
-        about = {"driver": self._endpoint.driver, "endpoint": str(self._endpoint)}
-        if failed is None or up:
-            logger.info("CSI endpoint answers", extra=about)
+            verdict = interpret.failed_call(self.witness(), failed.code, failed.details)
         else:
-            why = {"reason": failed.code, "details": interpret.printable(failed.details)}
-            logger.warning("CSI endpoint does not answer", extra={**about, **why})
+            method = _method(negotiation)
+            verdict = await self._ask(handle, negotiation, place=place)
+        self._observer.probed(self.driver, method, verdict.state, self._clock.monotonic() - started)
+        return verdict
+
+    async def _ask(self, handle: str, negotiation: Negotiation, *, place: bool) -> Verdict:
+        match negotiation.protocol:
+            case None:
+                return interpret.unsupported(self.witness())
+            case HealthProtocol.CONDITION_BY_LIST:
+                return await self._find_in_list(handle)
+            case HealthProtocol.HEALTH_BY_LIST | HealthProtocol.HEALTH_BY_GET if place and negotiation.asks_place_apart:
+                verdict, where = await asyncio.gather(self._health(handle), self._volume(handle, negotiation))
+                return interpret.placed(verdict, where)
+            case HealthProtocol.HEALTH_BY_LIST | HealthProtocol.HEALTH_BY_GET:
+                return await self._health(handle)
+            case _:
+                return await self._volume(handle, negotiation)
+
+    async def _volume(self, handle: str, negotiation: Negotiation) -> Verdict:
+        try:
+            answer = await self.session.call(CONTROLLER_GET_VOLUME, csi.ControllerGetVolumeRequest(volume_id=handle))
+        except CallFailed as failed:
+            return interpret.failed_get(self.witness(), failed.code, failed.details)
+        return interpret.volume(self.witness(), negotiation, handle, answer)
+
+    async def _health(self, handle: str) -> Verdict:
+        request = csi.ControllerGetVolumeHealthRequest(volume_id=handle)
+        try:
+            answer = await self.session.call(CONTROLLER_GET_VOLUME_HEALTH, request)
+        except CallFailed as failed:
+            return interpret.failed_get(self.witness(), failed.code, failed.details)
+        return interpret.health(self.witness(), handle, answer.volume_health)
+
+    async def _find_in_list(self, handle: str) -> Verdict:
+        try:
+            listed = await self.listed()
+        except CallFailed as failed:
+            return interpret.failed_call(self.witness(), failed.code, failed.details)
+        absent = "the driver's list leaves the volume out, and it offers no call that asks about one volume"
+        return listed.get(handle) or self.witness().says(HealthState.UNKNOWN, NOT_LISTED, absent)
+
+    async def _walk(self) -> Listed:
+        negotiation = await self.session.negotiated()
+        if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
+            ill = await whole_list(self._page_of_health)
+            return _by_handle(
+                (entry.volume_id, interpret.health(self.witness(), entry.volume_id, entry)) for entry in ill
+            )
+        entries = await whole_list(self._page_of_volumes)
+        return _by_handle(
+            (handle, interpret.volume(self.witness(), negotiation, handle, entry))
+            for entry in entries
+            if (handle := entry.volume.volume_id)
+        )
+
+    async def _page_of_health(self, token: str) -> Page[csi.VolumeHealth]:
+        request = csi.ControllerListVolumeHealthRequest(max_entries=PAGE_SIZE, starting_token=token)
+        answer = await self.session.call(CONTROLLER_LIST_VOLUME_HEALTH, request)
+        return answer.entries, answer.next_token
+
+    async def _page_of_volumes(self, token: str) -> Page[csi.ListVolumesResponse.Entry]:
+        request = csi.ListVolumesRequest(max_entries=PAGE_SIZE, starting_token=token)
+        answer = await self.session.call(LIST_VOLUMES, request)
+        return answer.entries, answer.next_token
 
 
-def _succeeded(handshake: asyncio.Task[Negotiation]) -> bool:
-    return not handshake.cancelled() and handshake.exception() is None
+def _by_handle(said: Iterable[tuple[str, Verdict]]) -> Listed:
+    """Return one verdict for each handle; of duplicates the worst. Entries that name no volume are about none."""
+    listed: dict[str, Verdict] = {}
+    for handle, verdict in said:
+        if handle:
+            listed[handle] = interpret.worst_of([listed[handle], verdict]) if handle in listed else verdict
+    return listed
+
+
+def _method(negotiation: Negotiation) -> str:
+    if negotiation.protocol in HEALTH_CALLS:
+        return CONTROLLER_GET_VOLUME_HEALTH.path
+    by_list = negotiation.protocol is HealthProtocol.CONDITION_BY_LIST
+    return LIST_VOLUMES.path if by_list else CONTROLLER_GET_VOLUME.path

@@ -1,8 +1,9 @@
 """What is known of a volume's health, as frozen values: the words binder reads and the CSI client writes."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 
 class HealthState(StrEnum):
@@ -17,6 +18,26 @@ class HealthState(StrEnum):
 
 
 SICK = frozenset({HealthState.DEGRADED, HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
+
+UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
+"""How long a failure is repeated from memory: enough for a burst of questions, short beside any recovery."""
+
+_BADNESS: Final = (
+    HealthState.UNSUPPORTED,
+    HealthState.HEALTHY,
+    HealthState.UNKNOWN,
+    HealthState.DEGRADED,
+    HealthState.INACCESSIBLE,
+    HealthState.DATA_LOSS,
+)
+
+
+def badness(state: HealthState) -> int:
+    """Return a rank: of two that speak about one volume the worse, with the higher rank, is believed.
+
+    Who cannot say anything outranks nobody, but one who should know and does not outranks "healthy".
+    """
+    return _BADNESS.index(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +69,9 @@ class Verdict:
     def sick(self) -> bool:
         """Whether the volume is known to be unwell: Degraded, Inaccessible or DataLoss."""
         return self.state in SICK
+
+    def fresh(self, now: datetime, max_age: timedelta) -> bool:
+        """Whether it may be relied on without asking again. A failure is outdated sooner than an answer."""
+        limit = min(max_age, UNKNOWN_KEPT_FOR) if self.state is HealthState.UNKNOWN else max_age
+        # A verdict from the future, after the clock was set back, is of unknown age.
+        return timedelta() <= now - self.observed_at <= limit

@@ -1,7 +1,8 @@
 """A CSI driver whose volumes are directories, for demonstrations and tests: `python -m devcluster.driver --help`.
 
-Its volumes fall sick when their directory is removed, made read-only or filled (devcluster.driver_volumes), and it
-reports that by VolumeCondition. It is a correct driver by csi-sanity, but publishes by links and not by mounts.
+Its volumes fall sick when their directory is removed, made unreadable or read-only, or filled
+(devcluster.driver_volumes), and it reports that in the words of any generation of CSI. It is a correct driver by
+csi-sanity, but publishes by links and not by mounts.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import grpc
 
 from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.driver_controller import Controller, Identity
+from devcluster.driver_generation import EXPLAINED, Generation
 from devcluster.driver_node import Node
 
 DRIVER_NAME = "directory.csi.example"
@@ -27,21 +29,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     options.root.mkdir(parents=True, exist_ok=True)
     try:
-        asyncio.run(serve(options.socket.absolute(), options.root, options.name, _segment(options), options.node))
+        asyncio.run(serve(options))
     except RuntimeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
 
-async def serve(socket: Path, root: Path, name: str, segment: dict[str, str], node: str) -> None:
+async def serve(options: argparse.Namespace) -> None:
     """Serve on the socket until the process is asked to end; raise RuntimeError if it cannot be opened."""
+    root, generation, segment = options.root, options.generation, _segment(options)
     server = grpc.aio.server()
     # The generated functions carry no types.
-    services.add_IdentityServicer_to_server(Identity(name), server)  # type: ignore[no-untyped-call]
-    services.add_ControllerServicer_to_server(Controller(root, segment), server)  # type: ignore[no-untyped-call]
-    services.add_NodeServicer_to_server(Node(root, node, segment), server)  # type: ignore[no-untyped-call]
-    server.add_insecure_port(f"unix://{socket}")
+    services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
+    controller, node = Controller(root, segment, generation), Node(root, options.node, segment, generation)
+    services.add_ControllerServicer_to_server(controller, server)  # type: ignore[no-untyped-call]
+    services.add_NodeServicer_to_server(node, server)  # type: ignore[no-untyped-call]
+    server.add_insecure_port(f"unix://{options.socket.absolute()}")
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -75,6 +79,16 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="KEY=VALUE",
         help="a label of the segment the driver runs in; repeat it for more labels (default: the hostname)",
+    )
+    parser.add_argument(
+        "--generation",
+        type=Generation,
+        choices=list(Generation),
+        default=Generation.CONDITION,
+        metavar="NAME",
+        help="how it reports health: "
+        + "; ".join(f"{name} = {calls}" for name, calls in EXPLAINED.items())
+        + " (default: %(default)s)",
     )
     return parser
 

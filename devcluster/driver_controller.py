@@ -10,16 +10,8 @@ from google.protobuf.wrappers_pb2 import BoolValue
 
 from csi.proto import csi_v1_pb2 as csi
 from csi.proto import csi_v1_pb2_grpc as services
-from devcluster.driver_health import diagnose
-from devcluster.driver_volumes import (
-    Volume,
-    create_volume,
-    delete_volume,
-    find_volume,
-    look_at,
-    volume_id_for,
-    volume_ids,
-)
+from devcluster.driver_generation import CONTROLLER_CALLS, Generation, condition, volume_health
+from devcluster.driver_volumes import Volume, create_volume, delete_volume, find_volume, volume_id_for, volume_ids
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -30,13 +22,7 @@ _Mode = csi.VolumeCapability.AccessMode
 _Rpc = csi.ControllerServiceCapability.RPC
 _Service = csi.PluginCapability.Service
 _MODES: Final = frozenset({_Mode.SINGLE_NODE_WRITER, _Mode.SINGLE_NODE_READER_ONLY, _Mode.MULTI_NODE_MULTI_WRITER})
-_CAPABILITIES: Final = (
-    _Rpc.CREATE_DELETE_VOLUME,
-    _Rpc.LIST_VOLUMES,
-    _Rpc.GET_CAPACITY,
-    _Rpc.VOLUME_CONDITION,
-    _Rpc.GET_VOLUME,
-)
+_ALWAYS: Final = (_Rpc.CREATE_DELETE_VOLUME, _Rpc.GET_CAPACITY)
 
 
 class Identity(services.IdentityServicer):
@@ -67,14 +53,15 @@ class Controller(services.ControllerServicer):
     directory the place is a mere label.
     """
 
-    def __init__(self, root: Path, segment: dict[str, str]) -> None:
-        self._root, self._segment = root, segment
+    def __init__(self, root: Path, segment: dict[str, str], generation: Generation) -> None:
+        self._root, self._segment, self._generation = root, segment, generation
+        self._calls = (*_ALWAYS, *CONTROLLER_CALLS[generation])
 
     async def ControllerGetCapabilities(
         self, request: csi.ControllerGetCapabilitiesRequest, context: Context
     ) -> csi.ControllerGetCapabilitiesResponse:
         return csi.ControllerGetCapabilitiesResponse(
-            capabilities=[csi.ControllerServiceCapability(rpc=_Rpc(type=kind)) for kind in _CAPABILITIES]
+            capabilities=[csi.ControllerServiceCapability(rpc=_Rpc(type=kind)) for kind in self._calls]
         )
 
     async def CreateVolume(self, request: csi.CreateVolumeRequest, context: Context) -> csi.CreateVolumeResponse:
@@ -118,42 +105,71 @@ class Controller(services.ControllerServicer):
         return csi.ValidateVolumeCapabilitiesResponse(confirmed=confirmed)
 
     async def ListVolumes(self, request: csi.ListVolumesRequest, context: Context) -> csi.ListVolumesResponse:
-        if request.max_entries < 0:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "max_entries is negative")
-        if request.starting_token and not request.starting_token.startswith(_PAGE_TOKEN):
-            await context.abort(grpc.StatusCode.ABORTED, f"starting_token {request.starting_token!r} is not ours")
-        # The token is an id and not a position: a volume removed between two pages moves none of the others.
-        last = request.starting_token.removeprefix(_PAGE_TOKEN)
-        remaining = [volume_id for volume_id in volume_ids(self._root) if volume_id > last]
-        page = remaining[: request.max_entries or None]
-        found = [volume for volume_id in page if (volume := find_volume(self._root, volume_id))]
+        await self._offered(_Rpc.LIST_VOLUMES, context)
+        page, token = await self._page(request.max_entries, request.starting_token, context)
         status = csi.ListVolumesResponse.VolumeStatus
         entries = [
             csi.ListVolumesResponse.Entry(
-                volume=_described(volume), status=status(volume_condition=condition(self._root, volume))
+                volume=_described(volume),
+                status=status(volume_condition=condition(self._generation, self._root, volume)),
             )
-            for volume in found
+            for volume in page
         ]
-        token = f"{_PAGE_TOKEN}{page[-1]}" if len(page) < len(remaining) else ""
         return csi.ListVolumesResponse(entries=entries, next_token=token)
 
     async def ControllerGetVolume(
         self, request: csi.ControllerGetVolumeRequest, context: Context
     ) -> csi.ControllerGetVolumeResponse:
-        if not request.volume_id:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_id is missing")
+        await self._offered(_Rpc.GET_VOLUME, context)
         volume = await self._existing(request.volume_id, context)
         status = csi.ControllerGetVolumeResponse.VolumeStatus
         return csi.ControllerGetVolumeResponse(
-            volume=_described(volume), status=status(volume_condition=condition(self._root, volume))
+            volume=_described(volume),
+            status=status(volume_condition=condition(self._generation, self._root, volume)),
         )
+
+    async def ControllerGetVolumeHealth(
+        self, request: csi.ControllerGetVolumeHealthRequest, context: Context
+    ) -> csi.ControllerGetVolumeHealthResponse:
+        await self._offered(_Rpc.GET_VOLUME_HEALTH, context)
+        volume = await self._existing(request.volume_id, context)
+        return csi.ControllerGetVolumeHealthResponse(volume_health=volume_health(self._root, volume))
+
+    async def ControllerListVolumeHealth(
+        self, request: csi.ControllerListVolumeHealthRequest, context: Context
+    ) -> csi.ControllerListVolumeHealthResponse:
+        await self._offered(_Rpc.LIST_VOLUME_HEALTH, context)
+        page, token = await self._page(request.max_entries, request.starting_token, context)
+        # A page of volumes may hold fewer sick ones, down to none.
+        found = (volume_health(self._root, volume) for volume in page)
+        entries = [health for health in found if health.health_statuses]
+        return csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token)
 
     async def GetCapacity(self, request: csi.GetCapacityRequest, context: Context) -> csi.GetCapacityResponse:
         asked = dict(request.accessible_topology.segments)
         free = shutil.disk_usage(self._root).free
         return csi.GetCapacityResponse(available_capacity=free if not asked or self._serves(asked) else 0)
 
+    async def _offered(self, kind: csi.ControllerServiceCapability.RPC.Type, context: Context) -> None:
+        if kind not in self._calls:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"generation {self._generation} has no such call")
+
+    async def _page(self, max_entries: int, token: str, context: Context) -> tuple[list[Volume], str]:
+        """Return the volumes of a page, and the token of the next one."""
+        if max_entries < 0:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "max_entries is negative")
+        if token and not token.startswith(_PAGE_TOKEN):
+            await context.abort(grpc.StatusCode.ABORTED, f"starting_token {token!r} is not ours")
+        # The token is an id and not a position: a volume removed between two pages moves none of the others.
+        last = token.removeprefix(_PAGE_TOKEN)
+        remaining = [volume_id for volume_id in volume_ids(self._root) if volume_id > last]
+        page = remaining[: max_entries or None]
+        found = [volume for volume_id in page if (volume := find_volume(self._root, volume_id))]
+        return found, f"{_PAGE_TOKEN}{page[-1]}" if len(page) < len(remaining) else ""
+
     async def _existing(self, volume_id: str, context: Context) -> Volume:
+        if not volume_id:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_id is missing")
         volume = find_volume(self._root, volume_id)
         if volume is None:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"volume {volume_id!r} does not exist")
@@ -168,14 +184,6 @@ class Controller(services.ControllerServicer):
 
     def _serves(self, segment: dict[str, str]) -> bool:
         return segment.keys() == self._segment.keys()
-
-
-def condition(root: Path, volume: Volume) -> csi.VolumeCondition:
-    """Return the health of a volume in the words of CSI up to 1.12."""
-    finding = diagnose(look_at(root, volume.volume_id), volume.capacity)
-    if finding is None:
-        return csi.VolumeCondition(abnormal=False, message="the directory is there, writable and has room")
-    return csi.VolumeCondition(abnormal=True, message=finding.message)
 
 
 def _described(volume: Volume) -> csi.Volume:

@@ -6,6 +6,7 @@ Judged by mode bits and not by trying to write: root may write everywhere, and t
 from dataclasses import dataclass
 from enum import StrEnum
 
+_READABLE = 0o444
 _WRITABLE = 0o222
 
 
@@ -13,6 +14,7 @@ class Sickness(StrEnum):
     """What can be wrong with a directory."""
 
     GONE = "gone"
+    UNREADABLE = "unreadable"
     READ_ONLY = "read-only"
     FULL = "full"
 
@@ -38,6 +40,8 @@ def diagnose(seen: DirectoryState, capacity: int) -> Finding | None:
     """Return what is wrong with a volume of `capacity` bytes, the worst first, or None."""
     if seen.mode is None:
         return Finding(Sickness.GONE, f"directory {seen.path} is gone")
+    if not seen.mode & _READABLE:
+        return Finding(Sickness.UNREADABLE, f"directory {seen.path} cannot be read (mode {seen.mode:04o})")
     if not seen.mode & _WRITABLE:
         return Finding(Sickness.READ_ONLY, f"directory {seen.path} is read-only (mode {seen.mode:04o})")
     if seen.used >= capacity:

@@ -8,7 +8,8 @@ import grpc
 
 from csi.proto import csi_v1_pb2 as csi
 from csi.proto import csi_v1_pb2_grpc as services
-from devcluster.driver_controller import Context, condition
+from devcluster.driver_controller import Context
+from devcluster.driver_generation import Generation, condition, node_calls
 from devcluster.driver_volumes import Volume, data_directory, find_volume, look_at
 
 _Rpc = csi.NodeServiceCapability.RPC
@@ -17,8 +18,8 @@ _Rpc = csi.NodeServiceCapability.RPC
 class Node(services.NodeServicer):
     """Makes directories appear where a pod wants them. The node lies in `segment`."""
 
-    def __init__(self, root: Path, node: str, segment: dict[str, str]) -> None:
-        self._root, self._node, self._segment = root, node, segment
+    def __init__(self, root: Path, node: str, segment: dict[str, str], generation: Generation) -> None:
+        self._root, self._node, self._segment, self._generation = root, node, segment, generation
 
     async def NodeGetInfo(self, request: csi.NodeGetInfoRequest, context: Context) -> csi.NodeGetInfoResponse:
         topology = csi.Topology(segments=self._segment)
@@ -27,7 +28,7 @@ class Node(services.NodeServicer):
     async def NodeGetCapabilities(
         self, request: csi.NodeGetCapabilitiesRequest, context: Context
     ) -> csi.NodeGetCapabilitiesResponse:
-        kinds = (_Rpc.GET_VOLUME_STATS, _Rpc.VOLUME_CONDITION)
+        kinds = node_calls(self._generation)
         return csi.NodeGetCapabilitiesResponse(
             capabilities=[csi.NodeServiceCapability(rpc=_Rpc(type=kind)) for kind in kinds]
         )
@@ -67,7 +68,8 @@ class Node(services.NodeServicer):
             used=used,
             available=max(0, volume.capacity - used),
         )
-        return csi.NodeGetVolumeStatsResponse(usage=[usage], volume_condition=condition(self._root, volume))
+        health = condition(self._generation, self._root, volume)
+        return csi.NodeGetVolumeStatsResponse(usage=[usage], volume_condition=health)
 
     async def _existing(self, volume_id: str, path: str, field: str, context: Context) -> Volume:
         """Return the volume of a request that must name it and a path."""

@@ -101,6 +101,8 @@ def make_sick(root: Path, volume_id: str, sickness: Sickness) -> None:
         case Sickness.GONE:
             directory.chmod(0o755)
             shutil.rmtree(directory)
+        case Sickness.UNREADABLE:
+            directory.chmod(0o000)
         case Sickness.READ_ONLY:
             directory.chmod(0o555)
         case Sickness.FULL:

@@ -1,5 +1,6 @@
-"""An observer that remembers what it was told."""
+"""Observers that remember what they were told, and an order of volumes."""
 
+from csi.sweep import SweepProgress
 from csi.verdict import HealthState
 
 
@@ -15,3 +16,31 @@ class Recorder:
 
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
         self.probes.append((driver, method, state))
+
+
+class Sweeps:
+    """Implements csi.sweep.SweepObserver."""
+
+    def __init__(self) -> None:
+        self.progress: list[SweepProgress] = []
+        self.lists: list[tuple[str, str]] = []
+
+    def swept(self, progress: SweepProgress) -> None:
+        self.progress.append(progress)
+
+    def listed(self, driver: str, method: str, code: str, seconds: float) -> None:
+        self.lists.append((method, code))
+
+    @property
+    def ended(self) -> list[SweepProgress]:
+        return [progress for progress in self.progress if progress.seconds is not None]
+
+
+class Order:
+    """Implements csi.sweep.AskingOrder: these handles, whatever the driver."""
+
+    def __init__(self, *handles: str) -> None:
+        self.ordered = list(handles)
+
+    def handles(self, driver: str) -> list[str]:
+        return self.ordered

@@ -58,6 +58,36 @@ async def healthy(request: bytes) -> Message:
     return volume_answer(csi.ControllerGetVolumeRequest.FromString(request).volume_id)
 
 
+def health_answer(
+    volume_id: str, *entries: tuple[int, str] | tuple[int, str, str]
+) -> csi.ControllerGetVolumeHealthResponse:
+    """An answer to ControllerGetVolumeHealth; each entry is a status, a reason and perhaps a message."""
+    return csi.ControllerGetVolumeHealthResponse(volume_health=volume_health(volume_id, *entries))
+
+
+def volume_health(volume_id: str, *entries: tuple[int, str] | tuple[int, str, str]) -> csi.VolumeHealth:
+    statuses = [
+        csi.VolumeHealth.VolumeHealthEntry(status=status, reason=reason, message="".join(message))  # type: ignore[arg-type]
+        for status, reason, *message in entries
+    ]
+    return csi.VolumeHealth(volume_id=volume_id, health_statuses=statuses)
+
+
+async def without_problem(request: bytes) -> Message:
+    return health_answer(csi.ControllerGetVolumeHealthRequest.FromString(request).volume_id)
+
+
+def listed_volume(volume_id: str, *, abnormal: bool | None = False, message: str = "") -> Message:
+    """An entry of ListVolumes: on the wire the same as an answer to ControllerGetVolume."""
+    return csi.ListVolumesResponse.Entry.FromString(
+        volume_answer(volume_id, abnormal=abnormal, message=message).SerializeToString()
+    )
+
+
+def volumes_answer(*volume_ids: str) -> csi.ListVolumesResponse:
+    return csi.ListVolumesResponse(entries=[listed_volume(volume_id) for volume_id in volume_ids])  # type: ignore[misc]
+
+
 class ScriptedDriver:
     """Serves on a socket; `script` holds the answer to each method by its short name and may change at any time."""
 
@@ -76,7 +106,11 @@ class ScriptedDriver:
             "GetPluginInfo": gives(csi.GetPluginInfoResponse(name=name)),
             "GetPluginCapabilities": gives(_plugin_capabilities(services)),
             "ControllerGetCapabilities": gives(_controller_capabilities(rpcs)),
+            "Probe": gives(csi.ProbeResponse()),
             "ControllerGetVolume": healthy,
+            "ControllerGetVolumeHealth": without_problem,
+            "ControllerListVolumeHealth": gives(csi.ControllerListVolumeHealthResponse()),
+            "ListVolumes": gives(volumes_answer("v")),
             **(script or {}),
         }
         self._server: grpc.aio.Server | None = None

@@ -6,35 +6,55 @@ CONTROLLER, TOPOLOGY = 1, 2
 LIST_VOLUMES, CONDITION, GET_VOLUME, GET_HEALTH, LIST_HEALTH = 3, 11, 12, 16, 17
 
 
+P = HealthProtocol
+
+
 @pytest.mark.parametrize(
-    ("rpcs", "protocol", "best_offer"),
+    ("rpcs", "protocol", "listing", "getting"),
     [
-        pytest.param({CONDITION, GET_VOLUME}, HealthProtocol.CONDITION_BY_GET, "same", id="11+12"),
-        pytest.param({GET_VOLUME}, HealthProtocol.EXISTENCE, "same", id="12"),
-        pytest.param({LIST_VOLUMES, CONDITION, GET_VOLUME}, HealthProtocol.CONDITION_BY_GET, "same", id="3+11+12"),
-        pytest.param({LIST_VOLUMES, GET_VOLUME}, HealthProtocol.EXISTENCE, "same", id="3+12"),
-        pytest.param({LIST_VOLUMES, CONDITION}, None, HealthProtocol.CONDITION_BY_LIST, id="3+11"),
-        pytest.param({GET_HEALTH, LIST_HEALTH}, None, HealthProtocol.HEALTH_BY_LIST, id="16+17"),
-        pytest.param({GET_HEALTH}, None, HealthProtocol.HEALTH_BY_GET, id="16"),
-        pytest.param({LIST_HEALTH}, None, None, id="17 without 16 breaks the spec and counts for nothing"),
+        pytest.param({GET_HEALTH, LIST_HEALTH}, P.HEALTH_BY_LIST, P.HEALTH_BY_LIST, True, id="16+17"),
         pytest.param(
-            {GET_HEALTH, LIST_HEALTH, GET_VOLUME},
-            HealthProtocol.EXISTENCE,
-            HealthProtocol.HEALTH_BY_LIST,
-            id="12+16+17",
+            {LIST_VOLUMES, CONDITION, GET_VOLUME, GET_HEALTH, LIST_HEALTH},
+            P.HEALTH_BY_LIST, P.HEALTH_BY_LIST, True, id="all of both generations",
         ),
-        pytest.param({CONDITION}, None, None, id="11 alone: no call carries the condition"),
-        pytest.param({LIST_VOLUMES}, None, None, id="3"),
-        pytest.param(set(), None, None, id="nothing"),
+        pytest.param({GET_HEALTH}, P.HEALTH_BY_GET, None, True, id="16"),
+        pytest.param(
+            {GET_HEALTH, LIST_VOLUMES, CONDITION, GET_VOLUME}, P.HEALTH_BY_GET, None, True, id="16 beats 3+11+12"
+        ),
+        pytest.param({CONDITION, GET_VOLUME}, P.CONDITION_BY_GET, None, True, id="11+12"),
+        pytest.param(
+            {LIST_VOLUMES, CONDITION, GET_VOLUME}, P.CONDITION_BY_GET, P.CONDITION_BY_LIST, True, id="3+11+12"
+        ),
+        pytest.param({LIST_VOLUMES, CONDITION}, P.CONDITION_BY_LIST, P.CONDITION_BY_LIST, False, id="3+11"),
+        pytest.param({GET_VOLUME}, P.EXISTENCE, None, True, id="12"),
+        pytest.param({LIST_VOLUMES, GET_VOLUME}, P.EXISTENCE, None, True, id="3+12"),
+        pytest.param({LIST_HEALTH}, None, None, False, id="17 without 16 breaks the spec and counts for nothing"),
+        pytest.param({LIST_HEALTH, GET_VOLUME}, P.EXISTENCE, None, True, id="12+17"),
+        pytest.param({CONDITION}, None, None, False, id="11 alone: no call carries the condition"),
+        pytest.param({LIST_VOLUMES}, None, None, False, id="3"),
+        pytest.param(set(), None, None, False, id="nothing"),
     ],
-)
-def test_the_best_spoken_protocol_is_chosen(
-    rpcs: set[int], protocol: HealthProtocol | None, best_offer: HealthProtocol | str | None
+)  # fmt: skip
+def test_the_best_protocol_is_chosen(
+    rpcs: set[int], protocol: HealthProtocol | None, listing: HealthProtocol | None, getting: bool
 ) -> None:
     negotiation = negotiate({CONTROLLER}, rpcs)
     assert negotiation.protocol is protocol
-    offer = negotiation.offered[0] if negotiation.offered else None
-    assert offer is (protocol if best_offer == "same" else best_offer)
+    assert negotiation.listing is listing
+    assert negotiation.getting is getting
+
+
+@pytest.mark.parametrize(
+    ("services", "rpcs", "apart"),
+    [
+        pytest.param({CONTROLLER, TOPOLOGY}, {GET_HEALTH, GET_VOLUME}, True, id="health and place by two calls"),
+        pytest.param({CONTROLLER}, {GET_HEALTH, GET_VOLUME}, False, id="a driver without places"),
+        pytest.param({CONTROLLER, TOPOLOGY}, {GET_HEALTH}, False, id="a driver that cannot tell"),
+        pytest.param({CONTROLLER, TOPOLOGY}, {CONDITION, GET_VOLUME}, False, id="both in one answer"),
+    ],
+)
+def test_the_place_is_asked_for_apart(services: set[int], rpcs: set[int], apart: bool) -> None:
+    assert negotiate(services, rpcs).asks_place_apart is apart
 
 
 def test_without_a_controller_service_nothing_can_be_asked() -> None:

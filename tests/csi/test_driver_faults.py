@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -48,6 +48,13 @@ async def becomes(drivers: Drivers, state: HealthState) -> None:
     await eventually(there, f"the volume is {state}")
 
 
+def down(drivers: Drivers) -> Callable[[], Awaitable[bool]]:
+    async def is_down() -> bool:
+        return drivers.endpoints_up()[A] is False
+
+    return is_down
+
+
 async def test_a_stopped_driver_is_unknown_while_another_answers(
     pair: tuple[DriverProcess, DriverProcess], drivers: Drivers
 ) -> None:
@@ -59,7 +66,8 @@ async def test_a_stopped_driver_is_unknown_while_another_answers(
     assert {verdict.state for verdict in others} == {HealthState.HEALTHY}
     assert not stopped.done(), "the other driver had to wait"
     assert ((await stopped).state, (await stopped).reason) == (HealthState.UNKNOWN, "DeadlineExceeded")
-    assert drivers.endpoints_up() == {A: False, B: True}
+    await eventually(down(drivers), "the stopped driver is seen to be down")
+    assert drivers.endpoints_up()[B] is True
     await pair[0].send(signal.SIGCONT)
     await becomes(drivers, HealthState.HEALTHY)
 
@@ -70,14 +78,18 @@ async def test_a_sick_volume_does_not_recover_by_a_stopped_driver(
     make_sick(pair[0].root, "v", Sickness.GONE)
     assert (await ask(drivers)).sick
     await pair[0].send(signal.SIGSTOP)
-    assert (await ask(drivers)).state is HealthState.UNKNOWN
+    assert (await ask(drivers)).sick, "a failed call is no recovery"
+    record = drivers.state(A, "v")
+    assert record is not None
+    assert record.state is HealthState.UNKNOWN
+    assert record.sick
 
 
 async def test_a_killed_driver_recovers_by_itself(pair: tuple[DriverProcess, DriverProcess], drivers: Drivers) -> None:
     assert (await ask(drivers)).state is HealthState.HEALTHY
     await pair[0].send(signal.SIGKILL)
     assert (await ask(drivers)).state is HealthState.UNKNOWN
-    assert drivers.endpoints_up()[A] is False
+    await eventually(down(drivers), "the killed driver is seen to be down")
     await pair[0].start()
     await becomes(drivers, HealthState.HEALTHY)
     assert drivers.endpoints_up()[A] is True

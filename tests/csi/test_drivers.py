@@ -137,7 +137,7 @@ async def test_who_waits_in_vain_for_a_turn_is_told(driver: ScriptedDriver, driv
     verdicts = await asyncio.gather(*(drivers.verdict(NAME, f"v{number}", NOW) for number in range(12)))
     assert {verdict.state for verdict in verdicts} == {HealthState.UNKNOWN}
     assert {verdict.reason for verdict in verdicts} == {"DeadlineExceeded", "DriverBusy"}
-    assert drivers.endpoints_up() == {NAME: False}
+    assert drivers.endpoints_up() == {NAME: True}, "volumes hang, and the driver itself answers"
 
 
 async def test_a_hanging_driver_stalls_no_other(tmp_path: Path, driver: ScriptedDriver, clock: FakeClock) -> None:

@@ -41,6 +41,14 @@ def judge(answer: csi.ControllerGetVolumeResponse, negotiation: Negotiation = CO
             CONDITION, "Inaccessible", "VolumeNotFound", id="abnormal not found, as the mock driver says it",
         ),
         pytest.param(
+            volume_answer("v", abnormal=True, message="directory /v is gone"),
+            CONDITION, "Inaccessible", "VolumeNotFound", id="abnormal and gone",
+        ),
+        pytest.param(
+            volume_answer("v", abnormal=True, message="stat /v: no such file or directory"),
+            CONDITION, "Inaccessible", "VolumeNotFound", id="abnormal, as the kernel says it",
+        ),
+        pytest.param(
             volume_answer("v", message="fault not found"), CONDITION, "Healthy", "VolumeConditionNormal",
             id="normal stays normal whatever it says",
         ),
@@ -76,15 +84,9 @@ def test_a_failed_call_says_nothing_about_the_volume(code: grpc.StatusCode) -> N
         assert (verdict.state, verdict.reason, verdict.message) == (HealthState.UNKNOWN, name, "why")
 
 
-@pytest.mark.parametrize(
-    ("rpcs", "reason"),
-    [({16, 17}, "ProtocolNotSpoken"), ({3, 11}, "ProtocolNotSpoken"), ({1}, "NoHealthCapability")],
-    ids=["only the calls of 1.13", "only by list", "none"],
-)
-def test_unsupported_says_why(rpcs: set[int], reason: str) -> None:
-    verdict = interpret.unsupported(WITNESS, negotiate({1}, rpcs))
-    assert (verdict.state, verdict.reason) == (HealthState.UNSUPPORTED, reason)
-    assert not verdict.sick
+def test_unsupported_is_not_sick() -> None:
+    verdict = interpret.unsupported(WITNESS)
+    assert (verdict.state, verdict.reason, verdict.sick) == (HealthState.UNSUPPORTED, "NoHealthCapability", False)
 
 
 def test_topology_is_kept_for_sick_volumes_too() -> None:

@@ -108,7 +108,9 @@ async def test_answers(socket: Path, probe: DriverProbe, method: str, script: Sc
     ("services", "rpcs", "state", "reason"),
     [
         pytest.param([Service.CONTROLLER_SERVICE], [Rpc.GET_VOLUME], "Healthy", "VolumeExists", id="existence only"),
-        pytest.param([Service.CONTROLLER_SERVICE], [16, 17], "Unsupported", "ProtocolNotSpoken", id="1.13 only"),
+        pytest.param([Service.CONTROLLER_SERVICE], [16], "Healthy", "NoHealthProblem", id="1.13"),
+        pytest.param([Service.CONTROLLER_SERVICE], [16, 17], "Healthy", "NoHealthProblem", id="1.13 with lists"),
+        pytest.param([Service.CONTROLLER_SERVICE], [3, 11], "Healthy", "VolumeConditionNormal", id="1.12 by lists"),
         pytest.param([Service.CONTROLLER_SERVICE], [4711], "Unsupported", "NoHealthCapability", id="unknown number"),
         pytest.param([], [Rpc.GET_VOLUME], "Unsupported", "NoHealthCapability", id="no controller"),
     ],
@@ -198,8 +200,8 @@ async def test_a_driver_that_unlearned_a_call_is_negotiated_again(socket: Path, 
 async def test_up_follows_the_driver_and_is_logged_when_it_changes(
     socket: Path, probe: DriverProbe, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="csi.probe")
-    states = [probe.up]
+    caplog.set_level(logging.INFO, logger="csi.session")
+    states = [probe.session.up]
     for name in ("other", "other", NAME, NAME):
         async with ScriptedDriver(socket, name=name):
 
@@ -208,7 +210,7 @@ async def test_up_follows_the_driver_and_is_logged_when_it_changes(
                 return verdict.reason == ("VolumeConditionNormal" if name == NAME else "WrongDriver")
 
             await eventually(answered_by, f"{name} answers")
-            states.append(probe.up)
+            states.append(probe.session.up)
     assert states == [None, False, False, True, True]
     await probe.probe("v")
     said = [record.message for record in caplog.records if "endpoint" in record.message]
@@ -218,4 +220,4 @@ async def test_up_follows_the_driver_and_is_logged_when_it_changes(
 
 async def test_no_driver_at_all(probe: DriverProbe) -> None:
     verdict = await probe.probe("v")
-    assert (verdict.state, verdict.reason, probe.up) == (HealthState.UNKNOWN, "Unavailable", False)
+    assert (verdict.state, verdict.reason, probe.session.up) == (HealthState.UNKNOWN, "Unavailable", False)

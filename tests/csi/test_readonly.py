@@ -12,8 +12,9 @@ from csi.drivers import Drivers
 from csi.endpoint import Endpoint
 from csi.proto import csi_v1_pb2 as csi
 from csi.readonly import ReadOnlyMethod
+from csi.sweep import Pace
 from kube.clock import SystemClock
-from tests.csi.observers import Recorder
+from tests.csi.observers import Order, Recorder, Sweeps
 from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, volume_answer
 
 ROOT = Path(__file__).parents[2]
@@ -61,30 +62,47 @@ def test_no_module_of_the_product_can_name_another_method(path: Path) -> None:
     modules = imports | {found for found, _ in from_imports} | {f"{found}.{name}" for found, name in from_imports}
     assert not any("csi_v1_pb2_grpc" in found for found in modules), "the stubs can call everything"
     assert module == "csi/channel.py" or not any(found.split(".")[0] == "grpc" for found in modules)
-    if module not in ("csi/readonly.py", "csi/channel.py"):
+    if module not in ("csi/readonly.py", "csi/channel.py", "csi/session.py"):
         assert "ReadOnlyMethod" not in names | {name for _, name in from_imports}
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert module == "csi/readonly.py" or "ReadOnlyMethod" not in called
     if module != "csi/readonly.py":
         assert "/csi.v1." not in path.read_text()
 
 
+KINDS = {
+    "1.13": [Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH, Rpc.GET_VOLUME],
+    "1.13 by get": [Rpc.GET_VOLUME_HEALTH],
+    "1.12": [Rpc.GET_VOLUME, Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES],
+    "1.12 by list": [Rpc.LIST_VOLUMES, Rpc.VOLUME_CONDITION],
+    "existence": [Rpc.GET_VOLUME],
+    "nothing": [],
+    "everything": list(Rpc.Type.values()),
+}
+ANSWERS = [
+    gives(volume_answer("v", zones=["a"])),
+    gives(volume_answer("v", abnormal=True)),
+    gives(Refused(grpc.StatusCode.NOT_FOUND)),
+    gives(Refused(grpc.StatusCode.UNIMPLEMENTED)),
+    gives(Refused(grpc.StatusCode.UNAVAILABLE)),
+    gives(b"\xff"),
+]
+
+
 async def test_only_reading_calls_are_on_the_wire(tmp_path: Path) -> None:
-    """Every path through the client: each kind of driver, answers and failures, new negotiation."""
+    """Every path through the client: each kind of driver, answers and failures, new negotiation, sweeps."""
     seen: set[str] = set()
-    kinds: list[list[int]] = [[Rpc.GET_VOLUME, Rpc.VOLUME_CONDITION], [Rpc.GET_VOLUME], [16, 17], []]
-    for number, rpcs in enumerate(kinds):
+    for number, rpcs in enumerate(KINDS.values()):
         socket = tmp_path / f"{number}.sock"
         async with ScriptedDriver(socket, rpcs=rpcs) as driver:
             drivers = Drivers([Endpoint(NAME, str(socket))], SystemClock(), Recorder())
-            for script in (
-                gives(volume_answer("v")),
-                gives(volume_answer("v", abnormal=True)),
-                gives(Refused(grpc.StatusCode.NOT_FOUND)),
-                gives(Refused(grpc.StatusCode.UNIMPLEMENTED)),
-                gives(b"\xff"),
-            ):
-                driver.script["ControllerGetVolume"] = script
+            sweep = drivers.sweep(NAME, Order("v", "w"), Pace(), Sweeps())
+            for script in ANSWERS:
+                for method in ("ControllerGetVolume", "ControllerGetVolumeHealth", "ListVolumes"):
+                    driver.script[method] = script
                 await drivers.verdict(NAME, "v", timedelta())
+                await sweep.run()
+                await sweep.run_if_back()
             await drivers.close()
             seen |= set(driver.calls)
-    assert seen <= ALLOWED
-    assert "/csi.v1.Controller/ControllerGetVolume" in seen, "the test asked nothing"
+    assert seen == ALLOWED - {"/csi.v1.Controller/GetCapacity"}, "another call, or a path that was not taken"

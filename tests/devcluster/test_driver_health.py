@@ -13,6 +13,8 @@ from devcluster.driver_health import DirectoryState, Sickness, diagnose
         pytest.param(0o555, 0, Sickness.READ_ONLY, id="nobody may write"),
         pytest.param(0o575, 0, None, id="somebody may write"),
         pytest.param(0o555, 100, Sickness.READ_ONLY, id="read-only and full"),
+        pytest.param(0o333, 0, Sickness.UNREADABLE, id="nobody may read"),
+        pytest.param(0o000, 100, Sickness.UNREADABLE, id="unreadable, read-only and full"),
         pytest.param(None, 0, Sickness.GONE, id="gone"),
     ],
 )

@@ -1,0 +1,53 @@
+"""What is known of every volume's health, in memory; and who wants to hear when that changes."""
+
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from typing import Final
+
+from csi.health import Debounce, HealthRecord, Observation, advance, is_transition
+
+REMEMBERED: Final = 200_000
+"""Volumes remembered unless told otherwise: twice the volumes of a large cluster."""
+
+Listener = Callable[[str, str, HealthRecord | None, HealthRecord], None]
+"""Called with driver, handle, old record (None for a new volume) and new record after each transition."""
+
+
+class HealthRecords:
+    """One record for each driver and handle. Of more than `remembered` the one renewed longest ago is forgotten."""
+
+    def __init__(self, debounce: Debounce, remembered: int = REMEMBERED) -> None:
+        self._debounce, self._remembered = debounce, remembered
+        self._records: dict[tuple[str, str], HealthRecord] = {}
+        self.listeners: list[Listener] = []
+
+    def observe(self, driver: str, handle: str, observation: Observation) -> HealthRecord:
+        """Take in one observation and return what is known now. Tells the listeners before it returns."""
+        key = (driver, handle)
+        old = self._records.pop(key, None)
+        new = self._records[key] = advance(old, observation, self._debounce)
+        if len(self._records) > self._remembered:
+            del self._records[next(iter(self._records))]
+        if is_transition(old, new):
+            for listener in self.listeners:
+                listener(driver, handle, old, new)
+        return new
+
+    def state(self, driver: str, handle: str) -> HealthRecord | None:
+        """Return what is known of a volume, None if nobody looked at it."""
+        return self._records.get((driver, handle))
+
+    def keep(self, driver: str, handles: Collection[str], since: datetime) -> None:
+        """Forget the driver's volumes that are not among `handles`, unless something was learned after `since`."""
+        wanted = set(handles)
+        gone = [
+            key
+            for key, record in self._records.items()
+            if key[0] == driver and key[1] not in wanted and record.checked_at < since
+        ]
+        for key in gone:
+            del self._records[key]
+
+    def of_driver(self, driver: str) -> Iterator[tuple[str, HealthRecord]]:
+        """Yield handle and record of each volume of the driver that is known now."""
+        return ((handle, record) for (name, handle), record in self._records.items() if name == driver)

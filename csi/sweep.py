@@ -1,0 +1,235 @@
+"""Looks at every volume of one driver, once: by pages where the driver can list, else one by one, at a limited rate.
+
+What is asked, and in which order, is the caller's. A driver that does not answer ends its own sweep early and slows
+nobody else's.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Protocol
+
+from csi import interpret
+from csi.capabilities import HealthProtocol, Negotiation
+from csi.channel import BUSY, CallFailed
+from csi.health import Absence, HealthRecord, Observation
+from csi.probe import DriverProbe, Listed
+from csi.records import HealthRecords
+from csi.session import UNREACHED
+from csi.verdict import HealthState, Verdict
+from kube.clock import Clock
+from kube.pacing import TokenBucket
+
+_BREATH: Final = 500
+"""Records written before others get a turn on the event loop."""
+
+
+class AskingOrder(Protocol):
+    """Says which volumes there are."""
+
+    def handles(self, driver: str) -> Iterable[str]:
+        """Return the handles of the driver's volumes, in the order in which it matters to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepProgress:
+    """How a driver's sweep stands. `seconds` is how long it took, None while it runs.
+
+    `answered` is False if the driver broke it off. `oldest` is the age of the oldest knowledge of any volume.
+    """
+
+    driver: str
+    done: int
+    total: int
+    seconds: float | None = None
+    answered: bool = True
+    oldest: timedelta = timedelta()
+
+
+class SweepObserver(Protocol):
+    """Is told how sweeps go on."""
+
+    def swept(self, progress: SweepProgress) -> None:
+        """Called for each volume, and once more at the end."""
+
+    def listed(self, driver: str, method: str, code: str, seconds: float) -> None:
+        """A list was read (`code` is OK) or broke off, for csi_volume_health_probe_total as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How hard one driver may be asked: volumes a second, and at once. Less than the driver's calls at once."""
+
+    rate: float = 200.0
+    at_once: int = 8
+
+
+class Sweep:
+    """Sweeps one driver whenever `run` is called, but never twice at once."""
+
+    def __init__(
+        self,
+        probe: DriverProbe,
+        records: HealthRecords,
+        order: AskingOrder,
+        pace: Pace,
+        clock: Clock,
+        observer: SweepObserver,
+    ) -> None:
+        self._driver, self._probe, self._records, self._order = probe.driver, probe, records, order
+        self._pace, self._clock, self._observer = pace, clock, observer
+        self._turns = TokenBucket(clock, pace.rate, pace.at_once)
+        self._running = asyncio.Lock()
+        self._done = self._total = 0
+
+    async def run(self) -> None:
+        """Look at all volumes. Raises nothing but cancellation and what a listener raises."""
+        async with self._running:
+            await self._run()
+
+    async def run_if_back(self) -> None:
+        """Sweep at once if the driver did not answer and now does. Cheap: to be called every few seconds."""
+        session = self._probe.session
+        if session.up is False and not self._running.locked() and await session.answers():
+            await self.run()
+
+    async def _run(self) -> None:
+        handles = [handle for handle in dict.fromkeys(self._order.handles(self._driver)) if handle]
+        started, started_at = self._clock.monotonic(), self._clock.now()
+        self._done, self._total = 0, len(handles)
+        answered = await self._sweep(handles)
+        self._records.keep(self._driver, handles, started_at)
+        ages = (self._clock.now() - record.checked_at for _, record in self._records.of_driver(self._driver))
+        oldest = max(ages, default=timedelta())
+        seconds = self._clock.monotonic() - started
+        self._observer.swept(SweepProgress(self._driver, self._done, self._total, seconds, answered, oldest))
+
+    async def _sweep(self, handles: Sequence[str]) -> bool:
+        """Return whether the driver answered to the end."""
+        session = self._probe.session
+        try:
+            # Probe first: it finds out that another driver has come, before anything is asked in the old protocol.
+            if not await session.answers():
+                raise session.trouble
+            negotiation = await session.negotiated()
+        except CallFailed as failed:
+            await self._all(handles, interpret.failed_call(self._probe.witness(), failed.code, failed.details))
+            return False
+        if negotiation.protocol is None:
+            await self._all(handles, interpret.unsupported(self._probe.witness()))
+            return True
+        if negotiation.listing is None:
+            return await self._ask(handles, {})
+        try:
+            listed = await self._list(negotiation.listing)
+        except CallFailed as failed:
+            if negotiation.getting and (failed.code not in UNREACHED or await session.answers()):
+                return await self._ask(handles, {})
+            await self._all(handles, interpret.failed_call(self._probe.witness(), failed.code, failed.details))
+            return False
+        return await self._take_in(handles, negotiation, listed)
+
+    async def _list(self, listing: HealthProtocol) -> Listed:
+        await self._wait_for_turn()
+        started, code = self._clock.monotonic(), "OK"
+        try:
+            return await self._probe.listed()
+        except CallFailed as failed:
+            code = failed.code
+            raise
+        finally:
+            self._observer.listed(self._driver, listing.split()[0], code, self._clock.monotonic() - started)
+
+    async def _take_in(self, handles: Sequence[str], negotiation: Negotiation, listed: Listed) -> bool:
+        """Believe the list where it suffices, and ask about the other volumes one by one."""
+        doubtful: dict[str, Observation] = {}
+        for number, handle in enumerate(handles):
+            said = listed.get(handle)
+            observation = said or Absence(self._implied(negotiation))
+            record = self._records.state(self._driver, handle)
+            if negotiation.getting and needs_get(negotiation.listing, record, said):
+                doubtful[handle] = observation
+            else:
+                self._took(handle, observation)
+            if number % _BREATH == 0:
+                await self._clock.sleep(0)
+        return await self._ask(list(doubtful), doubtful)
+
+    def _implied(self, negotiation: Negotiation) -> Verdict:
+        """Return what it means that a list leaves a volume out: a list of the sick says the opposite of one of all."""
+        if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
+            well = "the driver's list of sick volumes leaves it out"
+            return self._probe.witness().says(HealthState.HEALTHY, "NotListed", well)
+        gone = "the driver's list of all volumes leaves it out"
+        return self._probe.witness().says(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
+
+    async def _ask(self, handles: Sequence[str], listed: Mapping[str, Observation]) -> bool:
+        """Ask about each; where that fails, what a list said stands. Return whether the driver answered to the end."""
+        # Those that hung last time come last, so that they keep nobody waiting.
+        waiting = deque(sorted(handles, key=self._hung))
+        silent: list[Verdict] = []
+
+        async def work() -> None:
+            while waiting:
+                handle = waiting.popleft()
+                await self._wait_for_turn()
+                verdict = await self._probe.glance(handle)
+                self._got(handle, verdict, listed.get(handle))
+                if verdict.reason in UNREACHED and not await self._probe.session.answers():
+                    silent.append(verdict)
+                    return
+                if silent:
+                    return
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._pace.at_once, len(handles))):
+                group.create_task(work())
+        if silent:
+            await self._all(list(waiting), silent[0])
+        return not silent
+
+    def _got(self, handle: str, verdict: Verdict, listed: Observation | None) -> None:
+        """Take in what a get brought. Nothing was learned from a call that was never sent."""
+        if verdict.reason != BUSY:
+            self._records.observe(self._driver, handle, verdict)
+        if listed is not None and verdict.state is HealthState.UNKNOWN:
+            self._records.observe(self._driver, handle, listed)
+        self._count()
+
+    async def _all(self, handles: Sequence[str], verdict: Verdict) -> None:
+        for number, handle in enumerate(handles):
+            self._took(handle, verdict)
+            if number % _BREATH == 0:
+                await self._clock.sleep(0)
+
+    def _took(self, handle: str, observation: Observation) -> None:
+        self._records.observe(self._driver, handle, observation)
+        self._count()
+
+    def _count(self) -> None:
+        self._done += 1
+        self._observer.swept(SweepProgress(self._driver, self._done, self._total))
+
+    def _hung(self, handle: str) -> bool:
+        record = self._records.state(self._driver, handle)
+        return record is not None and record.last.reason in UNREACHED
+
+    async def _wait_for_turn(self) -> None:
+        wait = self._turns.take()
+        if wait:
+            await self._clock.sleep(wait)
+
+
+def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, said: Verdict | None) -> bool:
+    """Whether a complete list, which says `said` of a volume or leaves it out, has to be confirmed by a get.
+
+    A list of the sick (CSI 1.13) is confirmed where it changes what is known; a list of all volumes speaks for those
+    it names.
+    """
+    if listing is not HealthProtocol.HEALTH_BY_LIST:
+        return said is None
+    if said is None:
+        return record is None or record.state is not HealthState.HEALTHY
+    return said.sick and (record is None or record.state is not said.state)

@@ -169,7 +169,10 @@ class Proxy:
                 if fault.forwarded:
                     await self._exchange(request, call)
                 return _broken(request) if fault.status is None else _answer(fault)
-        return await self._stream(request, call) if call.watches else await self._exchange(request, call)
+        try:
+            return await self._stream(request, call) if call.watches else await self._exchange(request, call)
+        except (aiohttp.ClientError, ConnectionError):
+            return _broken(request)  # one of both sides went away
 
     async def _exchange(self, request: web.Request, call: Call) -> web.StreamResponse:
         if not call.binds or self.after_write is None:
@@ -206,6 +209,9 @@ class Proxy:
                     async for line in answer.content:
                         await response.write(distorted_event(partial(self.distort, call), line))
                 return response
+        except ConnectionResetError:
+            # The client is gone: nobody is left to be told.
+            return web.Response(status=500)
         finally:
             self._streams.discard(request.transport)
 

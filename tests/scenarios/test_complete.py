@@ -1,0 +1,101 @@
+"""Mode complete beside the PV controller: whoever is faster, the objects end up as the PV controller leaves them."""
+
+import asyncio
+import re
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tests.scenarios.bindings import comparable, pairs
+from tests.scenarios.controller import account, start_controller
+from tests.scenarios.documents import IMMEDIATE, claim, claim_spec
+from tests.scenarios.proxy import Proxy, Write
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+PAIRS = 100
+
+
+async def as_kubernetes_binds(world: World) -> dict[str, object]:
+    """Let the PV controller bind a claim all by itself, and return what it leaves."""
+    theirs = await world.storage_class("off", "now", binding=IMMEDIATE)
+    await world.volumes(theirs, world.volume("theirs", theirs, zone="zone-a"))
+    await world.admin.create(claim(world.namespace, "theirs", claim_spec(theirs)))
+    await eventually(world.bound, lambda bound: "theirs" in bound, "Kubernetes binds")
+    found = await pairs(world)
+    return comparable(*found["theirs"])
+
+
+async def as_kube_scheduler_binds(world: World) -> dict[str, object]:
+    """Let kube-scheduler choose and the PV controller bind, and return what they leave."""
+    theirs = await world.storage_class("off", "later")
+    await world.volumes(theirs, world.volume("late", theirs, zone="zone-a"))
+    await world.pod("late", {"late": claim_spec(theirs)})
+    await world.all_run("late")
+    found = await pairs(world)
+    return comparable(*found["late"])
+
+
+async def test_many_pairs_end_up_as_kubernetes_leaves_them(world: World) -> None:
+    by_itself, with_scheduler = await as_kubernetes_binds(world), await as_kube_scheduler_binds(world)
+    assert by_itself == with_scheduler
+    disks = await world.storage_class("complete")
+    await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-a") for n in range(PAIRS)))
+    names = [f"app-{number}" for number in range(PAIRS)]
+    documents = [each for name in names for each in world.pod_documents(name, {name: claim_spec(disks)}, gated=True)]
+    await world.admin.create_at_once(documents)
+    await eventually(world.bound, lambda bound: set(names) <= set(bound), "all claims are bound", 90)
+    await world.all_run(*names, seconds=90)
+    found = await pairs(world)
+    different = {name: comparable(*found[name]) for name in names if comparable(*found[name]) != with_scheduler}
+    assert len(different) == 0, f"{len(different)} differ; {next(iter(different.items()))} instead of {with_scheduler}"
+
+
+BIND = (
+    "persistentvolumes/{}",
+    "persistentvolumes/{}/status",
+    "persistentvolumeclaims/data",
+    "persistentvolumeclaims/data/status",
+)
+
+
+@pytest.mark.parametrize("last", range(1, 5))
+async def test_killed_after_any_of_the_four_writes_the_pv_controller_finishes(own_world: World, last: int) -> None:
+    world, cluster = own_world, own_world.cluster
+    expected = await as_kubernetes_binds(world)
+    disks = await world.storage_class("complete")
+    (chosen, _) = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-a") for n in range(2)))
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(Proxy(cluster))
+        kubeconfig = proxy.kubeconfig_for(await account(cluster))
+        controller = await start_controller(world, kubeconfig=kubeconfig)
+
+        killed = asyncio.Event()
+
+        async def kill(write: Write) -> None:
+            if write.number == last:
+                proxy.sever()
+                await controller.kill()
+                killed.set()
+
+        proxy.after_write = kill
+        # Stopped until the kill, so that every one of the writes is ours.
+        cluster.controller_manager.pause()
+        stack.callback(cluster.controller_manager.resume)
+        async with world.scheduler_paused():
+            await world.pod("app", {"data": claim_spec(disks)})
+            await eventually(lambda: short_writes(proxy), lambda seen: len(seen) == last, f"{last} writes")
+            assert await short_writes(proxy) == [(path.format(chosen), 200) for path in BIND[:last]]
+            await asyncio.wait_for(killed.wait(), 30)
+            cluster.controller_manager.resume()
+            await eventually(world.bound, lambda bound: "data" in bound, "the PV controller finishes the bind")
+        await world.all_run("app")
+    found = await pairs(world)
+    assert comparable(*found["data"]) == expected
+    assert (await world.bound())["data"] == chosen
+
+
+async def short_writes(proxy: Proxy) -> list[tuple[str, int]]:
+    """What was written, from the plural on, and how it was answered."""
+    within = re.compile(r"^/api/v1/(namespaces/[^/]+/)?")
+    return [(within.sub("", write.call.path), write.status) for write in proxy.writes]

@@ -141,8 +141,8 @@ class Planner:
         """A claim that no longer says what is held for it has to be told again, so it needs a new decision."""
         if old is None or new is None or new.volume_name:
             return
-        said = reservation_of_claim(old, self._settings.prefix)
-        if said is not None and reservation_of_claim(new, self._settings.prefix) is None:
+        said, says = (reservation_of_claim(claim, self._settings.prefix) for claim in (old, new))
+        if said is not None and (says is None or says.volume != said.volume):
             self.ledger = self.ledger.without(said.volume)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 30.0
+SECONDS = 60.0
 _BETWEEN_LOOKS = 0.05
 _SHOWN = 4000
 

@@ -135,9 +135,8 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
             EXEC_SECONDS,
         )
     except _BROKEN as error:
-        problem = str(error) or type(error).__name__
         raise KubeconfigError(
-            f"cannot use kubeconfig {paths}: {problem}; compare with: kubectl --kubeconfig {paths} config view"
+            f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: kubectl --kubeconfig {paths} config view"
         ) from error
     credentials = Credentials(configuration, lambda: loader.load_and_set(configuration), f"kubeconfig {paths}", clock)
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
@@ -146,6 +145,13 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
             "certificate, or its exec plugin failed (see the log line above)"
         )
     return credentials
+
+
+def _problem(error: Exception) -> str:
+    """Say in one line what is wrong; what the loader stumbles over in a file of another shape tells nobody anything."""
+    if isinstance(error, TypeError | AttributeError | KeyError):
+        return "it has not the shape of a kubeconfig, with clusters, contexts, users and current-context"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _refuse_insecure(credentials: Credentials) -> None:

@@ -106,7 +106,15 @@ async def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(home: Path) ->
         kubeconfig = re.findall(r"export KUBECONFIG=(\S+)", output)[0]
         kubectl = re.findall(r"alias kubectl=(\S+)", output)[0]
         reading = await asyncio.create_subprocess_exec(
-            kubectl, "get", "pvc", "-n", "demo", "-o", "json", env={"KUBECONFIG": kubeconfig}, stdout=-1
+            kubectl,
+            "get",
+            "pvc",
+            "-n",
+            "demo",
+            "-o",
+            "json",
+            env={"KUBECONFIG": kubeconfig, "HOME": str(home)},
+            stdout=-1,
         )
         claims, _ = await reading.communicate()
         assert len(json.loads(claims)["items"]) == 14

@@ -100,6 +100,7 @@ class Reconciler:
 
     async def run(self) -> None:
         """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
+        await self.planner.prepare()
         with ExitStack() as stack:
             stack.enter_context(self.planner.following())
             stack.enter_context(listening(self.store.claims, self._claim_changed))

@@ -5,7 +5,7 @@ be parsed counts as absent and is named, so that the caller can count it. A rese
 none: half of a promise must not hold a volume for ever.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
@@ -204,12 +204,15 @@ def _prefixed(values: Mapping[str, V], prefix: str) -> dict[str, V]:
     return {prefix + key: value for key, value in values.items()}
 
 
-def _found(annotations: Pairs, keys: Iterable[str], prefix: str) -> dict[str, str]:
-    full = {prefix + key: key for key in keys}
-    return {full[name]: value for name, value in annotations if name in full}
+def _found(annotations: Pairs, keys: Container[str], prefix: str) -> dict[str, str]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in annotations
+        if name.startswith(prefix) and name.removeprefix(prefix) in keys
+    }
 
 
-def _present(annotations: Pairs, keys: Iterable[str], prefix: str) -> tuple[str, ...]:
+def _present(annotations: Pairs, keys: Container[str], prefix: str) -> tuple[str, ...]:
     return tuple(prefix + key for key in _found(annotations, keys, prefix))
 
 

@@ -76,11 +76,19 @@ class Cache:
         return f"waiting for the API server to list {', '.join(waiting)}" if waiting else None
 
 
-def settle_heap() -> None:
-    """Take what is cached now out of the garbage collector's sight, and let it look less often.
+def calm_collector() -> None:
+    """Let the garbage collector look seldom, and never at what was imported: call it before the first list.
 
-    A full collection would otherwise stop everything for seconds on a large cluster, to find nothing.
+    Left alone it walks through everything read so far again and again, in pauses of half a second.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+
+
+def settle_heap() -> None:
+    """Take what is cached now out of the garbage collector's sight.
+
+    Without a collection before it: that would stop everything for a while on a large cluster, to find next to nothing.
+    """
+    gc.freeze()

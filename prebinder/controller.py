@@ -22,7 +22,7 @@ from kube.model import StorageClass
 from kube.pacing import PacedTransport
 from kube.store import Store
 from kube.transport import Transport
-from prebinder.cache import Cache, settle_heap
+from prebinder.cache import Cache, calm_collector, settle_heap
 from prebinder.errors import CommandError
 from prebinder.health_server import HealthServer, metrics_page, probe_pages
 from prebinder.heartbeat import Heartbeat
@@ -110,6 +110,7 @@ class Controller:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        calm_collector()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._drivers.close)
             await self._serve(stack)

@@ -4,6 +4,8 @@ Mode annotate, unless a story says otherwise, and pods of a scheduler that does 
 are, because nobody binds.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -81,23 +83,37 @@ async def test_all_is_deleted_after_the_bind(world: World, mode: str) -> None:
     await clean(world)
 
 
-async def test_claim_and_pod_are_deleted_before_the_pv_controller_saw_the_claim_ref(world: World) -> None:
-    """Mode prebind while the PV controller sleeps: our claimRef, and nothing else, goes with the claim."""
-    world.cluster.controller_manager.pause()
-    try:
-        disks = await world.storage_class("prebind")
-        one = world.volume("one", disks, zone="zone-a")
-        await world.admin.create(one)
-        await world.admin.patch(
-            "PersistentVolume", one["metadata"]["name"], {"status": {"phase": "Available"}}, "", "status"
-        )
+@asynccontextmanager
+async def committed(world: World) -> AsyncIterator[str]:
+    """While inside the PV controller sleeps, and a pod's claim has a volume in mode prebind: the claimRef is ours."""
+    disks = await world.storage_class("prebind")
+    (name,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
+    async with world.pv_controller_paused():
         await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
         await reserved(world)
+        yield name
+
+
+async def test_the_pod_is_deleted_before_the_pv_controller_saw_the_claim_ref(world: World) -> None:
+    async with committed(world) as name:
         await world.admin.delete("Pod", "app", world.namespace)
         await clean(world)
-        assert await world.volume_phases() == {one["metadata"]["name"]: "Available"}
-    finally:
-        world.cluster.controller_manager.resume()
+        assert await world.volume_phases() == {name: "Available"}
+
+
+@pytest.mark.parametrize("key", ["reserved-for", "reserved-for-uid", "expires-at", "bound-at"])
+async def test_garbage_beside_our_claim_ref(world: World, key: str) -> None:
+    """The rest proves that the claimRef is ours: it is taken back, made again, and then used as ever."""
+    async with committed(world) as name:
+        garbage = {"metadata": {"annotations": {f"{world.prefix}{key}": "???"}}}
+        patched = await world.admin.patch("PersistentVolume", name, garbage)
+        version = patched["metadata"]["resourceVersion"]
+        await eventually(
+            lambda: version_of(world, "PersistentVolume", name), lambda found: found != version, "something is done"
+        )
+        await reserved(world)
+    await eventually(world.bound, lambda bound: bound == {"data": name}, "bound")
+    await clean(world)
 
 
 async def test_the_node_of_a_local_volume_is_deleted(world: World) -> None:

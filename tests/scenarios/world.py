@@ -158,6 +158,15 @@ class World:
         finally:
             self.cluster.scheduler.resume()
 
+    @asynccontextmanager
+    async def pv_controller_paused(self) -> AsyncIterator[None]:
+        """While inside, nobody but us binds, and deleted claims stay."""
+        self.cluster.controller_manager.pause()
+        try:
+            yield
+        finally:
+            self.cluster.controller_manager.resume()
+
     async def clear(self) -> None:
         """Remove what the story made, so that later ones find the nodes empty; waits for none of it."""
         for kind in ("StatefulSet", "Pod", "PersistentVolumeClaim"):

@@ -10,19 +10,22 @@ from csi.endpoint import Endpoint
 
 
 class DriverProcess:
-    """`python -m devcluster.driver` on a socket below `directory`; its volumes are below `root` and outlive it."""
+    """`python -m devcluster.driver` on a socket below `directory`; its volumes are below `root` and outlive it.
+
+    `arguments` are those of its next start.
+    """
 
     def __init__(self, directory: Path, name: str, *arguments: str) -> None:
         self.name, self.root = name, directory / name
         self.socket = directory / f"{name}.sock"
         self.endpoint = Endpoint(name, str(self.socket))
-        self._arguments = arguments
+        self.arguments = arguments
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Return when the driver accepts connections."""
         command = [sys.executable, "-m", "devcluster.driver", "--socket", str(self.socket), "--root", str(self.root)]
-        self._process = await asyncio.create_subprocess_exec(*command, "--name", self.name, *self._arguments)
+        self._process = await asyncio.create_subprocess_exec(*command, "--name", self.name, *self.arguments)
         await eventually(self._accepts, f"{self.name} accepts connections")
 
     async def send(self, number: signal.Signals) -> None:

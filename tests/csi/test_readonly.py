@@ -70,7 +70,7 @@ def test_no_module_of_the_product_can_name_another_method(path: Path) -> None:
         assert "/csi.v1." not in path.read_text()
 
 
-KINDS = {
+KINDS: dict[str, list[int]] = {
     "1.13": [Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH, Rpc.GET_VOLUME],
     "1.13 by get": [Rpc.GET_VOLUME_HEALTH],
     "1.12": [Rpc.GET_VOLUME, Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES],

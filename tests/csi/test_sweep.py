@@ -1,0 +1,203 @@
+"""Sweeps of a scripted driver on a real socket, volume by volume. The frame: NAME has the volumes a, b, c."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+
+from csi.sweep import Pace
+from csi.verdict import HealthState
+from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, hangs, healthy, volume_answer
+from tests.csi.stage import FAST, Stage
+from tests.fake_clock import FakeClock
+
+
+class Leaping(FakeClock):
+    """Whoever sleeps moves time."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.jump(seconds)
+
+
+@pytest.fixture
+async def driver(tmp_path: Path) -> AsyncIterator[ScriptedDriver]:
+    async with ScriptedDriver(tmp_path / "s.sock") as driver:
+        yield driver
+
+
+@pytest.fixture
+async def stage(driver: ScriptedDriver) -> AsyncIterator[Stage]:
+    stage = Stage(driver)
+    yield stage
+    await stage.drivers.close()
+
+
+def asked_for(driver: ScriptedDriver) -> list[str]:
+    """Have the driver write down which volumes it is asked about."""
+    asked: list[str] = []
+
+    async def answer(request: bytes) -> Message:
+        found = await healthy(request)
+        asked.append(found.volume.volume_id)  # type: ignore[attr-defined]
+        return found
+
+    driver.script["ControllerGetVolume"] = answer
+    return asked
+
+
+async def test_each_volume_is_asked_about_once_in_the_given_order(driver: ScriptedDriver) -> None:
+    asked = asked_for(driver)
+    stage = Stage(driver, pace=Pace(100_000, at_once=1))
+    stage.order.ordered = ["b", "a", "", "b", "c"]
+    await stage.sweep.run()
+    assert asked == ["b", "a", "c"]
+    (end,) = stage.sweeps.ended
+    assert (end.driver, end.done, end.total, end.answered) == (NAME, 3, 3, True)
+    assert [progress.done for progress in stage.sweeps.progress] == [1, 2, 3, 3]
+    await stage.drivers.close()
+
+
+async def test_no_volumes(stage: Stage) -> None:
+    stage.order.ordered = []
+    await stage.sweep.run()
+    assert [(end.done, end.total) for end in stage.sweeps.ended] == [(0, 0)]
+
+
+async def test_the_rate_is_kept(driver: ScriptedDriver) -> None:
+    """Two at once go through; each of the other eight waits for its tenth of a second."""
+    stage = Stage(driver, Leaping(), Pace(rate=10, at_once=2))
+    stage.order.ordered = [f"v{number}" for number in range(10)]
+    await stage.sweep.run()
+    assert stage.sweeps.ended[0].seconds == pytest.approx(0.8)
+    await stage.drivers.close()
+
+
+async def test_sick_volumes_are_told_to_the_listeners_once(stage: Stage) -> None:
+    told: list[tuple[str, str, str]] = []
+    stage.drivers.records.listeners.append(lambda driver, handle, _, new: told.append((driver, handle, new.state)))
+    await stage.sweep.run()
+    stage.driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.NOT_FOUND))
+    await stage.sweep.run()
+    await stage.sweep.run()
+    assert sorted(told) == sorted([(NAME, handle, state) for handle in "abc" for state in ("Healthy", "Inaccessible")])
+
+
+async def test_a_verdict_is_taken_from_the_sweep_if_it_is_fresh(driver: ScriptedDriver) -> None:
+    clock = FakeClock()
+    stage = Stage(driver, clock, Pace(at_once=3))
+    await stage.sweep.run()
+    stage.calls()
+    thirty = timedelta(seconds=30)
+    assert (await stage.drivers.verdict(NAME, "a", thirty)).state is HealthState.HEALTHY
+    assert not stage.calls()
+    clock.jump(31)
+    await stage.drivers.verdict(NAME, "a", thirty)
+    assert stage.calls()["ControllerGetVolume"] == 1
+    await stage.drivers.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        pytest.param({"Probe": hangs}, "DeadlineExceeded", id="hangs from the start"),
+        pytest.param({"GetPluginInfo": hangs}, "DeadlineExceeded", id="hangs when asked who it is"),
+        pytest.param({"GetPluginInfo": gives(b"\xff")}, "MalformedAnswer", id="talks nonsense"),
+    ],
+)
+async def test_a_driver_that_does_not_answer_ends_its_sweep(
+    stage: Stage, script: dict[str, object], reason: str
+) -> None:
+    stage.driver.script.update(script)  # type: ignore[arg-type]
+    stage.order.ordered = [f"v{number}" for number in range(100)]
+    await stage.sweep.run()
+    assert set(stage.states()) == {"Unknown"}
+    record = stage.drivers.state(NAME, "v99")
+    assert record is not None
+    assert record.current.reason == reason
+    assert stage.calls()["ControllerGetVolume"] == 0
+    assert [end.answered for end in stage.sweeps.ended] == [False]
+
+
+async def test_a_driver_that_falls_silent_is_not_asked_about_the_rest(stage: Stage) -> None:
+    await stage.sweep.run()
+    stage.order.ordered = [f"v{number}" for number in range(100)]
+    stage.driver.script["ControllerGetVolume"] = hangs
+
+    answers = iter([stage.driver.script["Probe"]])
+
+    async def hangs_from_the_second_time(request: bytes) -> Message | bytes:
+        return await next(answers, hangs)(request)
+
+    stage.driver.script["Probe"] = hangs_from_the_second_time
+    stage.calls()
+    await stage.sweep.run()
+    assert set(stage.states()) == {"Unknown"}
+    assert stage.calls()["ControllerGetVolume"] == FAST.at_once
+    assert stage.drivers.endpoints_up() == {NAME: False}
+
+
+async def test_a_volume_that_hangs_holds_up_no_other_and_comes_last(stage: Stage) -> None:
+    asked: list[str] = []
+
+    async def first_hangs(request: bytes) -> Message:
+        found = await healthy(request)
+        asked.append(found.volume.volume_id)  # type: ignore[attr-defined]
+        return await hangs(request) if asked[-1] == "a" else found
+
+    stage.driver.script["ControllerGetVolume"] = first_hangs
+    await stage.sweep.run()
+    assert stage.states() == ["Unknown", "Healthy", "Healthy"]
+    assert [end.answered for end in stage.sweeps.ended] == [True]
+    assert stage.drivers.endpoints_up() == {NAME: True}
+    asked.clear()
+    await stage.sweep.run()
+    assert asked[-1] == "a"
+
+
+async def test_an_unsupported_driver_is_asked_about_no_volume(tmp_path: Path) -> None:
+    async with ScriptedDriver(tmp_path / "s.sock", rpcs=[Rpc.LIST_VOLUMES]) as driver:
+        stage = Stage(driver)
+        await stage.sweep.run()
+        assert stage.states() == ["Unsupported"] * 3
+        assert not {"ControllerGetVolume", "ListVolumes"} & set(stage.calls())
+        await stage.drivers.close()
+
+
+async def test_volumes_that_are_no_longer_there_are_forgotten(stage: Stage) -> None:
+    await stage.sweep.run()
+    stage.order.ordered = ["a"]
+    await stage.sweep.run()
+    assert (stage.state("a"), stage.state("b")) == ("Healthy", None)
+
+
+async def test_a_driver_that_is_back_is_swept_at_once(stage: Stage) -> None:
+    stage.driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+    await stage.sweep.run()
+    await stage.sweep.run_if_back()
+    assert stage.states() == ["Unknown"] * 3
+    stage.driver.script["Probe"] = gives(b"")
+    await stage.sweep.run_if_back()
+    assert stage.states() == ["Healthy"] * 3
+    stage.calls()
+    await stage.sweep.run_if_back()
+    assert not stage.calls(), "it was not away"
+
+
+async def test_a_driver_with_both_generations_is_asked_for_the_place_only_on_demand(tmp_path: Path) -> None:
+    rpcs = [Rpc.GET_VOLUME_HEALTH, Rpc.GET_VOLUME]
+    script = {"ControllerGetVolume": gives(volume_answer("a", abnormal=None, zones=["z"]))}
+    async with ScriptedDriver(tmp_path / "s.sock", rpcs=rpcs, script=script) as driver:
+        stage = Stage(driver)
+        await stage.sweep.run()
+        assert stage.calls()["ControllerGetVolume"] == 0
+        hour = timedelta(hours=1)
+        for _ in range(2):
+            verdict = await stage.drivers.verdict(NAME, "a", hour)
+            assert verdict.state is HealthState.HEALTHY
+            assert verdict.topology
+        calls = stage.calls()
+        assert (calls["ControllerGetVolume"], calls["ControllerGetVolumeHealth"]) == (1, 1)
+        await stage.drivers.close()

@@ -1,0 +1,224 @@
+"""Sweeps by lists: of the sick (CSI 1.13), and of all volumes (CSI 1.12). The frame: volumes a, b, c; none is sick."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+
+from csi.pages import PAGE_SIZE
+from csi.proto import csi_v1_pb2 as csi
+from tests.csi.scripted_driver import (
+    NAME,
+    Refused,
+    Rpc,
+    Script,
+    ScriptedDriver,
+    gives,
+    health_answer,
+    healthy,
+    listed_volume,
+    volume_health,
+    volumes_answer,
+    without_problem,
+)
+from tests.csi.stage import Stage
+
+SICK_LIST = (Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH)
+FULL_LIST = (Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES, Rpc.GET_VOLUME)
+ONLY_LIST = (Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES)
+LISTED_SICK, LISTED, GET_HEALTH = "ControllerListVolumeHealth", "ListVolumes", "ControllerGetVolumeHealth"
+LOST = (csi.DATA_LOSS, "DiskGone")
+
+
+@pytest.fixture
+async def stage(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Stage]:
+    async with ScriptedDriver(tmp_path / "s.sock", rpcs=request.param) as driver:
+        driver.script[LISTED] = gives(volumes_answer("a", "b", "c"))
+        stage = Stage(driver)
+        yield stage
+        await stage.drivers.close()
+
+
+def sick_list(*entries: csi.VolumeHealth, token: str = "") -> Script:
+    return gives(csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token))
+
+
+def get_health(**sick: tuple[int, str]) -> Script:
+    async def script(request: bytes) -> Message:
+        handle = csi.ControllerGetVolumeHealthRequest.FromString(request).volume_id
+        return health_answer(handle, sick[handle]) if handle in sick else health_answer(handle)
+
+    return script
+
+
+of_the_sick = pytest.mark.parametrize("stage", [SICK_LIST], ids=["1.13"], indirect=True)
+of_all = pytest.mark.parametrize("stage", [FULL_LIST], ids=["1.12"], indirect=True)
+without_get = pytest.mark.parametrize("stage", [ONLY_LIST], ids=["1.12 by list"], indirect=True)
+
+
+@of_the_sick
+async def test_the_first_sweep_confirms_each_and_later_ones_only_list(stage: Stage) -> None:
+    await stage.sweep.run()
+    assert stage.states() == ["Healthy"] * 3
+    assert stage.calls()[GET_HEALTH] == 3
+    await stage.sweep.run()
+    calls = stage.calls()
+    assert (calls[LISTED_SICK], calls[GET_HEALTH]) == (1, 0)
+    assert stage.states() == ["Healthy"] * 3
+
+
+@of_the_sick
+async def test_a_listed_volume_is_confirmed_once(stage: Stage) -> None:
+    await stage.sweep.run()
+    stage.driver.script |= {LISTED_SICK: sick_list(volume_health("b", LOST)), GET_HEALTH: get_health(b=LOST)}
+    stage.calls()
+    for gets in (1, 0):
+        await stage.sweep.run()
+        assert stage.calls()[GET_HEALTH] == gets
+        assert stage.states() == ["Healthy", "DataLoss", "Healthy"]
+
+
+@of_the_sick
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        pytest.param(without_problem, "Healthy", id="the get knows better"),
+        pytest.param(
+            gives(Refused(grpc.StatusCode.INTERNAL)), "DataLoss", id="a get that fails leaves the list's word"
+        ),
+        pytest.param(gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible", id="not found"),
+    ],
+)
+async def test_what_a_get_makes_of_a_listed_volume(stage: Stage, answer: Script, state: str) -> None:
+    await stage.sweep.run()
+    stage.driver.script |= {LISTED_SICK: sick_list(volume_health("b", LOST)), GET_HEALTH: answer}
+    await stage.sweep.run()
+    assert stage.state("b") == state
+
+
+@of_the_sick
+@pytest.mark.parametrize(
+    ("answer", "first", "second"),
+    [
+        pytest.param(without_problem, "Healthy", "Healthy", id="confirmed by a get"),
+        pytest.param(gives(Refused(grpc.StatusCode.INTERNAL)), "Unknown", "Healthy", id="by two complete lists"),
+        pytest.param(get_health(b=LOST), "DataLoss", "DataLoss", id="refuted by a get"),
+    ],
+)
+async def test_recovery_of_a_volume_that_is_no_longer_listed(
+    stage: Stage, answer: Script, first: str, second: str
+) -> None:
+    stage.driver.script |= {LISTED_SICK: sick_list(volume_health("b", LOST)), GET_HEALTH: get_health(b=LOST)}
+    await stage.sweep.run()
+    stage.driver.script |= {LISTED_SICK: sick_list(), GET_HEALTH: answer}
+    for state in (first, second):
+        await stage.sweep.run()
+        assert stage.state("b") == state
+        record = stage.drivers.state(NAME, "b")
+        assert record is not None
+        assert record.sick is (state != "Healthy")
+
+
+@of_the_sick
+@pytest.mark.parametrize(
+    ("entries", "state"),
+    [
+        pytest.param([("b", (1, "Slow")), ("b", LOST)], "DataLoss", id="listed twice: the worst"),
+        pytest.param([("b", (2, "Path"), (1, "Slow"))], "Inaccessible", id="several entries: the worst"),
+        pytest.param([("b", (7, "Future"))], "Unknown", id="a status nobody knows"),
+        pytest.param([("b", (7, "Future"), (1, "Slow"))], "Degraded", id="beside one that is known"),
+        pytest.param([("b",)], "Healthy", id="listed without an entry"),
+        pytest.param([("", LOST), ("x", LOST)], "Healthy", id="about no volume, and about another"),
+    ],
+)
+async def test_odd_entries(stage: Stage, entries: list[tuple[str, *tuple[tuple[int, str], ...]]], state: str) -> None:
+    await stage.sweep.run()
+    stage.driver.script[LISTED_SICK] = sick_list(*(volume_health(handle, *rest) for handle, *rest in entries))
+    stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))
+    await stage.sweep.run()
+    assert stage.states() == ["Healthy", state, "Healthy"]
+
+
+@of_the_sick
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        pytest.param(sick_list(token="again"), "BrokenList", id="pages in a loop"),
+        pytest.param(sick_list(volume_health("b", (1, "x" * 10_000_000))), "ResourceExhausted", id="10 MB of reason"),
+        pytest.param(gives(b"\xff"), "MalformedAnswer", id="no list at all"),
+        pytest.param(gives(Refused(grpc.StatusCode.UNAVAILABLE)), "Unavailable", id="only the list fails"),
+        pytest.param(gives(Refused(grpc.StatusCode.ABORTED)), "Aborted", id="a token the driver does not know"),
+    ],
+)
+async def test_without_a_list_each_volume_is_asked_about(stage: Stage, script: Script, code: str) -> None:
+    stage.driver.script |= {LISTED_SICK: script, GET_HEALTH: get_health(b=LOST)}
+    for _ in range(2):
+        await stage.sweep.run()
+        assert stage.states() == ["Healthy", "DataLoss", "Healthy"]
+        assert stage.calls()[GET_HEALTH] == 3
+    assert stage.sweeps.lists == [(LISTED_SICK, code)] * 2
+
+
+@of_all
+async def test_a_full_list_needs_no_gets(stage: Stage) -> None:
+    handles = [f"v{number:04}" for number in range(2 * PAGE_SIZE + 1)]
+    stage.order.ordered = handles
+    asked: list[int] = []
+
+    async def pages(request: bytes) -> Message:
+        wanted = csi.ListVolumesRequest.FromString(request)
+        asked.append(wanted.max_entries)
+        start = int(wanted.starting_token or 0)
+        page = volumes_answer(*handles[start : start + wanted.max_entries])
+        page.next_token = str(start + PAGE_SIZE) if start + PAGE_SIZE < len(handles) else ""
+        return page
+
+    stage.driver.script[LISTED] = pages
+    await stage.sweep.run()
+    assert set(stage.states()) == {"Healthy"}
+    assert asked == [PAGE_SIZE] * 3
+    assert stage.calls()["ControllerGetVolume"] == 0
+
+
+@of_all
+async def test_a_full_list_tells_the_sick_too(stage: Stage) -> None:
+    entries = [listed_volume("a"), listed_volume("b", abnormal=True), listed_volume("c", abnormal=None)]
+    stage.driver.script[LISTED] = gives(csi.ListVolumesResponse(entries=entries))  # type: ignore[arg-type]
+    await stage.sweep.run()
+    assert stage.states() == ["Healthy", "Degraded", "Unknown"]
+
+
+@of_all
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [(healthy, "Healthy"), (gives(Refused(grpc.StatusCode.NOT_FOUND)), "Inaccessible")],
+    ids=["the list forgot it", "it is gone"],
+)
+async def test_a_volume_left_out_is_asked_about(stage: Stage, script: Script, state: str) -> None:
+    stage.driver.script |= {LISTED: gives(volumes_answer("a", "c")), "ControllerGetVolume": script}
+    await stage.sweep.run()
+    assert stage.states() == ["Healthy", state, "Healthy"]
+    assert stage.calls()["ControllerGetVolume"] == 1
+
+
+@without_get
+async def test_without_gets_two_lists_that_leave_it_out_say_that_it_is_gone(stage: Stage) -> None:
+    await stage.sweep.run()
+    stage.driver.script[LISTED] = gives(volumes_answer("a", "c"))
+    for state in ("Healthy", "Inaccessible"):
+        await stage.sweep.run()
+        assert stage.states() == ["Healthy", state, "Healthy"]
+
+
+@without_get
+async def test_without_gets_a_list_that_breaks_off_says_nothing(stage: Stage) -> None:
+    await stage.sweep.run()
+    page = volumes_answer("a")
+    page.next_token = "again"
+    stage.driver.script[LISTED] = gives(page)
+    for _ in range(3):
+        await stage.sweep.run()
+        assert stage.states() == ["Unknown"] * 3
+    assert [end.answered for end in stage.sweeps.ended] == [True, False, False, False]

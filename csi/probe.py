@@ -156,6 +156,12 @@ def _by_handle(said: Iterable[tuple[str, Verdict]]) -> Listed:
     return listed
 
 
+def list_method(listing: HealthProtocol) -> str:
+    """Return the full name of the call that lists."""
+    by_health = listing is HealthProtocol.HEALTH_BY_LIST
+    return CONTROLLER_LIST_VOLUME_HEALTH.path if by_health else LIST_VOLUMES.path
+
+
 def _method(negotiation: Negotiation) -> str:
     if negotiation.protocol in HEALTH_CALLS:
         return CONTROLLER_GET_VOLUME_HEALTH.path

@@ -15,7 +15,7 @@ from csi import interpret
 from csi.capabilities import HealthProtocol, Negotiation
 from csi.channel import BUSY, CallFailed
 from csi.health import Absence, HealthRecord, Observation
-from csi.probe import DriverProbe, Listed
+from csi.probe import DriverProbe, Listed, list_method
 from csi.records import HealthRecords
 from csi.session import UNREACHED
 from csi.verdict import HealthState, Verdict
@@ -29,7 +29,7 @@ _BREATH: Final = 500
 class AskingOrder(Protocol):
     """Says which volumes there are."""
 
-    def handles(self, driver: str) -> Iterable[str]:
+    async def handles(self, driver: str) -> Iterable[str]:
         """Return the handles of the driver's volumes, in the order in which it matters to know."""
 
 
@@ -82,21 +82,28 @@ class Sweep:
         self._pace, self._clock, self._observer = pace, clock, observer
         self._turns = TokenBucket(clock, pace.rate, pace.at_once)
         self._running = asyncio.Lock()
+        self._ran = False
         self._done = self._total = 0
 
     async def run(self) -> None:
         """Look at all volumes. Raises nothing but cancellation and what a listener raises."""
         async with self._running:
+            self._ran = True
             await self._run()
 
-    async def run_if_back(self) -> None:
-        """Sweep at once if the driver did not answer and now does. Cheap: to be called every few seconds."""
+    async def run_if_due(self) -> None:
+        """Sweep at once if nobody did yet, or if the driver did not answer and now does.
+
+        Cheap otherwise: to be called every few seconds.
+        """
+        if self._running.locked():
+            return
         session = self._probe.session
-        if session.up is False and not self._running.locked() and await session.answers():
+        if not self._ran or (session.up is False and await session.answers()):
             await self.run()
 
     async def _run(self) -> None:
-        handles = [handle for handle in dict.fromkeys(self._order.handles(self._driver)) if handle]
+        handles = [handle for handle in dict.fromkeys(await self._order.handles(self._driver)) if handle]
         started, started_at = self._clock.monotonic(), self._clock.now()
         self._done, self._total = 0, len(handles)
         answered = await self._sweep(handles)
@@ -140,7 +147,7 @@ class Sweep:
             code = failed.code
             raise
         finally:
-            self._observer.listed(self._driver, listing.split()[0], code, self._clock.monotonic() - started)
+            self._observer.listed(self._driver, list_method(listing), code, self._clock.monotonic() - started)
 
     async def _take_in(self, handles: Sequence[str], negotiation: Negotiation, listed: Listed) -> bool:
         """Believe the list where it suffices, and ask about the other volumes one by one."""

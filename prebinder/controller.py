@@ -11,6 +11,7 @@ from random import Random
 from typing import Final
 
 from csi.drivers import Drivers
+from csi.health import Debounce, HealthRecord
 from kube.api import KubeApi
 from kube.clock import Clock, SystemClock
 from kube.connect import connect
@@ -33,6 +34,7 @@ from prebinder.metrics.state import ClusterState
 from prebinder.rehearsal import LoggedEvents, ReadOnlyTransport
 from prebinder.settings import Settings, parse_address
 from prebinder.signals import stop_requested
+from prebinder.sweeps import all_job_names, sweep_jobs
 from prebinder.term import Surroundings, Term
 
 DRIFT_SECONDS: Final = 30.0
@@ -76,14 +78,18 @@ class Controller:
         binding, lease = settings.binding, settings.leader_election
         rng = Random()
 
-        self._instruments = instruments = Instruments(lease.name, ("drift",))
+        self._instruments = instruments = Instruments(lease.name, ("drift", *all_job_names(settings.health)))
         transport = ReadOnlyTransport(transport) if binding.dry_run else transport
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
         self._cache = Cache(
             self._api(transport), self._store, binding.annotation_prefix, clock, rng, instruments.watches
         )
-        self._drivers = Drivers(settings.health.endpoints, clock, instruments.drivers)
+        health = settings.health
+        debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
+        self._drivers = Drivers(health.endpoints, clock, instruments.drivers, debounce=debounce)
+        self._drivers.records.listeners += [instruments.drivers.health_changed, self._health_changed]
+        instruments.drivers.expect_drivers(endpoint.driver for endpoint in health.endpoints)
         self._recorder = EventRecorder(
             self._api(transport),
             clock,
@@ -119,7 +125,10 @@ class Controller:
             parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
             tasks = [group.create_task(part) for part in parts]
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
-            with scheduled({"drift": drift}, self._instruments.jobs):
+            sweeps = sweep_jobs(
+                self._settings, self._drivers, self._store, self._instruments.drivers, lambda: self._term is not None
+            )
+            with scheduled({"drift": drift, **sweeps}, self._instruments.jobs):
                 await self._lead_until(stop)
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:
@@ -189,11 +198,15 @@ class Controller:
             self._instruments.binding.expect_class(new.name, new.binding_mode or "")
             self._instruments.reservations.expect_class(new.name)
 
+    def _health_changed(self, driver: str, handle: str, _old: HealthRecord | None, _new: HealthRecord) -> None:
+        if self._term is not None:
+            self._term.health_changed(driver, handle)
+
     async def _render(self) -> bytes:
         term = self._term
         state = ClusterState(
             snapshot=self._store.snapshot() if term is not None else None,
-            verdicts=term.verdicts() if term is not None else {},
+            health=self._drivers.state,
             told=term.told() if term is not None else {},
             prefix=self._settings.binding.annotation_prefix,
             synced=self._cache.synced_kinds(),

@@ -32,8 +32,8 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "FILE",
         ),
         Flag("--context", "cluster", "context", "context of the kubeconfig, default its current one", "NAME"),
-        Flag("--kube-api-qps", "cluster", "qps", "requests a second, default 200", "N"),
-        Flag("--kube-api-burst", "cluster", "burst", "requests at once beyond that, default 400", "N"),
+        Flag("--kube-api-qps", "cluster", "qps", "requests a second, default 1000", "N"),
+        Flag("--kube-api-burst", "cluster", "burst", "requests at once beyond that, default 2000", "N"),
     ),
     "binding": (
         Flag(
@@ -78,6 +78,34 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "max_age",
             "oldest answer that is trusted when a volume is reserved, default 30s",
             "DURATION",
+        ),
+        Flag(
+            "--health-sweep-interval",
+            "health",
+            "sweep_interval",
+            "how often every volume is looked at, default 60s",
+            "DURATION",
+        ),
+        Flag(
+            "--health-sweep-rate",
+            "health",
+            "sweep_rate",
+            "volumes a second that one driver is asked about in a sweep, default 200",
+            "N",
+        ),
+        Flag(
+            "--unhealthy-after",
+            "health",
+            "unhealthy_after",
+            "bad answers in a row for a volume to be sick, default 1",
+            "N",
+        ),
+        Flag(
+            "--healthy-after",
+            "health",
+            "healthy_after",
+            "good answers in a row for it to be well again, default 1",
+            "N",
         ),
     ),
     "leader election": (

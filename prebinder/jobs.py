@@ -1,7 +1,7 @@
 """The few periodic jobs, on APScheduler.
 
-A run that is late happens once, as soon as it can; a job never overlaps itself. Runs that did not happen are counted,
-because a check that silently stops looks like a check that finds nothing.
+A run that is late happens once, as soon as it can; a job does not overlap itself unless it says so. Runs that did not
+happen are counted, because a check that silently stops looks like a check that finds nothing.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -22,11 +22,15 @@ _CAUSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Runs `run` every so many seconds, plus or minus `jitter` seconds, so that replicas do not beat together."""
+    """Runs `run` every so many seconds, plus or minus `jitter` seconds, so that replicas do not beat together.
+
+    A run is left out, and counted, while `at_once` others have not ended.
+    """
 
     every: float
     jitter: float
     run: Callable[[], Awaitable[None]]
+    at_once: int = 1
 
 
 class JobObserver(Protocol):
@@ -51,7 +55,7 @@ def scheduled(jobs: Mapping[str, Job], observer: JobObserver) -> Iterator[None]:
             # The default drops a run that is a second late.
             misfire_grace_time=None,
             coalesce=True,
-            max_instances=1,
+            max_instances=job.at_once,
         )
     scheduler.start()
     try:

@@ -34,10 +34,10 @@ class ClusterSettings:
     """Path of a kubeconfig. None: $KUBECONFIG, else ~/.kube/config, else the pod's service account."""
     context: str | None = None
     """Context of the kubeconfig. None: its current one."""
-    qps: float = 200.0
-    """Requests a second, on average. High, because each reservation is two small writes; the API server's own
-    fairness (API Priority and Fairness) is the real limit."""
-    burst: int = 400
+    qps: float = 1000.0
+    """Requests a second, on average. High, because a bind is four small writes and a pod's gate a fifth; the API
+    server's own fairness (API Priority and Fairness) is the real limit."""
+    burst: int = 2000
     """Requests at once beyond `qps`, for pods that arrive together."""
 
     def __post_init__(self) -> None:
@@ -82,9 +82,21 @@ class HealthSettings:
     endpoint wants to be asked for."""
     max_age: timedelta = timedelta(seconds=30)
     """How old a verdict may be when a volume is reserved; an older one is renewed first."""
+    sweep_interval: timedelta = timedelta(seconds=60)
+    """How often every volume is looked at, free or not: by pages where the driver can list, else one by one."""
+    sweep_rate: float = 200.0
+    """Volumes a second that one driver is asked about in a sweep. 200 look at 10,000 volumes within the interval."""
+    unhealthy_after: int = 1
+    """Bad answers in a row that make a volume sick. One, because to reserve a sick volume is worse than to wait."""
+    healthy_after: int = 1
+    """Good answers in a row that make it well again. More of them damp a volume that flaps."""
 
     def __post_init__(self) -> None:
         _require(self.max_age > timedelta(), "max age", "more than 0s", self.max_age)
+        _require(self.sweep_interval >= timedelta(seconds=1), "sweep interval", "at least 1s", self.sweep_interval)
+        _require(self.sweep_rate > 0, "sweep rate", "more than 0", self.sweep_rate)
+        _require(self.unhealthy_after >= 1, "unhealthy after", "at least 1", self.unhealthy_after)
+        _require(self.healthy_after >= 1, "healthy after", "at least 1", self.healthy_after)
         drivers = [endpoint.driver for endpoint in self.endpoints]
         twice = sorted({name for name in drivers if drivers.count(name) > 1})
         _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")

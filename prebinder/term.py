@@ -4,7 +4,6 @@ A dry run is a term without a Lease whose transport refuses every write.
 """
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -25,7 +24,6 @@ from binder.sweep import Subject, Sweeper
 from binder.undo import Undo
 from binder.view import PlanSettings
 from binder.wakeups import Wakeups
-from csi.verdict import Verdict
 from kube.api import KubeApi
 from kube.clock import Clock
 from kube.errors import LeadershipLost
@@ -114,9 +112,9 @@ class Term:
         self._pods.shut_down()
         self._subjects.shut_down()
 
-    def verdicts(self) -> Mapping[tuple[str, str], Verdict]:
-        """Return what drivers said about the volumes that were chosen lately."""
-        return self._gate.verdicts
+    def health_changed(self, driver: str, handle: str) -> None:
+        """Something was learned about a volume."""
+        self._gate.outdated(driver, handle)
 
     def told(self) -> dict[str, Reason]:
         """Return for each claim that is not bound what the last look at its pod said."""

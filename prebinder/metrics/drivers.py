@@ -1,13 +1,17 @@
 """CSI drivers as we see them."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from collections.abc import Iterable
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from csi.health import HealthRecord
+from csi.sweep import SweepProgress
 from csi.verdict import HealthState
 from prebinder.metrics import buckets
 
 
 class DriverMetrics:
-    """Port of csi.drivers. The sidecar histogram has the name, labels and buckets of csi-lib-utils."""
+    """Port of csi.drivers and of csi.sweep. The sidecar histogram has the name, labels and buckets of csi-lib-utils."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._operations = Histogram(
@@ -30,6 +34,36 @@ class DriverMetrics:
             buckets=buckets.PROBE,
             registry=registry,
         )
+        self._transitions = Counter(
+            "pvc_prebinder_volume_health_transitions_total",
+            "Volumes whose health became another; their first known state counts too.",
+            ["driver_name", "to"],
+            registry=registry,
+        )
+        self._swept = Gauge(
+            "pvc_prebinder_health_sweep_volumes",
+            "Volumes that the running sweep, or else the last one, has looked at.",
+            ["driver_name"],
+            registry=registry,
+        )
+        self._sweep_seconds = Gauge(
+            "pvc_prebinder_health_sweep_last_duration_seconds",
+            "How long the last sweep took in which the driver answered to the end.",
+            ["driver_name"],
+            registry=registry,
+        )
+        self._oldest = Gauge(
+            "pvc_prebinder_health_oldest_seconds",
+            "At the end of the last sweep, the age of what has been known longest without being renewed.",
+            ["driver_name"],
+            registry=registry,
+        )
+
+    def expect_drivers(self, drivers: Iterable[str]) -> None:
+        """Start the counters of these drivers at 0."""
+        for driver in drivers:
+            for state in HealthState:
+                self._transitions.labels(driver, state)
 
     def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
         self._operations.labels(driver, method, code).observe(seconds)
@@ -37,3 +71,20 @@ class DriverMetrics:
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
         self._probes.labels(driver, method, state).inc()
         self._seconds.labels(driver, method).observe(seconds)
+
+    def listed(self, driver: str, method: str, code: str, seconds: float) -> None:
+        """Count a list as one probe; of its volumes it says nothing here."""
+        self._probes.labels(driver, method, "Listed" if code == "OK" else "Failed").inc()
+        self._seconds.labels(driver, method).observe(seconds)
+
+    def swept(self, progress: SweepProgress) -> None:
+        self._swept.labels(progress.driver).set(progress.done)
+        if progress.seconds is not None:
+            self._oldest.labels(progress.driver).set(progress.oldest.total_seconds())
+            if progress.answered:
+                self._sweep_seconds.labels(progress.driver).set(progress.seconds)
+
+    def health_changed(self, driver: str, _handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
+        """Listener of csi.records."""
+        if old is None or old.state is not new.state:
+            self._transitions.labels(driver, new.state).inc()

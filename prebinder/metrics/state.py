@@ -1,7 +1,7 @@
 """Gauges computed when somebody scrapes, from an immutable look at the cluster: no bookkeeping that could go wrong."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -12,12 +12,14 @@ from binder.matching import class_of
 from binder.pending import pending_reason
 from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, reservation_of_claim
-from csi.verdict import HealthState, Verdict
+from csi.health import HealthRecord
+from csi.verdict import HealthState
 from kube.model import Volume
 from kube.snapshot import Snapshot
 from kube.topology import ZONE_LABEL, zone_of
 
-Verdicts = Mapping[tuple[str, str], Verdict]
+KnownHealth = Callable[[str, str], HealthRecord | None]
+"""What is known of a volume, by driver and handle; safe to be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class ClusterState:
 
     snapshot: Snapshot | None = None
     """None while somebody else leads."""
-    verdicts: Verdicts = field(default_factory=dict)
+    health: KnownHealth = field(default=lambda _driver, _handle: None)
     told: Mapping[str, Reason] = field(default_factory=dict)
     """Claim -> what the last look at its pod said."""
     prefix: str = DEFAULT_PREFIX
@@ -55,7 +57,7 @@ class StateCollector(Collector):
         if state.snapshot is not None:
             yield from _pending(state.snapshot, state.told, self.now)
             yield _reservations(state.snapshot, state.prefix)
-            yield _volumes(state.snapshot, state.verdicts)
+            yield _volumes(state.snapshot, state.health)
 
 
 def _process(state: ClusterState) -> Iterator[Metric]:
@@ -125,15 +127,13 @@ def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
     return family
 
 
-def _volumes(snapshot: Snapshot, verdicts: Verdicts) -> Metric:
+def _volumes(snapshot: Snapshot, health: KnownHealth) -> Metric:
     counts = Counter(
-        (volume.driver, _zone(volume), _health(verdicts, volume))
-        for volume in snapshot.volumes.values()
-        if volume.driver
+        (volume.driver, _zone(volume), _state(health, volume)) for volume in snapshot.volumes.values() if volume.driver
     )
     family = GaugeMetricFamily(
         "pvc_prebinder_volumes",
-        "CSI volumes by what their driver said last; Unknown if it was not asked.",
+        "CSI volumes by how they are; Unknown if their driver was not asked or does not say.",
         labels=["driver_name", "zone", "health"],
     )
     for labels, count in counts.items():
@@ -149,6 +149,6 @@ def _zone(volume: Volume) -> str:
     return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
 
 
-def _health(verdicts: Verdicts, volume: Volume) -> str:
-    verdict = verdicts.get((volume.driver, volume.handle))
-    return str(verdict.state if verdict is not None else HealthState.UNKNOWN)
+def _state(health: KnownHealth, volume: Volume) -> str:
+    record = health(volume.driver, volume.handle)
+    return str(record.state if record is not None else HealthState.UNKNOWN)

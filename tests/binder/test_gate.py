@@ -33,3 +33,15 @@ async def test_volumes_without_a_driver_need_no_verdict() -> None:
     doctor = Doctor(FakeClock())
     assert not await HealthGate(doctor, timedelta(seconds=30)).ask(decision("local", "nfs"), FakeClock().now())
     assert doctor.asked == []
+
+
+async def test_news_about_a_volume_outdate_its_verdict() -> None:
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    gate = HealthGate(doctor, timedelta(seconds=30))
+    chosen = decision("csi", "csi")
+    await gate.ask(chosen, clock.now())
+    gate.outdated("disk.csi.example", "handle-pv-1")
+    gate.outdated("disk.csi.example", "never-asked")
+    assert await gate.ask(chosen, clock.now())
+    assert doctor.asked == ["handle-pv-0", "handle-pv-1", "handle-pv-1"]

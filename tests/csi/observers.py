@@ -42,5 +42,5 @@ class Order:
     def __init__(self, *handles: str) -> None:
         self.ordered = list(handles)
 
-    def handles(self, driver: str) -> list[str]:
+    async def handles(self, driver: str) -> list[str]:
         return self.ordered

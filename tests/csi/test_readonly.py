@@ -102,7 +102,7 @@ async def test_only_reading_calls_are_on_the_wire(tmp_path: Path) -> None:
                     driver.script[method] = script
                 await drivers.verdict(NAME, "v", timedelta())
                 await sweep.run()
-                await sweep.run_if_back()
+                await sweep.run_if_due()
             await drivers.close()
             seen |= set(driver.calls)
     assert seen == ALLOWED - {"/csi.v1.Controller/GetCapacity"}, "another call, or a path that was not taken"

@@ -173,16 +173,24 @@ async def test_volumes_that_are_no_longer_there_are_forgotten(stage: Stage) -> N
     assert (stage.state("a"), stage.state("b")) == ("Healthy", None)
 
 
+async def test_the_first_sweep_is_due_at_once(stage: Stage) -> None:
+    await stage.sweep.run_if_due()
+    assert stage.states() == ["Healthy"] * 3
+    stage.calls()
+    await stage.sweep.run_if_due()
+    assert not stage.calls()
+
+
 async def test_a_driver_that_is_back_is_swept_at_once(stage: Stage) -> None:
     stage.driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
     await stage.sweep.run()
-    await stage.sweep.run_if_back()
+    await stage.sweep.run_if_due()
     assert stage.states() == ["Unknown"] * 3
     stage.driver.script["Probe"] = gives(b"")
-    await stage.sweep.run_if_back()
+    await stage.sweep.run_if_due()
     assert stage.states() == ["Healthy"] * 3
     stage.calls()
-    await stage.sweep.run_if_back()
+    await stage.sweep.run_if_due()
     assert not stage.calls(), "it was not away"
 
 

@@ -158,7 +158,7 @@ async def test_without_a_list_each_volume_is_asked_about(stage: Stage, script: S
         await stage.sweep.run()
         assert stage.states() == ["Healthy", "DataLoss", "Healthy"]
         assert stage.calls()[GET_HEALTH] == 3
-    assert stage.sweeps.lists == [(LISTED_SICK, code)] * 2
+    assert stage.sweeps.lists == [(f"/csi.v1.Controller/{LISTED_SICK}", code)] * 2
 
 
 @of_all

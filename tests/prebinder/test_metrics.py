@@ -7,6 +7,9 @@ import pytest
 
 from binder.observe import Cause, ConflictKind
 from binder.rejection import Reason
+from csi.health import Debounce
+from csi.records import HealthRecords
+from csi.sweep import SweepProgress
 from csi.verdict import HealthState, Verdict
 from kube.model import WAIT_FOR_FIRST_CONSUMER
 from kube.store import snapshot_of
@@ -55,6 +58,37 @@ async def test_no_series_says_when_it_was_created(instruments: Instruments) -> N
     assert [line for line in await scrape(instruments) if "_created" in line.split("{")[0]] == [
         line for line in await scrape(instruments) if "reservations_created_total" in line.split("{")[0]
     ]
+
+
+def records(driver: str, handle: str) -> HealthRecords:
+    known = HealthRecords(Debounce())
+    known.observe(driver, handle, Verdict(HealthState.HEALTHY, "", "", "", EPOCH))
+    return known
+
+
+async def test_sweeps_are_measured(instruments: Instruments) -> None:
+    drivers, path = instruments.drivers, "/csi.v1.Controller/ListVolumes"
+    drivers.expect_drivers(["d"])
+    known = HealthRecords(Debounce())
+    known.listeners.append(drivers.health_changed)
+    for state in (HealthState.HEALTHY, HealthState.DATA_LOSS, HealthState.DATA_LOSS):
+        known.observe("d", "1", Verdict(state, "", "", "", EPOCH))
+    drivers.listed("d", path, "OK", 0.01)
+    drivers.listed("d", path, "BrokenList", 0.01)
+    drivers.swept(SweepProgress("d", 7, 7, seconds=3.0, oldest=timedelta(seconds=5)))
+    drivers.swept(SweepProgress("d", 1, 7))
+    drivers.swept(SweepProgress("d", 7, 7, seconds=1.0, answered=False, oldest=timedelta(seconds=65)))
+    lines = await scrape(instruments)
+    for line in (
+        'pvc_prebinder_volume_health_transitions_total{driver_name="d",to="DataLoss"} 1.0',
+        'pvc_prebinder_volume_health_transitions_total{driver_name="d",to="Unknown"} 0.0',
+        f'csi_volume_health_probe_total{{driver_name="d",method_name="{path}",result="Listed"}} 1.0',
+        f'csi_volume_health_probe_total{{driver_name="d",method_name="{path}",result="Failed"}} 1.0',
+        'pvc_prebinder_health_sweep_volumes{driver_name="d"} 7.0',
+        'pvc_prebinder_health_sweep_last_duration_seconds{driver_name="d"} 3.0',
+        'pvc_prebinder_health_oldest_seconds{driver_name="d"} 65.0',
+    ):
+        assert line in lines
 
 
 async def test_ports_count(instruments: Instruments) -> None:
@@ -110,7 +144,7 @@ STATE = ClusterState(
             volume("w", driver="d", handle="2", node_affinity=node_selector({ZONE: ["a", "b"]})),
         ]
     ),
-    verdicts={("d", "1"): Verdict(HealthState.HEALTHY, "", "", "", EPOCH)},
+    health=records("d", "1").state,
     told={"default/refused": Reason.NO_JOINT_ASSIGNMENT},
     endpoints_up={"d": True},
     synced={"pods": False},

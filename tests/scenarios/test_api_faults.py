@@ -111,6 +111,15 @@ READS: dict[str, Callable[[], list[Fault]]] = {
 }
 
 
+RELISTED = {
+    "410-watch": {VOLUMES, CLAIMS, PODS},
+    "410-event": {VOLUMES, CLAIMS, PODS},
+    "410-list": {CLAIMS},
+    "500-list": {PODS},
+}
+"""Case -> the kinds that are listed again. All other watches go on where they were."""
+
+
 async def wanting_two(harmed: Harmed, *modes: str) -> dict[str, list[str]]:
     """For each mode make three volumes, and a pod with two claims; return the pods' names and those of their claims."""
     world, number = harmed.world, next(harmed.numbers)
@@ -143,12 +152,19 @@ async def test_a_write_that_fails(harmed: Harmed, case: str) -> None:
 
 @pytest.mark.parametrize("case", READS)
 async def test_a_watch_or_list_that_fails(harmed: Harmed, case: str) -> None:
-    faults = READS[case]()
+    faults, begun = READS[case](), len(harmed.proxy.calls)
     harmed.proxy.faults += faults
     harmed.proxy.drop_watches()
     pods = await wanting_two(harmed, "prebind")
     await eventually(lambda: left(faults), lambda waiting: not waiting, "every fault has struck", 60)
     await survived(harmed, pods)
+    assert {plural for call in harmed.proxy.calls[begun:] for plural in relisted(call)} == RELISTED.get(case, set())
+
+
+def relisted(call: Call) -> list[str]:
+    """The kind that the call lists for the cache; the drift check takes larger pages."""
+    lists = call.method == "GET" and not call.watches and f"{call.query}&".startswith("limit=500&")
+    return [call.path.rpartition("/")[2]] if lists else []
 
 
 async def left(faults: list[Fault]) -> list[int]:

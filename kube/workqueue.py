@@ -1,4 +1,4 @@
-"""A queue of keys to look at, each at most once, with a fixed number of workers and backoff per key.
+"""A queue of keys to look at, each at most once, so many at a time, with backoff per key.
 
 A key that is added while a worker has it is looked at again afterwards, never by two workers at once. Keys carry
 no event: the worker reads the present state. Names and meaning follow client-go's workqueue, metrics included.
@@ -7,6 +7,7 @@ no event: the worker reads the present state. Names and meaning follow client-go
 import asyncio
 import heapq
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from itertools import count
@@ -51,7 +52,7 @@ class WorkQueue(Generic[K]):
         self._observer = observer
         self._base = base
         self._cap = cap
-        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._ready: deque[K] = deque()
         self._waiting_since: dict[K, float] = {}
         self._working_since: dict[K, float] = {}
         self._failures: dict[K, int] = {}
@@ -59,19 +60,23 @@ class WorkQueue(Generic[K]):
         self._timetable: list[tuple[float, int, K]] = []
         self._order = count()
         self._timetable_changed = asyncio.Event()
-        self._closing = asyncio.Event()
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._changed = asyncio.Event()
+        self._closing = False
 
     def __len__(self) -> int:
         """Return how many keys wait for a worker now; delayed ones and those in work are not among them."""
-        return self._ready.qsize()
+        return len(self._ready)
 
     def add(self, key: K) -> None:
         """Have the key looked at as soon as a worker is free."""
-        if self._closing.is_set() or key in self._waiting_since:
+        if self._closing or key in self._waiting_since:
             return
         self._waiting_since[key] = self._clock.monotonic()
         if key not in self._working_since:
-            self._ready.put_nowait(key)
+            self._ready.append(key)
+            self._changed.set()
         self._observer.added(len(self))
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -109,7 +114,8 @@ class WorkQueue(Generic[K]):
 
     def shut_down(self) -> None:
         """Take and start nothing more. `run` returns when the keys in work are done."""
-        self._closing.set()
+        self._closing = True
+        self._changed.set()
 
     async def run(self, workers: int, handle: Callable[[K], Awaitable[float | None]]) -> None:
         """Give keys to `handle`, at most `workers` at a time, until shut down; then finish what is in work.
@@ -118,39 +124,44 @@ class WorkQueue(Generic[K]):
         and honours the server's Retry-After; TerminalError is logged and the key dropped until it is added again;
         LeadershipLost ends the run; any other exception is a bug: its trace is logged and the key backs off.
         """
-        jobs = [asyncio.ensure_future(self._work(handle)) for _ in range(workers)]
         timetable = asyncio.ensure_future(self._keep_timetable())
         try:
-            await asyncio.gather(*jobs)
+            while self._failure is None and not (self._closing and not self._jobs):
+                while self._ready and len(self._jobs) < workers and not self._closing:
+                    self._begin(self._ready.popleft(), handle)
+                self._changed.clear()
+                await self._changed.wait()
+            if self._failure is not None:
+                raise self._failure
         finally:
-            for task in (*jobs, timetable):
+            tasks = (*self._jobs, timetable)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*jobs, timetable, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work(self, handle: Callable[[K], Awaitable[float | None]]) -> None:
-        while (key := await self._next()) is not None:
-            started = self._clock.monotonic()
-            self._working_since[key] = started
-            RECONCILE.set(next(_looks))
-            self._observer.started(len(self), started - self._waiting_since.pop(key))
-            try:
-                await self._handle(key, handle)
-            finally:
-                del self._working_since[key]
-                self._observer.finished(self._clock.monotonic() - started)
-                if key in self._waiting_since:
-                    self._ready.put_nowait(key)
+    def _begin(self, key: K, handle: Callable[[K], Awaitable[float | None]]) -> None:
+        started = self._clock.monotonic()
+        self._working_since[key] = started
+        self._observer.started(len(self), started - self._waiting_since.pop(key))
+        job = asyncio.ensure_future(self._work(key, started, handle))
+        self._jobs.add(job)
+        job.add_done_callback(self._ended)
 
-    async def _next(self) -> K | None:
-        """Wait for a key, None once the queue shuts down."""
-        getting = asyncio.ensure_future(self._ready.get())
-        closing = asyncio.ensure_future(self._closing.wait())
+    def _ended(self, job: asyncio.Task[None]) -> None:
+        self._jobs.discard(job)
+        if not job.cancelled() and self._failure is None:
+            self._failure = job.exception()
+        self._changed.set()
+
+    async def _work(self, key: K, started: float, handle: Callable[[K], Awaitable[float | None]]) -> None:
+        RECONCILE.set(next(_looks))
         try:
-            await asyncio.wait({getting, closing}, return_when=asyncio.FIRST_COMPLETED)
-            return None if self._closing.is_set() else getting.result()
+            await self._handle(key, handle)
         finally:
-            getting.cancel()
-            closing.cancel()
+            del self._working_since[key]
+            self._observer.finished(self._clock.monotonic() - started)
+            if key in self._waiting_since:
+                self._ready.append(key)
 
     async def _handle(self, key: K, handle: Callable[[K], Awaitable[float | None]]) -> None:
         try:

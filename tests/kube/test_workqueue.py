@@ -103,6 +103,17 @@ async def test_no_more_workers_than_asked_for() -> None:
         assert (desk.most, len(desk.seen)) == (10, 50)
 
 
+async def test_workers_without_work_cost_nothing() -> None:
+    queue, desk = queue_on(FakeClock()), Desk()
+    before = len(asyncio.all_tasks())
+    async with working(queue, 1000, desk):
+        await settle()
+        assert len(asyncio.all_tasks()) - before == 2
+        queue.add("a")
+        await settle()
+        assert desk.at_work == ["a"]
+
+
 async def test_add_after_waits_and_keeps_the_soonest() -> None:
     clock = FakeClock()
     queue, seen = queue_on(clock), []

@@ -99,7 +99,9 @@ def _namespace(number: int) -> str:
 
 
 def _metadata(name: str, uid: int, manager: str, **more: Any) -> Document:
-    fields: Document = {f"f:{key}": {".": {}, "f:value": {}} for key in ("spec", "status", "metadata", "labels", "annotations")}
+    fields: Document = {
+        f"f:{key}": {".": {}, "f:value": {}} for key in ("spec", "status", "metadata", "labels", "annotations")
+    }
     managed = [
         {
             "manager": who,

@@ -42,18 +42,29 @@ AT_ONCE: Final = 32
 """Requests in flight while objects are created."""
 NODE_COUNT: Final = 12
 
+_AUDIT_POLICY: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [f"system:serviceaccount:{SYSTEM}:{ACCOUNT}"]}, {"level": "None"}],
+}
+
 _HEAD: Final = msgspec.json.Decoder(ObjectHead)
 _SAMPLE: Final = re.compile(r"^(\w+)(\{.*\})? (\S+)$")
 
 
-def options(*, lifted: bool) -> Options:
+def options(*, lifted: bool, audit: Path | None) -> Options:
     """Return a cluster without kubelets, at the default client limits of its components or with them lifted."""
+    flags: dict[str, list[str]] = {}
+    if audit is not None:
+        policy = audit.with_name("audit-policy.yaml")
+        policy.write_text(yaml.safe_dump(_AUDIT_POLICY), encoding="utf-8")
+        flags["kube-apiserver"] = [f"--audit-log-path={audit}", f"--audit-policy-file={policy}"]
     if not lifted:
-        return Options(kwok=False)
+        return Options(kwok=False, flags=flags)
+    flags["kube-controller-manager"] = [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]
     return Options(
-        kwok=False,
-        flags={"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
-        scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}},
+        kwok=False, flags=flags, scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}}
     )
 
 
@@ -172,10 +183,13 @@ def _node(number: int, room: int) -> Document:
 
 
 @asynccontextmanager
-async def stage(*, lifted: bool = False, pods: int = 1000) -> AsyncIterator[Stage]:
-    """Yield a control plane with nodes for so many pods in three zones, our class and our namespace."""
+async def stage(*, lifted: bool = False, pods: int = 1000, audit: Path | None = None) -> AsyncIterator[Stage]:
+    """Yield a control plane with nodes for so many pods in three zones, our class and our namespace.
+
+    `audit` is a file for the API server's notes on each request of our controller.
+    """
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(DevCluster(options(lifted=lifted)))
+        cluster = await stack.enter_async_context(DevCluster(options(lifted=lifted, audit=audit)))
         transport = await stack.enter_async_context(await connect(str(cluster.kubeconfig)))
         await cluster.create_namespace(NAMESPACE)
         ready = Stage(cluster, KubeApi(transport))

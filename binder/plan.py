@@ -17,6 +17,7 @@ from binder.explain import Explainer
 from binder.ledger import Hold
 from binder.offers import Offers
 from binder.placing import Placing, Seated
+from binder.racing import may_race
 from binder.reach import Reach, reach_of
 from binder.rejection import Reason
 from binder.repack import repack
@@ -133,7 +134,7 @@ def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserv
     chosen = tuple(Placement(claim, seated.volumes[claim.key]) for claim in claims if claim.key in seated.volumes)
     return Reserve(
         pod=demand.pod,
-        mode=_mode(view, demand, [placement.volume for placement in chosen]),
+        mode=_mode(view, reach, demand, [placement.volume for placement in chosen]),
         zone=seated.topology.zone,
         node=seated.node,
         local_nodes=_local_nodes(reach, seated.volumes.values()),
@@ -141,8 +142,14 @@ def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserv
     )
 
 
-def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
-    """Finishing a bind ourselves risks a Delete volume if its claim goes in that moment; the prebind form does not."""
+def _mode(view: View, reach: Reach, demand: Demand, volumes: Iterable[Volume]) -> Mode:
+    """Return how far to go: less than the class asks for where that would be dangerous.
+
+    A commitment that kube-scheduler could answer with one of its own stays a hint. Finishing a bind ourselves risks a
+    Delete volume if its claim goes in that moment; the prebind form does not.
+    """
+    if demand.mode in {Mode.PREBIND, Mode.COMPLETE} and may_race(view, reach, demand):
+        return Mode.ANNOTATE
     careful = demand.mode is Mode.COMPLETE and not view.settings.allow_delete_policy
     if careful and any(volume.reclaim_policy != "Retain" for volume in volumes):
         return Mode.PREBIND

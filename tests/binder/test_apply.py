@@ -167,7 +167,7 @@ async def test_a_bind_that_completed_meanwhile_is_never_undone() -> None:
     """Two claims: the first is bound by the PV controller while the second loses its volume."""
     world = World(Mode.PREBIND)
     world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *(claim_object(name) for name in ("one", "two")))
-    world.put(pod_object("web", ["one", "two"]))
+    world.put(pod_object("web", ["one", "two"], gated=True))
     first: dict[str, str] = {}
 
     def raced(request: Request) -> None:

@@ -23,7 +23,7 @@ def two_pods(mode: Mode) -> World:
     world.put(*(volume_object(f"pv-b{number}", f"{number}0Gi", zone="b") for number in (1, 2, 3)))
     for pod in ("red", "blue"):
         world.put(*(claim_object(f"{pod}-{name}") for name in CLAIMS))
-        world.put(pod_object(pod, [f"{pod}-{name}" for name in CLAIMS]))
+        world.put(pod_object(pod, [f"{pod}-{name}" for name in CLAIMS], gated=True))
     return world
 
 
@@ -39,7 +39,7 @@ def zones(world: World, pod: str, mode: Mode) -> set[str]:
     return {name[3] for name in held}
 
 
-@pytest.mark.parametrize("writes", range(1, 13))
+@pytest.mark.parametrize("writes", range(1, 15))
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
 async def test_reservations_are_finished_after_a_crash(mode: Mode, writes: int) -> None:
     world = two_pods(mode)
@@ -53,7 +53,7 @@ async def test_reservations_are_finished_after_a_crash(mode: Mode, writes: int) 
     assert {frozenset(zones(world, pod, mode)) for pod in ("red", "blue")} == {frozenset("a"), frozenset("b")}
 
 
-@pytest.mark.parametrize("writes", range(1, 13))
+@pytest.mark.parametrize("writes", range(1, 15))
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
 async def test_nothing_is_left_after_a_crash_if_the_pods_are_gone(mode: Mode, writes: int) -> None:
     world = two_pods(mode)
@@ -82,7 +82,7 @@ async def test_a_crash_while_releasing_is_finished_too(writes: int) -> None:
     assert_untouched(world)
 
 
-@pytest.mark.parametrize("writes", range(1, 13))
+@pytest.mark.parametrize("writes", range(1, 15))
 async def test_what_nobody_finishes_runs_out_with_its_time(writes: int) -> None:
     world = two_pods(Mode.ANNOTATE)
     async with world.process(dies_after=writes) as process:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from binder.reservation import gate_name
+
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 Object = dict[str, Any]
@@ -77,11 +79,15 @@ def claim_object(
     }
 
 
-def pod_object(name: str, claims: Iterable[str], *, namespace: str = "default", node: str = "") -> Object:
+def pod_object(
+    name: str, claims: Iterable[str], *, namespace: str = "default", node: str = "", gated: bool = False
+) -> Object:
     volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": claim}} for i, claim in enumerate(claims)]
     spec: Object = {"containers": [{"name": "main"}], "volumes": volumes, "schedulerName": "default-scheduler"}
     if node:
         spec["nodeName"] = node
+    if gated:
+        spec["schedulingGates"] = [{"name": gate_name()}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,0 +1,102 @@
+"""`python -m bench`: run the measurements, print a table, and write what was found to bench/results/."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bench import cache_bench, match_bench, pairs_bench, quiet_bench, scarce_bench
+from bench.machine import Machine, this_machine
+from bench.pairs import Case
+from bench.progress import say
+from bench.rows import Row
+
+RESULTS: Final = Path(__file__).with_name("results")
+
+PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
+    "a": ("match one claim among many volumes", match_bench.run),
+    "b": ("read and hold a large cluster", cache_bench.run),
+    "c": ("pairs of claim and pod created at once", pairs_bench.run),
+    "d": ("pods that compete for scarce volumes", scarce_bench.run),
+    "e": ("requests on a quiet cluster", quiet_bench.run),
+}
+
+
+def main() -> None:
+    """Run what was asked for, all by default; about 25 minutes on 2 cores."""
+    arguments = _arguments()
+    machine, started, found = this_machine(), datetime.now(UTC), {}
+    for letter in arguments.only or PARTS:
+        title, run = PARTS[letter]
+        say(f"({letter}) {title}")
+        if letter == "c" and (arguments.pairs or arguments.mode):
+            found[letter] = pairs_bench.measure(_chosen_cases(arguments))
+        else:
+            found[letter] = run(arguments.quick)
+        _print(f"({letter}) {title}", found[letter])
+    _print_machine(machine)
+    print(f"Written to {_write(machine, started, found)}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e; default all")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes, to see that it works; says nothing about speed"
+    )
+    parser.add_argument("--pairs", type=int, metavar="N", help="part c with so many pairs")
+    parser.add_argument(
+        "--mode",
+        nargs="+",
+        choices=["in-tree", "annotate", "prebind", "complete"],
+        metavar="MODE",
+        help="part c with these only: in-tree annotate prebind complete",
+    )
+    return parser.parse_args()
+
+
+def _chosen_cases(arguments: argparse.Namespace) -> list[Case]:
+    every = pairs_bench.cases(arguments.pairs or pairs_bench.PAIRS)
+    return [case for case in every if not arguments.mode or (case.mode or "in-tree") in arguments.mode]
+
+
+def _print(title: str, rows: list[Row]) -> None:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in ("what", "measured", "goal", "met", "detail"):
+        table.add_column(heading, justify="right" if heading == "measured" else "left", overflow="fold")
+    for row in rows:
+        met = "" if row.met is None else "yes" if row.met else "NO"
+        table.add_row(row.name, f"{row.value:,.4g} {row.unit}", _goal(row), met, row.detail)
+    Console().print(table)
+
+
+def _goal(row: Row) -> str:
+    if row.at_most is not None:
+        return f"at most {row.at_most:g}"
+    return "" if row.at_least is None else f"at least {row.at_least:g}"
+
+
+def _print_machine(machine: Machine) -> None:
+    print(
+        f"{machine.cores} cores of {machine.processor}, {machine.memory_gb:g} GB, Linux {machine.kernel}, "
+        f"Python {machine.python}, load {machine.load:g} before"
+    )
+
+
+def _write(machine: Machine, started: datetime, found: Mapping[str, list[Row]]) -> Path:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{started:%Y%m%dT%H%M%SZ}.json"
+    parts = {letter: [asdict(row) | {"met": row.met} for row in rows] for letter, rows in found.items()}
+    content = {"started": started, "machine": machine, "parts": parts}
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
+    return path
+
+
+if __name__ == "__main__":
+    main()

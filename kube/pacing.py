@@ -41,9 +41,7 @@ class TokenBucket:
 class PacedTransport:
     """Waits for a token before each request, and reports each answer to the observer."""
 
-    def __init__(
-        self, inner: Transport, clock: Clock, observer: RequestObserver, *, qps: float = 200.0, burst: int = 400
-    ) -> None:
+    def __init__(self, inner: Transport, clock: Clock, observer: RequestObserver, *, qps: float, burst: int) -> None:
         self._inner = inner
         self._clock = clock
         self._observer = observer

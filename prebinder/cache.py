@@ -83,7 +83,7 @@ def calm_collector() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(10_000, 2, 1_000)
 
 
 def settle_heap() -> None:

@@ -52,7 +52,7 @@ async def test_requests_wait_for_their_token() -> None:
 )
 async def test_every_answer_is_reported(said: Answer, status: int) -> None:
     seen = Seen()
-    paced = PacedTransport(ScriptedTransport(lambda _: said), FakeClock(), seen)
+    paced = PacedTransport(ScriptedTransport(lambda _: said), FakeClock(), seen, qps=10.0, burst=5)
     await asyncio.gather(paced.send(REQUEST), return_exceptions=True)
     assert seen.done == [("GET", status)]
 
@@ -60,6 +60,6 @@ async def test_every_answer_is_reported(said: Answer, status: int) -> None:
 async def test_a_watch_is_reported_when_it_starts() -> None:
     seen = Seen()
     wire = ScriptedTransport(lambda _: answer(500, b""), lambda _: (410, [b"gone"]))
-    async with PacedTransport(wire, FakeClock(), seen).stream(REQUEST) as response:
+    async with PacedTransport(wire, FakeClock(), seen, qps=10.0, burst=5).stream(REQUEST) as response:
         assert [line async for line in response.lines] == [b"gone"]
     assert seen.done == [("WATCH", 410)]

@@ -51,6 +51,7 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
+        health_conditions=_health_conditions(found.status),
     )
 
 
@@ -81,6 +82,13 @@ def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
         labels=labels(metadata),
         annotations=annotations,
         created=shared(metadata.creation_timestamp),
+    )
+
+
+def _health_conditions(status: wire.ClaimStatus | None) -> tuple[model.HealthCondition, ...]:
+    said = status.health_status.health_conditions if status and status.health_status else None
+    return tuple(
+        model.HealthCondition(text(one.status), text(one.reason), one.message or "") for one in said or () if one.status
     )
 
 

@@ -61,6 +61,14 @@ class ClaimReference(Struct, frozen=True, gc=False):
     uid: str = ""
 
 
+class HealthCondition(Struct, frozen=True, gc=False):
+    """One of `status.healthStatus.healthConditions` of a claim: Kubernetes 1.37, gate CSIVolumeHealth (KEP-1432)."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
 class Claim(Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim.
 
@@ -83,6 +91,7 @@ class Claim(Struct, frozen=True, gc=False):
     deleting: bool = False
     created: datetime | None = None
     annotations: Pairs = ()
+    health_conditions: tuple[HealthCondition, ...] = ()
 
     @property
     def key(self) -> str:

@@ -77,10 +77,25 @@ class Status(Wire):
     phase: Text = None
 
 
+class HealthCondition(Wire):
+    status: Text = None
+    reason: Text = None
+    message: Text = None
+
+
+class HealthStatus(Wire):
+    health_conditions: list[HealthCondition] | None = None
+
+
+class ClaimStatus(Wire):
+    phase: Text = None
+    health_status: HealthStatus | None = None
+
+
 class Claim(Wire):
     metadata: Metadata | None = None
     spec: ClaimSpec | None = None
-    status: Status | None = None
+    status: ClaimStatus | None = None
 
 
 class ClaimReference(Wire):

@@ -4,6 +4,7 @@ A run that is late happens once, as soon as it can; a job does not overlap itsel
 happen are counted, because a check that silently stops looks like a check that finds nothing.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,9 +46,10 @@ def scheduled(jobs: Mapping[str, Job], observer: JobObserver) -> Iterator[None]:
     """Run the jobs while inside."""
     scheduler: Any = AsyncIOScheduler(timezone=UTC)
     scheduler.add_listener(lambda event: observer.skipped(event.job_id, _CAUSES[event.code]), sum(_CAUSES))
+    stopping = asyncio.Event()
     for name, job in jobs.items():
         scheduler.add_job(
-            job.run,
+            _calm(job, stopping),
             "interval",
             id=name,
             seconds=job.every,
@@ -61,4 +63,18 @@ def scheduled(jobs: Mapping[str, Job], observer: JobObserver) -> Iterator[None]:
     try:
         yield
     finally:
+        stopping.set()
         scheduler.shutdown(wait=False)
+
+
+def _calm(job: Job, stopping: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    """Let a run that is broken off at the end just end; APScheduler would log it as a failure."""
+
+    async def run() -> None:
+        try:
+            await job.run()
+        except asyncio.CancelledError:
+            if not stopping.is_set():
+                raise
+
+    return run

@@ -1,6 +1,9 @@
 """Periodic jobs: none overlaps itself, and what did not happen is counted."""
 
 import asyncio
+import logging
+
+import pytest
 
 from prebinder.jobs import Job, scheduled
 
@@ -59,3 +62,21 @@ async def test_a_blocked_loop_loses_no_job() -> None:
             pass
         await asyncio.wait_for(ran.wait(), 30)
     assert skipped.seen.empty()
+
+
+async def test_a_run_that_is_broken_off_at_the_end_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def endless() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    skipped = Skipped()
+    with caplog.at_level(logging.ERROR), scheduled({"endless": Job(0.01, 0, endless)}, skipped):
+        await asyncio.wait_for(began.wait(), 30)
+    await asyncio.wait_for(ended.wait(), 30)
+    await asyncio.sleep(0)
+    assert not caplog.records

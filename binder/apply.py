@@ -74,7 +74,7 @@ class Applier:
             if self._is_held(volume, claim, mode, now):
                 return volume
             try:
-                written = (await self._live.patch_volume(volume, self._body(claim, volume, mode, now))).record
+                written = (await self._live.patch_volume(volume, self._body(claim, mode, now))).record
             except FASTER:
                 volume = await self._same_offer(placement, volume, now)
                 continue
@@ -84,12 +84,11 @@ class Applier:
             return written
         raise LostPlacement(placement, f"volume {volume.name} kept changing")
 
-    def _body(self, claim: Claim, volume: Volume, mode: Mode, now: datetime) -> Patch:
+    def _body(self, claim: Claim, mode: Mode, now: datetime) -> Patch:
         reservation = VolumeReservation(claim.key, claim.uid, now, now + self._settings.ttl, self._holder)
         if mode is Mode.ANNOTATE:
             return reserve_volume(reservation, self._settings.prefix)
-        with_uid = self._settings.write_uid and volume.reclaim_policy == "Retain"
-        return commit_volume(reservation, claim, self._settings.prefix, with_uid=with_uid)
+        return commit_volume(reservation, claim, self._settings.prefix)
 
     def _is_held(self, volume: Volume, claim: Claim, mode: Mode, now: datetime) -> bool:
         reservation = reservation_of(volume, self._settings.prefix)

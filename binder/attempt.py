@@ -16,15 +16,10 @@ TRIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ActSettings:
-    """What the user decided about writing.
-
-    `ttl`: how long a reservation lasts. `write_uid`: in mode prebind, put the claim's uid into the claimRef of volumes
-    whose reclaim policy is Retain.
-    """
+    """What the user decided about writing. `ttl`: how long a reservation lasts."""
 
     prefix: str = DEFAULT_PREFIX
     ttl: timedelta = timedelta(minutes=10)
-    write_uid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

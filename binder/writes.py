@@ -58,20 +58,12 @@ def reserve_volume(reservation: VolumeReservation, prefix: str) -> Patch:
     return {"metadata": {"annotations": volume_annotations(reservation, prefix)}}
 
 
-def commit_volume(reservation: VolumeReservation, claim: Claim, prefix: str, *, with_uid: bool) -> Patch:
-    """Mode prebind: the same, and the claimRef in the same write.
-
-    A uid never goes without bound-by-controller: then the PV controller itself undoes the reference if the claim
-    ends up elsewhere (unbindVolume), instead of leaking the volume.
-    """
-    annotations = volume_annotations(reservation, prefix)
-    if with_uid:
-        reference = name_reference(claim) | {"uid": claim.uid}
-        return {
-            "metadata": {"annotations": annotations | {BOUND_BY_CONTROLLER: "yes"}},
-            "spec": {"claimRef": reference},
-        }
-    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": name_reference(claim)}}
+def commit_volume(reservation: VolumeReservation, claim: Claim, prefix: str) -> Patch:
+    """Mode prebind: the same, and the claimRef in the same write."""
+    return {
+        "metadata": {"annotations": volume_annotations(reservation, prefix)},
+        "spec": {"claimRef": name_reference(claim)},
+    }
 
 
 def reserve_claim(reservation: ClaimReservation, prefix: str) -> Patch:

@@ -78,17 +78,6 @@ async def test_prebind_commits_the_volume_by_name_alone() -> None:
     assert len(world.server.writes) == 2
 
 
-@pytest.mark.parametrize(("policy", "uid"), [("Retain", True), ("Delete", False)])
-async def test_a_uid_is_written_only_for_retained_volumes_and_with_its_mark(policy: str, uid: bool) -> None:
-    world = World(Mode.PREBIND, write_uid=True)
-    world.put(volume_object("pv-1", reclaim_policy=policy), claim_object("data"), pod_object("web", ["data"]))
-    async with world.process() as process:
-        await process.run()
-    volume = world.volume("pv-1")
-    assert ("uid" in volume["spec"]["claimRef"]) is uid
-    assert ("pv.kubernetes.io/bound-by-controller" in volume["metadata"]["annotations"]) is uid
-
-
 def steal(world: World, name: str, at_write_of: str) -> None:
     """Have another claim take the volume right before our write of `at_write_of` arrives."""
 

@@ -1,22 +1,12 @@
-"""Bodies of writes say only what changes, and a uid never goes without its mark."""
+"""Bodies of writes say only what changes."""
 
-import pytest
-
-from binder.reservation import DEFAULT_PREFIX, Holder, VolumeReservation
-from binder.writes import bind_claim, bind_volume, commit_volume, release_claim, release_volume
+from binder.reservation import DEFAULT_PREFIX
+from binder.writes import bind_claim, bind_volume, release_claim, release_volume
 from tests.binder.world import reservation
 from tests.builders import claim, reference, volume
-from tests.fake_clock import START
 
-RESERVATION = VolumeReservation("default/data", "uid-default-data", START, START, Holder("host", 1))
 NAMED = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
 MARK = "pv.kubernetes.io/bound-by-controller"
-
-
-@pytest.mark.parametrize("with_uid", [False, True])
-def test_a_uid_and_its_mark_go_together(with_uid: bool) -> None:
-    body = commit_volume(RESERVATION, claim(), DEFAULT_PREFIX, with_uid=with_uid)
-    assert ("uid" in body["spec"]["claimRef"], MARK in body["metadata"]["annotations"]) == (with_uid, with_uid)
 
 
 def test_a_volume_that_named_the_claim_already_is_not_marked() -> None:

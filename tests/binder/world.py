@@ -115,7 +115,6 @@ class World:
 
     mode: Mode = Mode.ANNOTATE
     ttl: timedelta = timedelta(minutes=10)
-    write_uid: bool = False
     allow_delete_policy: bool = False
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
@@ -170,7 +169,7 @@ class Process:
         api = KubeApi(FencedTransport(self.connection, self.leadership))
         live = LiveObjects(api, self.leadership, self.store, prefix)
         undo = Undo(live, clock, self.metrics, prefix)
-        settings = ActSettings(prefix, world.ttl, world.write_uid)
+        settings = ActSettings(prefix, world.ttl)
         holder = Holder(self.leadership.holder, transition)
         self.applier = Applier(live, undo, clock, holder, self.metrics, settings)
         self.completer = Completer(live, undo, clock, self.metrics, settings)

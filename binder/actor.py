@@ -6,7 +6,7 @@ import logging
 from binder.apply import Applier
 from binder.attempt import Applied, Lost
 from binder.complete import Completer
-from binder.decision import Mode, Reserve
+from binder.decision import Finish, Mode, Reserve
 from binder.locks import KeyedLocks
 from binder.release import Release
 
@@ -32,6 +32,12 @@ class Actor:
                 return await self._completer.complete(decision)
             return await self._applier.apply(decision)
 
+    async def finish(self, decision: Finish) -> Applied | Lost:
+        """Finish the binds that Kubernetes began."""
+        claims = [placement.claim.key for placement in decision.placements]
+        async with self._turns, self._locks.held(claims):
+            return await self._completer.finish(decision.placements)
+
 
 class Rehearsal:
     """Writes nothing and says what would be written."""
@@ -49,6 +55,11 @@ class Rehearsal:
                     "mode": decision.mode.value,
                 },
             )
+        return Applied(())
+
+    async def finish(self, decision: Finish) -> Applied | Lost:
+        for placement in decision.placements:
+            logger.info("Would finish bind", extra={"pvc": placement.claim.key, "pv": placement.volume.name})
         return Applied(())
 
     async def carry_out(self, release: Release) -> bool:

@@ -7,7 +7,7 @@ Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/p
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -57,6 +57,17 @@ class Completer:
             raise
         return Applied(tuple(bound))
 
+    async def finish(self, placements: Sequence[Placement]) -> Applied | Lost:
+        """Finish binds whose first write somebody else did. Nothing is taken back: it was not ours."""
+        try:
+            bound = await _all([self._finish_begun(placement) for placement in placements])
+        except LostPlacement as ending:
+            return ending.lost
+        return Applied(tuple(bound))
+
+    async def _finish_begun(self, placement: Placement) -> Volume:
+        return await self._finish(placement, await self._reread(placement, placement.volume.name))
+
     async def _roll_back(self, decision: Reserve, committed: list[LiveVolume]) -> None:
         written = zip(decision.placements, committed, strict=False)
         await self._undo.roll_back([(placement.claim, live.record.name) for placement, live in written])
@@ -64,6 +75,7 @@ class Completer:
     async def _commit(self, placement: Placement, now: datetime) -> LiveVolume:
         """First write: the volume's claimRef."""
         claim, volume = placement.claim, placement.volume
+        self._check_unserved(placement)
         for _ in range(TRIES):
             try:
                 written = await self._live.patch_volume(volume, bind_volume(volume, claim, self._settings.prefix))
@@ -79,6 +91,13 @@ class Completer:
                 raise LostPlacement(placement, "the API server's answer does not show our claimRef")
             return written
         raise LostPlacement(placement, f"volume {volume.name} kept changing")
+
+    def _check_unserved(self, placement: Placement) -> None:
+        """While this pod waited for its turn, kube-scheduler may have given the claim another volume."""
+        snapshot = self._live.snapshot()
+        for name in snapshot.volumes_by_claim.get(placement.claim.key, ()):
+            if name != placement.volume.name and _refers_to(snapshot.volumes[name], placement.claim):
+                raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was given volume {name}")
 
     async def _finish(self, placement: Placement, live: LiveVolume) -> Volume:
         """Second to fourth write: the volume's phase, the claim, the claim's status."""

@@ -43,6 +43,14 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """Finish the binds that kube-scheduler or the PV controller began for the pod: these volumes name the claims."""
+
+    pod: Pod
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Nothing to do now. Look again at `until`; None means an event will wake us."""
 
@@ -60,4 +68,4 @@ class Refuse:
     rejections: tuple[Rejection, ...]
 
 
-Decision = Reserve | Wait | Refuse
+Decision = Reserve | Finish | Wait | Refuse

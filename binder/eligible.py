@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from binder.decision import Mode, Refuse, Wait
+from binder.decision import Finish, Mode, Placement, Refuse, Wait
 from binder.demand import Demand
 from binder.matching import binding_mode, class_of, is_mine, requested_refusal
 from binder.rejection import Reason, Rejection
@@ -17,6 +17,7 @@ from binder.usable import refuse_use
 from binder.view import PlanSettings, View
 from kube.model import (
     BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
     NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -32,11 +33,15 @@ _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A claim that has its volume, or a promise of it that holds until `until` (None: for good)."""
+    """A claim that has its volume, or a promise of it that holds until `until` (None: for good).
+
+    `begun` is the claim if somebody else began the bind and we may finish it.
+    """
 
     volume: Volume
     bound: bool = False
     until: datetime | None = None
+    begun: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class LeftAlone:
 Standing = Anchor | Open | LeftAlone
 
 
-def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Wait | Refuse:
+def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | Refuse:
     """Return what the pod needs of us, or why that is nothing.
 
     A pod has one mode, the weakest of its open claims' classes, because its claims are reserved all or none; claims of
@@ -152,12 +157,29 @@ def _promise(view: View, claim: Claim, now: datetime) -> Anchor | None:
     volumes = view.snapshot.volumes
     for name in sorted(view.snapshot.volumes_by_claim.get(claim.key, ())):
         if is_mine(claim, volumes[name]):
-            return Anchor(volumes[name])
+            return Anchor(volumes[name], begun=claim if _may_finish(view, claim, volumes[name], now) else None)
     for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
         held = volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
         if held is not None and (not hold.seen or _keeps_word(view, claim, held, now)):
             return Anchor(held)
     return _reserved(view, claim, now)
+
+
+def _may_finish(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
+    """Whether a bind that Kubernetes began waits only for the PV controller, whose work mode complete does as well.
+
+    The annotation tells Kubernetes' own choice from a person's and from a provisioner's, which are left alone.
+    """
+    storage_class = view.snapshot.classes[class_of(claim)]
+    return (
+        mode_of(storage_class, view.settings) is Mode.COMPLETE
+        and volume.phase in {"Available", "Bound"}
+        and volume.claim is not None
+        and volume.claim.uid == claim.uid
+        and value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None
+        and (volume.reclaim_policy == "Retain" or view.settings.allow_delete_policy)
+        and refuse_use(view, volume, now, claim) is None
+    )
 
 
 def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
@@ -209,7 +231,10 @@ def _only_nodes(pod: Pod, opened: list[Open]) -> frozenset[str] | None:
     return frozenset(named) if len(named) == 1 else frozenset()
 
 
-def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standing]) -> Wait:
+def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standing]) -> Finish | Wait:
+    begun = tuple(Placement(anchor.begun, anchor.volume) for anchor in anchors if anchor.begun is not None)
+    if begun:
+        return Finish(pod, begun)
     promised = [anchor for anchor in anchors if not anchor.bound]
     if promised:
         until = min((anchor.until for anchor in promised if anchor.until), default=None)

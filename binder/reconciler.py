@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from binder.announce import Announcer
 from binder.attempt import Applied, Lost
-from binder.decision import Decision, Refuse, Reserve, Wait
+from binder.decision import Decision, Finish, Refuse, Reserve, Wait
 from binder.gate import HealthGate
 from binder.listening import listening
 from binder.matching import binding_mode, class_of
@@ -34,6 +34,8 @@ PODS_AT_ONCE: Final = 1000
 """Pods that may be gathered, wait for a driver or be written for at the same time. Writers are limited apart."""
 ROUNDS: Final = 10
 """Plans with questions to drivers in between, before the pod makes room for others."""
+STILL_TRUE: Final = 1.0
+"""Seconds that drivers may take to answer without the plan being too old to act on."""
 FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
@@ -56,6 +58,9 @@ class Acting(Protocol):
 
     async def act(self, decision: Reserve) -> Applied | Lost:
         """Reserve all volumes of the pod, or none."""
+
+    async def finish(self, decision: Finish) -> Applied | Lost:
+        """Finish the binds that Kubernetes began for the pod."""
 
 
 class Lifting(Protocol):
@@ -116,9 +121,11 @@ class Reconciler:
         decision = await self._decide(key)
         if decision is None:
             return FIRST_RETRY
-        self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve) else decision.reason
+        self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve | Finish) else decision.reason
         if isinstance(decision, Reserve):
             return await self._act(decision)
+        if isinstance(decision, Finish):
+            return await self._finish(decision)
         if isinstance(decision, Refuse):
             return self._refuse(decision)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
@@ -138,7 +145,10 @@ class Reconciler:
             decision = await self.planner.decide(key)
             if not isinstance(decision, Reserve):
                 return decision
+            began = self.clock.monotonic()
             if not await self._asked(decision):
+                return decision
+            if self.clock.monotonic() - began <= STILL_TRUE and self.planner.stands(decision):
                 return decision
         self.planner.forget(key)
         return None
@@ -170,6 +180,14 @@ class Reconciler:
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
+        return await self._lift(decision.pod.key, None)
+
+    async def _finish(self, decision: Finish) -> float | None:
+        """Do what the PV controller would do some time; if it was faster after all, look again."""
+        for placement in decision.placements:
+            self._since.setdefault(placement.claim.key, self.clock.monotonic())
+        if isinstance(await self.actor.finish(decision), Lost):
+            return FIRST_RETRY
         return await self._lift(decision.pod.key, None)
 
     async def _lift(self, key: str, wake: float | None) -> float | None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from binder.decision import Mode, Refuse, Wait
+from binder.decision import Finish, Mode, Refuse, Wait
 from binder.demand import Demand
 from binder.eligible import demand_of, has_garbage_mode
 from binder.rejection import Reason
@@ -32,7 +32,7 @@ def mode_class(name: str, mode: str) -> Record:
     return storage_class(name, annotations={"scheduler.cloud.example/mode": mode})
 
 
-def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = None) -> Demand | Wait | Refuse:
+def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = None) -> Demand | Finish | Wait | Refuse:
     return demand_of(view(node(), of, *records, settings=settings), of, NOW)
 
 

@@ -21,6 +21,7 @@ class Cause(StrEnum):
     NODE_GONE = "node_gone"
     LOST = "lost"
     MALFORMED = "malformed"
+    UNHEALTHY = "unhealthy"
 
 
 class ConflictKind(StrEnum):

@@ -2,14 +2,13 @@
 
 from datetime import datetime
 
+from binder.quarantine import QUARANTINE
 from binder.rejection import Reason, Rejection
 from binder.reservation import reservation_of
 from binder.view import UnknownHealth, View
 from csi.topology import contradiction
 from csi.verdict import HealthState, Verdict
 from kube.model import Claim, Volume, value_of
-
-QUARANTINE = "quarantine"
 
 
 def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = None) -> Rejection | None:

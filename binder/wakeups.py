@@ -36,6 +36,10 @@ class Wakeups:
         for name in classes:
             self._waiting.setdefault(name, {})[pod_key] = None
 
+    def room_in(self, class_name: str) -> None:
+        """A volume of the class may be used again, although nothing about it changed in the cluster."""
+        self._wake(class_name)
+
     def forget(self, pod_key: str) -> None:
         """The pod waits for nothing any more."""
         for name in [name for name, pods in self._waiting.items() if pod_key in pods]:

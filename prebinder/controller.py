@@ -76,6 +76,7 @@ class Controller:
         self._clock = clock = clock or SystemClock()
         self._identity = new_identity()
         binding, lease = settings.binding, settings.leader_election
+        namespace = lease.namespace or _own_namespace()
         rng = Random()
 
         self._instruments = instruments = Instruments(lease.name, ("drift", *all_job_names(settings.health)))
@@ -100,7 +101,7 @@ class Controller:
         self._elector = Elector(
             # An api of its own: a renewal must not wait behind anything else.
             self._api(transport),
-            lease.namespace or _own_namespace(),
+            namespace,
             lease.name,
             self._identity,
             clock=clock,
@@ -108,7 +109,9 @@ class Controller:
             observer=instruments.leader,
         )
         events = LoggedEvents(None if binding.dry_run else self._recorder)
-        self._around = Surroundings(settings, transport, self._store, self._drivers, events, instruments, clock, rng)
+        self._around = Surroundings(
+            settings, transport, self._store, self._drivers, events, instruments, clock, rng, namespace
+        )
         self._heartbeat = Heartbeat(clock)
         self._leadership: Leadership | None = None
         self._term: Term | None = None
@@ -198,9 +201,9 @@ class Controller:
             self._instruments.binding.expect_class(new.name, new.binding_mode or "")
             self._instruments.reservations.expect_class(new.name)
 
-    def _health_changed(self, driver: str, handle: str, _old: HealthRecord | None, _new: HealthRecord) -> None:
+    def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         if self._term is not None:
-            self._term.health_changed(driver, handle)
+            self._term.health_changed(driver, handle, old, new)
 
     async def _render(self) -> bytes:
         term = self._term
@@ -208,6 +211,7 @@ class Controller:
             snapshot=self._store.snapshot() if term is not None else None,
             health=self._drivers.state,
             told=term.told() if term is not None else {},
+            quarantine=term.quarantine() if term is not None else {},
             prefix=self._settings.binding.annotation_prefix,
             synced=self._cache.synced_kinds(),
             endpoints_up=self._drivers.endpoints_up(),

@@ -107,6 +107,19 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
             "good answers in a row for it to be well again, default 1",
             "N",
         ),
+        Flag(
+            "--quarantine",
+            "health",
+            "quarantine",
+            "keep free volumes that are Inaccessible or lost data from every claim until they are healthy again",
+        ),
+        Flag(
+            "--quarantine-max-share",
+            "health",
+            "quarantine_max_share",
+            "largest share of a class's Available volumes in quarantine, default 0.3; one is always allowed",
+            "SHARE",
+        ),
     ),
     "leader election": (
         Flag("--leader-elect", "leader_election", "enabled", "hold a Lease before writing (default)"),

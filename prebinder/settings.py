@@ -90,6 +90,11 @@ class HealthSettings:
     """Bad answers in a row that make a volume sick. One, because to reserve a sick volume is worse than to wait."""
     healthy_after: int = 1
     """Good answers in a row that make it well again. More of them damp a volume that flaps."""
+    quarantine: bool = False
+    """Keep free volumes that are Inaccessible or have lost data from every claim, until they are healthy again."""
+    quarantine_max_share: float = 0.3
+    """Largest share of a class's Available volumes in quarantine, so that a driver that lies cannot empty a cluster;
+    one volume is always allowed."""
 
     def __post_init__(self) -> None:
         _require(self.max_age > timedelta(), "max age", "more than 0s", self.max_age)
@@ -97,6 +102,8 @@ class HealthSettings:
         _require(self.sweep_rate > 0, "sweep rate", "more than 0", self.sweep_rate)
         _require(self.unhealthy_after >= 1, "unhealthy after", "at least 1", self.unhealthy_after)
         _require(self.healthy_after >= 1, "healthy after", "at least 1", self.healthy_after)
+        share = self.quarantine_max_share
+        _require(0 < share <= 1, "quarantine max share", "more than 0 and at most 1", share)
         drivers = [endpoint.driver for endpoint in self.endpoints]
         twice = sorted({name for name in drivers if drivers.count(name) > 1})
         _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")

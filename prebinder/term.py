@@ -4,6 +4,7 @@ A dry run is a term without a Lease whose transport refuses every write.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -11,8 +12,11 @@ from binder.actor import Actor, Rehearsal
 from binder.announce import Announcer, EventSink
 from binder.apply import Applier
 from binder.attempt import ActSettings
+from binder.care import CareSettings
+from binder.caretaker import Caretaker
 from binder.complete import Completer
-from binder.gate import HealthGate, HealthSource
+from binder.gate import HealthGate
+from binder.health_events import HealthAnnouncer
 from binder.live import LiveObjects
 from binder.locks import KeyedLocks
 from binder.planner import Planner
@@ -24,6 +28,9 @@ from binder.sweep import Subject, Sweeper
 from binder.undo import Undo
 from binder.view import PlanSettings
 from binder.wakeups import Wakeups
+from csi.drivers import Drivers
+from csi.health import HealthRecord
+from csi.verdict import HealthState
 from kube.api import KubeApi
 from kube.clock import Clock
 from kube.errors import LeadershipLost
@@ -43,11 +50,13 @@ class Surroundings:
     settings: Settings
     transport: Transport
     store: Store
-    drivers: HealthSource
+    drivers: Drivers
     events: EventSink
     instruments: Instruments
     clock: Clock
     rng: Random
+    namespace: str
+    """Our own."""
 
 
 class Term:
@@ -68,10 +77,13 @@ class Term:
         )
         completer = Completer(live, undo, clock, instruments.reservations, acting)
         locks, rehearsal, announcer = KeyedLocks(), Rehearsal(), Announcer(around.events)
+        releasing = rehearsal if binding.dry_run else undo
 
         self._gate = HealthGate(around.drivers, around.settings.health.max_age)
         self._pods: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("pods"))
         self._subjects: WorkQueue[Subject] = WorkQueue(clock, around.rng, instruments.queues.of("reservations"))
+        self._volumes: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("volumes"))
+        wakeups = Wakeups(store, self._pods)
         self._reconciler = Reconciler(
             store=store,
             planner=Planner(store, self._gate, clock, plan_settings(around.settings)),
@@ -79,7 +91,7 @@ class Term:
             actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, binding.concurrency),
             pod_gate=GateRehearsal(prefix) if binding.dry_run else PodGate(api, leadership, store, prefix, announcer),
             announcer=announcer,
-            wakeups=Wakeups(store, self._pods),
+            wakeups=wakeups,
             queue=self._pods,
             clock=clock,
             rng=around.rng,
@@ -87,12 +99,25 @@ class Term:
         )
         self._sweeper = Sweeper(
             store,
-            rehearsal if binding.dry_run else undo,
+            releasing,
             self._subjects,
             locks,
             clock,
             instruments.reservations,
             prefix,
+        )
+        self._caretaker = Caretaker(
+            store=store,
+            known=around.drivers,
+            live=live,
+            releasing=releasing,
+            queue=self._volumes,
+            locks=locks,
+            waiting=wakeups,
+            clock=clock,
+            announcer=HealthAnnouncer(around.events),
+            metrics=instruments.reservations,
+            settings=care_settings(around.settings, around.namespace),
         )
 
     async def run(self) -> None:
@@ -102,6 +127,7 @@ class Term:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._reconciler.run())
                 group.create_task(self._sweeper.run())
+                group.create_task(self._caretaker.run())
         except* LeadershipLost:
             lost = True
         if lost:
@@ -111,10 +137,17 @@ class Term:
         """Begin nothing more."""
         self._pods.shut_down()
         self._subjects.shut_down()
+        self._volumes.shut_down()
 
-    def health_changed(self, driver: str, handle: str) -> None:
+    def health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         """Something was learned about a volume."""
         self._gate.outdated(driver, handle)
+        recovered = old is not None and old.state is not new.state and new.state is HealthState.HEALTHY
+        self._caretaker.health_changed(driver, handle, recovered=recovered)
+
+    def quarantine(self) -> Mapping[str, tuple[int, int]]:
+        """Return for each class how many volumes are in quarantine, and how many only its cap keeps out."""
+        return self._caretaker.counts()
 
     def told(self) -> dict[str, Reason]:
         """Return for each claim that is not bound what the last look at its pod said."""
@@ -125,6 +158,7 @@ class Term:
         queues: tuple[tuple[str, WorkQueue[str] | WorkQueue[Subject]], ...] = (
             ("pods", self._pods),
             ("reservations", self._subjects),
+            ("volumes", self._volumes),
         )
         return {name: (queue.unfinished_seconds(), queue.longest_running_seconds()) for name, queue in queues}
 
@@ -137,4 +171,15 @@ def plan_settings(settings: Settings) -> PlanSettings:
         health_max_age=settings.health.max_age,
         prefix=settings.binding.annotation_prefix,
         allow_delete_policy=settings.binding.allow_delete_policy,
+    )
+
+
+def care_settings(settings: Settings, namespace: str) -> CareSettings:
+    return CareSettings(
+        prefix=settings.binding.annotation_prefix,
+        drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
+        namespace=namespace,
+        quarantine=settings.health.quarantine,
+        max_share=settings.health.quarantine_max_share,
+        dry_run=settings.binding.dry_run,
     )

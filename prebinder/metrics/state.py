@@ -31,6 +31,8 @@ class ClusterState:
     health: KnownHealth = field(default=lambda _driver, _handle: None)
     told: Mapping[str, Reason] = field(default_factory=dict)
     """Claim -> what the last look at its pod said."""
+    quarantine: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Class -> volumes in quarantine, volumes that only its cap keeps out."""
     prefix: str = DEFAULT_PREFIX
     synced: Mapping[str, bool] = field(default_factory=dict)
     endpoints_up: Mapping[str, bool] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class StateCollector(Collector):
             yield from _pending(state.snapshot, state.told, self.now)
             yield _reservations(state.snapshot, state.prefix)
             yield _volumes(state.snapshot, state.health)
+            yield from _quarantine(state.quarantine)
 
 
 def _process(state: ClusterState) -> Iterator[Metric]:
@@ -139,6 +142,24 @@ def _volumes(snapshot: Snapshot, health: KnownHealth) -> Metric:
     for labels, count in counts.items():
         family.add_metric(labels, count)
     return family
+
+
+def _quarantine(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]:
+    inside = GaugeMetricFamily(
+        "pvc_prebinder_quarantined_volumes",
+        "Volumes kept from claims because of their health.",
+        labels=["storage_class"],
+    )
+    outside = GaugeMetricFamily(
+        "pvc_prebinder_quarantine_held_back_volumes",
+        "Sick free volumes that any claim may get, because the cap on quarantine keeps them out of it.",
+        labels=["storage_class"],
+    )
+    for name, (in_quarantine, held_back) in counts.items():
+        inside.add_metric([name], in_quarantine)
+        outside.add_metric([name], held_back)
+    yield inside
+    yield outside
 
 
 def _zone(volume: Volume) -> str:

@@ -5,7 +5,6 @@ kube-scheduler are not here: a test plays their part by writing what they would 
 """
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -15,67 +14,35 @@ from binder.actor import Actor, Rehearsal
 from binder.announce import Announcer
 from binder.apply import Applier
 from binder.attempt import ActSettings
+from binder.care import CareSettings
+from binder.caretaker import Caretaker
 from binder.complete import Completer
 from binder.decision import Mode
 from binder.gate import HealthGate
+from binder.health_events import HealthAnnouncer
 from binder.live import LiveObjects
 from binder.locks import KeyedLocks
-from binder.observe import Cause, ConflictKind
 from binder.planner import Planner
 from binder.pod_gate import GateRehearsal, PodGate
 from binder.reconciler import Reconciler
-from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, Holder, format_time
 from binder.sweep import Sweeper
 from binder.undo import Undo
 from binder.view import PlanSettings
 from binder.wakeups import Wakeups
+from csi.health import Debounce, HealthRecord
+from csi.records import HealthRecords
 from csi.verdict import HealthState, Verdict
 from kube.api import KubeApi
 from kube.events import EventDraft
 from kube.leadership import FencedTransport, Leadership
 from kube.store import Store
 from kube.workqueue import WorkQueue
+from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle
 from tests.fakes.kube_api import Connection, FakeKubeApi, Killed
 from tests.fakes.objects import class_object, node_object
 from tests.invariants import violations
-
-
-class Counts:
-    """Both metrics ports, and the queues' observer, as counters."""
-
-    def __init__(self) -> None:
-        self.counted: Counter[tuple[Any, ...]] = Counter()
-
-    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
-        self.counted["attempted", storage_class, binding_mode, success, dry_run] += 1
-
-    def failed(self, storage_class: str, reason: Reason) -> None:
-        self.counted["failed", storage_class, reason] += 1
-
-    def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
-        self.counted["bound", storage_class, binding_mode] += 1
-
-    def reserved(self, storage_class: str) -> None:
-        self.counted["reserved", storage_class] += 1
-
-    def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
-        self.counted["released", cause] += 1
-
-    def conflicted(self, resource: str, kind: ConflictKind) -> None:
-        self.counted["conflicted", resource, kind] += 1
-
-    def garbage(self, field: str) -> None:
-        self.counted["garbage", field] += 1
-
-    def added(self, depth: int) -> None: ...
-
-    def retried(self) -> None: ...
-
-    def started(self, depth: int, waited: float) -> None: ...
-
-    def finished(self, worked: float) -> None: ...
 
 
 class Doctor:
@@ -116,6 +83,8 @@ class World:
     mode: Mode = Mode.ANNOTATE
     ttl: timedelta = timedelta(minutes=10)
     allow_delete_policy: bool = False
+    quarantine: bool = False
+    max_share: float = 0.3
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -124,10 +93,18 @@ class World:
         for name, zone in (("node-a1", "a"), ("node-a2", "a"), ("node-b1", "b"), ("node-b2", "b")):
             self.server.put(node_object(name, zone))
         self.doctor = Doctor(self.clock)
+        self.records = HealthRecords(Debounce())
 
     def put(self, *documents: dict[str, Any]) -> None:
         for document in documents:
             self.server.put(document)
+
+    def says(self, state: HealthState, *volumes: str, reason: str = "Said") -> None:
+        """The driver says this of the volumes from now on, and a sweep has just heard it."""
+        for name in volumes:
+            self.doctor.states[f"handle-{name}"] = state
+            verdict = Verdict(state, reason, "", "ControllerGetVolume", self.clock.now())
+            self.records.observe("disk.csi.example", f"handle-{name}", verdict)
 
     def process(self, dies_after: int | None = None, transition: int = 1, *, dry_run: bool = False) -> "Process":
         return Process(self, dies_after, transition, dry_run)
@@ -180,7 +157,7 @@ class Process:
             gated_drivers=frozenset({"disk.csi.example"}),
         )
         announcer = Announcer(self.sink)
-        gate = HealthGate(world.doctor, plan_settings.health_max_age)
+        gate = self.gate = HealthGate(world.doctor, plan_settings.health_max_age)
         self.planner = Planner(self.store, gate, clock, plan_settings)
         pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
         self.wakeups = Wakeups(self.store, pods)
@@ -200,19 +177,47 @@ class Process:
         releasing = actor if isinstance(actor, Rehearsal) else undo
         sweeps: WorkQueue[tuple[str, str]] = WorkQueue(clock, Random(3), self.metrics)
         self.sweeper = Sweeper(self.store, releasing, sweeps, locks, clock, self.metrics, prefix)
+        volumes: WorkQueue[str] = WorkQueue(clock, Random(4), self.metrics)
+        self.caretaker = Caretaker(
+            store=self.store,
+            known=world.records,
+            live=live,
+            releasing=releasing,
+            queue=volumes,
+            locks=locks,
+            waiting=self.wakeups,
+            clock=clock,
+            announcer=HealthAnnouncer(self.sink),
+            metrics=self.metrics,
+            settings=CareSettings(
+                prefix,
+                plan_settings.gated_drivers,
+                "pvc-prebinder-system",
+                quarantine=world.quarantine,
+                max_share=world.max_share,
+                dry_run=dry_run,
+            ),
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Process":
         self._world.server.feed(self.store)
-        self._tasks = [asyncio.create_task(self.reconciler.run()), asyncio.create_task(self.sweeper.run())]
+        runs = (self.reconciler.run(), self.sweeper.run(), self.caretaker.run())
+        self._tasks = [asyncio.create_task(run) for run in runs]
+        self._world.records.listeners.append(self._health_changed)
         await settle()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._world.server.forget(self.store)
+        self._world.records.listeners.remove(self._health_changed)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
+        self.gate.outdated(driver, handle)
+        self.caretaker.health_changed(driver, handle, recovered=old is not None and new.state is HealthState.HEALTHY)
 
     @property
     def killed(self) -> bool:

@@ -1,0 +1,79 @@
+"""Events about volumes that fall sick or get well: one for each change, on the volume, and where people look for it.
+
+The reasons VolumeConditionAbnormal and VolumeConditionNormal are those of kubernetes-csi/external-health-monitor.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from binder.announce import EventSink
+from csi.health import Finding
+from csi.verdict import HealthState
+from kube.events import EventDraft, ObjectRef
+from kube.model import Claim, Pod, Volume
+from kube.snapshot import Snapshot
+
+ABNORMAL: Final = "VolumeConditionAbnormal"
+NORMAL: Final = "VolumeConditionNormal"
+QUARANTINED: Final = "Quarantined"
+RELEASED: Final = "QuarantineReleased"
+RESERVATION_ENDED: Final = "ReservationLost"
+
+_ACTION: Final = "CheckHealth"
+
+
+class HealthAnnouncer:
+    """Publishes them. Whoever calls it knows that something changed."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+
+    def changed(self, volume: Volume, finding: Finding, snapshot: Snapshot) -> None:
+        """Tell the volume, and when it is bound its claim and that one's pods."""
+        recovered = finding.state is HealthState.HEALTHY
+        kind, reason = ("Normal", NORMAL) if recovered else ("Warning", ABNORMAL)
+        note = f"Volume {volume.name} is {described(finding)}"
+        about = _volume_reference(volume)
+        self._publish(about, None, kind, reason, note)
+        if volume.phase == "Bound" and volume.claim is not None:
+            key = f"{volume.claim.namespace}/{volume.claim.name}"
+            for reference in _users(snapshot.claims.get(key), key, snapshot):
+                self._publish(reference, about, kind, reason, note)
+
+    def quarantined(self, volume: Volume, finding: Finding) -> None:
+        note = f"No claim gets this volume until its driver calls it healthy: it is {described(finding)}. "
+        note += f"Repair it, or take it out with `pvc-prebinder quarantine release {volume.name}`."
+        self._publish(_volume_reference(volume), None, "Warning", QUARANTINED, note)
+
+    def released(self, volume: Volume) -> None:
+        note = "The volume is free for claims again: its driver calls it healthy"
+        self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
+
+    def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
+        """Tell the claim, and its pods, that its volume fell sick before it was bound."""
+        note = f"Gave up volume {volume.name}, which is {described(finding)}. Looking for another volume"
+        for reference in _users(snapshot.claims.get(claim_key), claim_key, snapshot):
+            self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
+
+    def _publish(self, regarding: ObjectRef, related: ObjectRef | None, kind: str, reason: str, note: str) -> None:
+        self._sink.publish(EventDraft(regarding, related, kind, reason, _ACTION, note))
+
+
+def described(finding: Finding) -> str:
+    """Say state, reason, message and who said it, as far as known."""
+    words = " ".join(word for word in (str(finding.state), f"({finding.reason})" if finding.reason else "") if word)
+    said = f"{words}: {finding.message}" if finding.message else words
+    return f"{said}, says {finding.source}"
+
+
+def _users(claim: Claim | None, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:
+    if claim is not None:
+        yield ObjectRef("v1", "PersistentVolumeClaim", claim.name, claim.namespace, claim.uid)
+    for key in snapshot.pods_by_claim.get(claim_key, ()):
+        pod: Pod | None = snapshot.pods.get(key)
+        if pod is not None:
+            yield ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)
+
+
+def _volume_reference(volume: Volume) -> ObjectRef:
+    return ObjectRef("v1", "PersistentVolume", volume.name, uid=volume.uid)

@@ -1,0 +1,57 @@
+"""What a volume's annotations say of its health: three keys that change when its state does, and never in between.
+
+A volume that was never found sick carries none of them: healthy is the rule, and ten thousand healthy volumes need no
+write. A driver that falls silent changes nothing, because silence is no finding.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from binder.reservation import format_time, parse_time
+from csi.health import Finding
+from csi.verdict import HealthState
+from kube.model import Volume, value_of
+
+HEALTH: Final = "health"
+HEALTH_REASON: Final = "health-reason"
+HEALTH_SINCE: Final = "health-since"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedHealth:
+    """State, the driver's reason, and since when; None if the volume does not say, or not readably."""
+
+    state: HealthState
+    reason: str
+    since: datetime | None
+
+
+def published_health(volume: Volume, prefix: str) -> PublishedHealth | None:
+    """Read what the volume says; None if it says nothing, or a word that is no state."""
+    word = value_of(volume.annotations, prefix + HEALTH)
+    if word not in set(HealthState):
+        return None
+    reason = value_of(volume.annotations, prefix + HEALTH_REASON) or ""
+    return PublishedHealth(HealthState(word), reason, parse_time(value_of(volume.annotations, prefix + HEALTH_SINCE)))
+
+
+def unpublished(volume: Volume, finding: Finding | None, prefix: str) -> Finding | None:
+    """Return the finding that the volume does not say yet; None when there is nothing new to say.
+
+    Only the state counts: a process that starts anew knows other words and times for what was said already.
+    """
+    if finding is None:
+        return None
+    said = published_health(volume, prefix)
+    before = said.state if said is not None else HealthState.HEALTHY
+    return None if finding.state is before else finding
+
+
+def health_annotations(finding: Finding, prefix: str) -> dict[str, str | None]:
+    """Return the annotations that say it."""
+    return {
+        prefix + HEALTH: str(finding.state),
+        prefix + HEALTH_REASON: finding.reason,
+        prefix + HEALTH_SINCE: format_time(finding.since),
+    }

@@ -1,0 +1,43 @@
+"""What binder counts, as a test can read it."""
+
+from collections import Counter
+from typing import Any
+
+from binder.observe import Cause, ConflictKind
+from binder.rejection import Reason
+
+
+class Counts:
+    """Both metrics ports, and the queues' observer, as counters."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[tuple[Any, ...]] = Counter()
+
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
+        self.counted["attempted", storage_class, binding_mode, success, dry_run] += 1
+
+    def failed(self, storage_class: str, reason: Reason) -> None:
+        self.counted["failed", storage_class, reason] += 1
+
+    def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        self.counted["bound", storage_class, binding_mode] += 1
+
+    def reserved(self, storage_class: str) -> None:
+        self.counted["reserved", storage_class] += 1
+
+    def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
+        self.counted["released", cause] += 1
+
+    def conflicted(self, resource: str, kind: ConflictKind) -> None:
+        self.counted["conflicted", resource, kind] += 1
+
+    def garbage(self, field: str) -> None:
+        self.counted["garbage", field] += 1
+
+    def added(self, depth: int) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def started(self, depth: int, waited: float) -> None: ...
+
+    def finished(self, worked: float) -> None: ...

@@ -11,20 +11,22 @@ from typing import Final
 
 from immutables import Map
 
-from binder.decision import Decision, Reserve
+from binder.decision import Decision, Placement, Reserve
 from binder.gate import HealthGate
 from binder.index import VolumeIndex
 from binder.ledger import Hold, Ledger
 from binder.listening import listening
 from binder.plan import holds_of, plan
 from binder.reservation import reservation_of, reservation_of_claim
+from binder.usable import refuse_health
 from binder.view import PlanSettings, View
 from kube.clock import Clock
 from kube.model import Claim, Pod, Volume
 from kube.store import Store
 
+SHORTEST: Final = 0.01
 QUIET: Final = 0.05
-"""Seconds without another pod after which a pass begins."""
+"""Seconds without another pod after which a pass begins: the former at first, growing while pods keep coming."""
 LONGEST: Final = 0.5
 """Seconds after which a pass begins anyway."""
 STEP: Final = 100
@@ -85,6 +87,17 @@ class Planner:
             if shown is not None:
                 self.ledger = self.ledger.seen(shown)
 
+    def stands(self, decision: Reserve) -> bool:
+        """Whether a decision made moments ago still holds, now that its volumes were asked about."""
+        pod = self._store.snapshot().pods.get(decision.pod.key)
+        if pod is None or _decisive(pod) != _decisive(decision.pod):
+            return False
+        view, now = self._view(), self._clock.now()
+        return all(
+            self._is_promised(placement) and refuse_health(view, placement.volume, now) is None
+            for placement in decision.placements
+        )
+
     def withdrawn(self, decision: Reserve) -> None:
         """The promises of this decision were not kept."""
         self.ledger = self.ledger.without(*(placement.volume.name for placement in decision.placements))
@@ -95,10 +108,11 @@ class Planner:
 
     async def _gather_and_plan(self) -> None:
         started = self._clock.monotonic()
-        waiting = 0
+        waiting, window = 0, SHORTEST
         while len(self._asked) > waiting and self._clock.monotonic() - started < LONGEST:
             waiting = len(self._asked)
-            await self._clock.sleep(QUIET)
+            await self._clock.sleep(window)
+            window = min(2 * window, QUIET)
         asked, self._asked, self._pass = self._asked, {}, None
         pods = self._store.snapshot().pods
         decisions = self._plan([pods[key] for key in asked if key in pods])
@@ -116,9 +130,8 @@ class Planner:
         now = self._clock.now()
         for pod in pods:
             self.ledger = self.ledger.without(*self._unwritten(pod.key))
-        view = View(self._store.snapshot(), self._index, self.ledger, self._gate.verdicts, self._settings)
         try:
-            decisions = plan(view, pods, now)
+            decisions = plan(self._view(), pods, now)
         except Exception as error:
             if len(pods) == 1:
                 return {pods[0].key: error}
@@ -127,6 +140,13 @@ class Planner:
             if isinstance(decision, Reserve):
                 self.ledger = self.ledger.with_holds(holds_of(decision, now))
         return {decision.pod.key: decision for decision in decisions}
+
+    def _view(self) -> View:
+        return View(self._store.snapshot(), self._index, self.ledger, self._gate.verdicts, self._settings)
+
+    def _is_promised(self, placement: Placement) -> bool:
+        hold = self.ledger.holds.get(placement.volume.name)
+        return hold is not None and hold.claim_uid == placement.claim.uid
 
     def _catch_up(self) -> None:
         """Bring the index from the state it was made of to the present one."""
@@ -171,3 +191,8 @@ class Planner:
             self.ledger = self.ledger.settled(old.key)
         elif new is not None and (new.node_name or new.finished):
             self.ledger = self.ledger.settled(new.key)
+
+
+def _decisive(pod: Pod) -> tuple[object, ...]:
+    """What of a pod, changed after it was planned, makes another plan necessary."""
+    return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates)

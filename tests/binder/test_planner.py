@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from binder.decision import Decision, Reserve
 from binder.gate import HealthGate
-from binder.planner import LONGEST, QUIET, Planner
+from binder.planner import LONGEST, QUIET, SHORTEST, Planner
 from binder.view import PlanSettings
+from csi.verdict import HealthState
+from kube.model import Pod
 from kube.store import Store
 from tests.binder.world import Doctor, reservation
 from tests.builders import claim, node, pod, storage_class, volume
@@ -21,9 +24,9 @@ class Desk:
 
     def __init__(self) -> None:
         self.clock, self.store = FakeClock(), Store()
-        self.planner = Planner(
-            self.store, HealthGate(Doctor(self.clock), timedelta(seconds=30)), self.clock, PlanSettings()
-        )
+        self.doctor = Doctor(self.clock)
+        self.gate = HealthGate(self.doctor, timedelta(seconds=30))
+        self.planner = Planner(self.store, self.gate, self.clock, PlanSettings())
         self.store.classes.upsert(storage_class())
         self.store.nodes.upsert(node())
         for name in ("red", "blue"):
@@ -65,6 +68,41 @@ async def test_a_pass_begins_at_the_latest_after_its_time(desk: Desk) -> None:
         await desk.clock.advance(QUIET)
     assert first.done()
     task.cancel()
+
+
+async def test_a_pod_alone_does_not_wait_for_others(desk: Desk) -> None:
+    task = desk.ask("red")
+    await desk.clock.advance(SHORTEST)
+    assert task.done()
+
+
+async def test_a_decision_stands_while_the_pod_its_promise_and_its_volumes_do(desk: Desk) -> None:
+    red, blue = desk.ask("red"), desk.ask("blue")
+    await desk.clock.advance(1)
+    decisions = {name: task.result() for name, task in (("red", red), ("blue", blue))}
+    first, second = (decision for decision in decisions.values() if isinstance(decision, Reserve))
+    assert desk.planner.stands(first)
+    desk.doctor.states[first.placements[0].volume.handle] = HealthState.DATA_LOSS
+    assert await desk.gate.ask(first, desk.clock.now())
+    assert not desk.planner.stands(first)
+    assert desk.planner.stands(second)
+    desk.planner.withdrawn(second)
+    assert not desk.planner.stands(second)
+
+
+@pytest.mark.parametrize(
+    "after", [None, pod("red", claims=["red"], uid="another"), pod("red", claims=["red"], node="node-1")]
+)
+async def test_a_decision_does_not_outlive_the_pod_it_was_made_for(desk: Desk, after: Pod | None) -> None:
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    decision = red.result()
+    assert isinstance(decision, Reserve)
+    if after is None:
+        desk.store.pods.delete("default/red")
+    else:
+        desk.store.pods.upsert(replace(after, resource_version=9))
+    assert not desk.planner.stands(decision)
 
 
 async def test_what_was_promised_is_not_promised_again_before_the_watch_shows_it(desk: Desk) -> None:

@@ -134,3 +134,13 @@ def stateful_set(
             ],
         },
     }
+
+
+def claims_of(pod: Document) -> list[str]:
+    """Return the names of the claims a pod uses, those of its generic ephemeral volumes included."""
+    name = pod["metadata"]["name"]
+    return [
+        each["persistentVolumeClaim"]["claimName"] if "persistentVolumeClaim" in each else f"{name}-{each['name']}"
+        for each in pod["spec"].get("volumes", ())
+        if "persistentVolumeClaim" in each or "ephemeral" in each
+    ]

@@ -26,7 +26,7 @@ async def test_three_claims_get_volumes_of_the_one_zone_that_has_all(world: Worl
     ]
     await world.volumes(disks, *volumes)
     async with world.scheduler_paused():
-        await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)})
+        await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)}, gated=True)
         chosen = await eventually(world.reserved, lambda found: len(found) == 3, "all three claims have a volume")
         assert len(set(chosen.values())) == 3
         assert set((await zones_of_claims(world)).values()) == {"zone-b"}

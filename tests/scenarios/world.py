@@ -133,12 +133,19 @@ class World:
     # Waiting
 
     async def all_run(self, *pods: str, seconds: float = 60) -> None:
+        """Wait until the pods run and the binds of their claims are over.
+
+        kube-scheduler does not wait for the last write of a bind, the phase of the claim.
+        """
         await eventually(
             self.pod_phases,
             lambda phases: all(phases.get(pod) == "Running" for pod in pods),
             f"pods run: {', '.join(pods)}",
             seconds,
         )
+        found = await self.pods()
+        used = {claim for pod in pods for claim in documents.claims_of(found[pod])}
+        await eventually(self.bound, lambda bound: used <= set(bound), f"claims are bound: {used}", seconds)
 
     async def told(self, reason: str, about: str) -> Document:
         """Wait for an Event of ours and return it."""

@@ -1,6 +1,7 @@
 """`python -m bench`: run the measurements, print a table, and write what was found to bench/results/."""
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -73,7 +74,9 @@ def _print(title: str, rows: list[Row]) -> None:
     for row in rows:
         met = "" if row.met is None else "yes" if row.met else "NO"
         table.add_row(row.name, f"{row.value:,.4g} {row.unit}", _goal(row), met, row.detail)
-    Console().print(table)
+    # Not cut to 80 columns where there is no terminal.
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console.print(table)
 
 
 def _goal(row: Row) -> str:

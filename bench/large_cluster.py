@@ -35,14 +35,14 @@ class LargeCluster:
             NODES: (nodes, _node),
         }
         # Encoded before anybody asks: what is measured is the reader.
-        self._objects = {
-            resource: [msgspec.Raw(msgspec.json.encode(make(number))) for number in range(count)]
+        self.lists = {
+            resource.plural: [msgspec.Raw(msgspec.json.encode(make(number))) for number in range(count)]
             for resource, (count, make) in makers.items()
         }
 
     def megabytes(self) -> float:
         """Return the size of all lists together."""
-        return sum(len(bytes(raw)) for objects in self._objects.values() for raw in objects) / 1e6
+        return sum(len(bytes(raw)) for objects in self.lists.values() for raw in objects) / 1e6
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -60,7 +60,7 @@ class LargeCluster:
             await runner.cleanup()
 
     def _handler(self, resource: Resource) -> Callable[[web.Request], Any]:
-        objects = self._objects.get(resource, [])
+        objects = self.lists.get(resource.plural, [])
 
         async def answer(request: web.Request) -> web.StreamResponse:
             if request.query.get("watch"):

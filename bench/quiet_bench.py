@@ -35,10 +35,13 @@ class _Entry(msgspec.Struct):
 
 def run(quick: bool) -> list[Row]:
     """Count for three minutes with 100 bound pairs, as many free volumes and some pending claims; quick: 5 s."""
-    return asyncio.run(_run(PAIRS // 10, 1.0, 5.0) if quick else _run(PAIRS, SETTLE_SECONDS, SECONDS))
+    return asyncio.run(
+        count_requests(PAIRS // 10, 1.0, 5.0) if quick else count_requests(PAIRS, SETTLE_SECONDS, SECONDS)
+    )
 
 
-async def _run(pairs: int, settling: float, seconds: float) -> list[Row]:
+async def count_requests(pairs: int, settling: float, seconds: float) -> list[Row]:
+    """Bind so many pairs, wait for so many seconds, and count for `seconds`."""
     with tempfile.TemporaryDirectory() as directory:
         audit = Path(directory) / "audit.log"
         async with stage(lifted=True, pods=pairs, audit=audit) as ready:

@@ -33,7 +33,7 @@ class Actor:
             return await self._applier.apply(decision)
 
     async def finish(self, decision: Finish) -> Applied | Lost:
-        """Finish the binds that Kubernetes began."""
+        """Finish binds that were begun for the pod."""
         claims = [placement.claim.key for placement in decision.placements]
         async with self._turns, self._locks.held(claims):
             return await self._completer.finish(decision.placements)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, Protocol
 
 from binder.attempt import Lost
-from binder.decision import Mode, Refuse, Reserve
+from binder.decision import Finish, Mode, Refuse, Reserve
 from binder.rejection import Reason
 from kube.events import EventDraft, ObjectRef
 from kube.model import Claim, Pod
@@ -32,6 +32,9 @@ _NEXT_STEP: Final = {
     Reason.CLAIM_DELETING: "Wait for the claim to be deleted and create it anew.",
 }
 
+_OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.TOPOLOGY_CONTRADICTED})
+"""Root reasons that are about volumes which name their claims already."""
+
 
 class EventSink(Protocol):
     """Takes an Event to be sent (kube.events.EventRecorder)."""
@@ -47,9 +50,10 @@ class Announcer:
         self._sink = sink
         self._said: dict[str, int] = {}
 
-    def reserved(self, decision: Reserve) -> None:
-        where = f" in zone {decision.zone}" if decision.zone else ""
-        reason, verb = (BOUND, "Bound") if decision.mode is Mode.COMPLETE else (RESERVED, "Reserved")
+    def reserved(self, decision: Reserve | Finish) -> None:
+        bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
+        where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
+        reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
         if not self._is_news(decision.pod, (reason, tuple(placed.volume.name for placed in decision.placements))):
             return
         for placed in decision.placements:
@@ -68,7 +72,7 @@ class Announcer:
         for claim in claims:
             self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
 
-    def lost(self, decision: Reserve, lost: Lost) -> None:
+    def lost(self, decision: Reserve | Finish, lost: Lost) -> None:
         note = f"Lost the reservation: {lost.why}. Looking for another volume"
         if not self._is_news(decision.pod, (LOST, note)):
             return
@@ -106,7 +110,8 @@ class Announcer:
 def refusal_note(decision: Refuse) -> str:
     """Say the reason, the next step and as much of the evidence as an Event holds."""
     step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
-    note = f"No volumes reserved: {decision.reason}. {step}".rstrip()
+    begun = decision.reason in _OF_VOLUMES
+    note = f"{'Bind not finished' if begun else 'No volumes reserved'}: {decision.reason}. {step}".rstrip()
     for position, rejection in enumerate(decision.rejections):
         left = len(decision.rejections) - position
         longer = f"{note}\n{rejection}"

@@ -14,6 +14,7 @@ from typing import TypeVar
 from binder.attempt import TRIES, ActSettings, Applied, Lost, LostPlacement, same_offer, what_happened
 from binder.decision import Placement, Reserve
 from binder.live import FASTER, LiveObjects, LiveVolume
+from binder.matching import controller_refusal, is_mine
 from binder.observe import ConflictKind, ReservationMetrics
 from binder.undo import Now, Undo
 from binder.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
@@ -58,15 +59,38 @@ class Completer:
         return Applied(tuple(bound))
 
     async def finish(self, placements: Sequence[Placement]) -> Applied | Lost:
-        """Finish binds whose first write somebody else did. Nothing is taken back: it was not ours."""
+        """Finish binds that were begun, side by side. Nothing is taken back: it was not ours. Raises as `complete`."""
         try:
-            bound = await _all([self._finish_begun(placement) for placement in placements])
+            bound = await _all([self._resume(placement) for placement in placements])
         except LostPlacement as ending:
             return ending.lost
         return Applied(tuple(bound))
 
-    async def _finish_begun(self, placement: Placement) -> Volume:
-        return await self._finish(placement, await self._reread(placement, placement.volume.name))
+    async def _resume(self, begun: Placement) -> Volume:
+        """Go on from where the bind is by now: while the pod waited for its turn others may have gone on."""
+        claim = self._live.snapshot().claims.get(begun.claim.key)
+        if claim is None or claim.uid != begun.claim.uid:
+            raise LostPlacement(begun, f"claim {begun.claim.key} was deleted")
+        if claim.volume_name == begun.volume.name and _completed(claim) and claim.phase == "Bound":
+            return begun.volume
+        placement = Placement(claim, begun.volume)
+        return await self._finish(placement, await self._named(placement))
+
+    async def _named(self, placement: Placement) -> LiveVolume:
+        """First write of a bind that was begun: the uid, if the volume's claimRef lacks it."""
+        claim = placement.claim
+        for _ in range(TRIES):
+            live = await self._reread(placement, placement.volume.name)
+            if not is_mine(claim, live.record) or controller_refusal(claim, live.record, delayed=True) is not None:
+                raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
+            if _refers_to(live.record, claim):
+                return live
+            try:
+                body = bind_volume(live.record, claim, self._settings.prefix)
+                return await self._live.patch_volume(live.record, body)
+            except FASTER:
+                self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+        raise LostPlacement(placement, f"volume {placement.volume.name} kept changing")
 
     async def _roll_back(self, decision: Reserve, committed: list[LiveVolume]) -> None:
         written = zip(decision.placements, committed, strict=False)

@@ -44,7 +44,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Finish the binds that kube-scheduler or the PV controller began for the pod: these volumes name the claims."""
+    """Finish binds that were begun: each volume names its claim already. None of them was chosen by us now."""
 
     pod: Pod
     placements: tuple[Placement, ...]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from binder.commitment import finish_of
 from binder.decision import Finish, Mode, Placement, Refuse, Wait
 from binder.demand import Demand
 from binder.matching import binding_mode, class_of, is_mine, requested_refusal
@@ -17,7 +18,6 @@ from binder.usable import refuse_use
 from binder.view import PlanSettings, View
 from kube.model import (
     BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
     NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -35,7 +35,7 @@ _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 class Anchor:
     """A claim that has its volume, or a promise of it that holds until `until` (None: for good).
 
-    `begun` is the claim if somebody else began the bind and we may finish it.
+    `begun` is the claim if its bind has begun and mode complete holds for it.
     """
 
     volume: Volume
@@ -84,7 +84,8 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     opened = [found for found in standings if isinstance(found, Open)]
     anchors = tuple(found for found in standings if isinstance(found, Anchor))
     if not opened:
-        return _nothing_open(pod, anchors, standings)
+        begun = [Placement(one.begun, one.volume) for one in anchors if one.begun is not None]
+        return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
     return Demand(
         pod=pod,
         mode=min((found.mode for found in opened), key=_WEAKEST_FIRST.index),
@@ -128,7 +129,7 @@ def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
     if volume is None:
         return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
     if value_of(claim.annotations, BIND_COMPLETED) is not None:
-        return Anchor(volume, bound=True)
+        return Anchor(volume, bound=True, begun=claim if _is_ours_to_finish(view, claim, volume) else None)
     reason = requested_refusal(claim, volume)
     if reason is None:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
@@ -146,40 +147,37 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
         return Wait(pod, Reason.BINDING_MODE_MISSING)
     if binding != WAIT_FOR_FIRST_CONSUMER:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
-    promise = _promise(view, claim, now)
-    if promise is not None:
-        return promise
-    return _open(view, claim, classes[name], now)
+    return _committed(view, claim) or _promise(view, claim, now) or _open(view, claim, classes[name], now)
+
+
+def _committed(view: View, claim: Claim) -> Anchor | None:
+    """Return the volume somebody committed to the claim; which of several is not ours to say."""
+    names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
+    found = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
+    if not found:
+        return None
+    begun = len(found) == 1 and _is_ours_to_finish(view, claim, found[0])
+    return Anchor(found[0], begun=claim if begun else None)
+
+
+def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
+    """Whether mode complete holds for a bind that has begun. What is being provisioned is none of our business."""
+    storage_class = view.snapshot.classes.get(class_of(claim))
+    if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.phase != "Pending":
+        return False
+    if storage_class.provisioner != NO_PROVISIONER and value_of(claim.annotations, SELECTED_NODE):
+        return False
+    return is_mine(claim, volume) and mode_of(storage_class, view.settings) is Mode.COMPLETE
 
 
 def _promise(view: View, claim: Claim, now: datetime) -> Anchor | None:
-    """Return the volume somebody committed to the claim, or that we promised it and still may give it."""
+    """Return the volume that we promised the claim and still may give it."""
     volumes = view.snapshot.volumes
-    for name in sorted(view.snapshot.volumes_by_claim.get(claim.key, ())):
-        if is_mine(claim, volumes[name]):
-            return Anchor(volumes[name], begun=claim if _may_finish(view, claim, volumes[name], now) else None)
     for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
         held = volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
         if held is not None and (not hold.seen or _keeps_word(view, claim, held, now)):
             return Anchor(held)
     return _reserved(view, claim, now)
-
-
-def _may_finish(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
-    """Whether a bind that Kubernetes began waits only for the PV controller, whose work mode complete does as well.
-
-    The annotation tells Kubernetes' own choice from a person's and from a provisioner's, which are left alone.
-    """
-    storage_class = view.snapshot.classes[class_of(claim)]
-    return (
-        mode_of(storage_class, view.settings) is Mode.COMPLETE
-        and volume.phase in {"Available", "Bound"}
-        and volume.claim is not None
-        and volume.claim.uid == claim.uid
-        and value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None
-        and (volume.reclaim_policy == "Retain" or view.settings.allow_delete_policy)
-        and refuse_use(view, volume, now, claim) is None
-    )
 
 
 def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
@@ -231,10 +229,7 @@ def _only_nodes(pod: Pod, opened: list[Open]) -> frozenset[str] | None:
     return frozenset(named) if len(named) == 1 else frozenset()
 
 
-def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standing]) -> Finish | Wait:
-    begun = tuple(Placement(anchor.begun, anchor.volume) for anchor in anchors if anchor.begun is not None)
-    if begun:
-        return Finish(pod, begun)
+def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standing]) -> Wait:
     promised = [anchor for anchor in anchors if not anchor.bound]
     if promised:
         until = min((anchor.until for anchor in promised if anchor.until), default=None)

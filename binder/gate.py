@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from immutables import Map
 
-from binder.decision import Reserve
+from binder.decision import Finish, Reserve
 from csi.verdict import Verdict
 from kube.model import Volume
 
@@ -36,7 +36,7 @@ class HealthGate:
         self._max_age = max_age
         self.verdicts: Map[Key, Verdict] = Map()
 
-    async def ask(self, decision: Reserve, now: datetime) -> bool:
+    async def ask(self, decision: Reserve | Finish, now: datetime) -> bool:
         """Ask about the chosen volumes without a fresh verdict, all at once; return False if there were none.
 
         Volumes that are not CSI have no driver to ask.

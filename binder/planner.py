@@ -11,7 +11,7 @@ from typing import Final
 
 from immutables import Map
 
-from binder.decision import Decision, Placement, Reserve
+from binder.decision import Decision, Finish, Placement, Reserve
 from binder.gate import HealthGate
 from binder.index import VolumeIndex
 from binder.ledger import Hold, Ledger
@@ -87,19 +87,22 @@ class Planner:
             if shown is not None:
                 self.ledger = self.ledger.seen(shown)
 
-    def stands(self, decision: Reserve) -> bool:
+    def stands(self, decision: Reserve | Finish) -> bool:
         """Whether a decision made moments ago still holds, now that its volumes were asked about."""
         pod = self._store.snapshot().pods.get(decision.pod.key)
         if pod is None or _decisive(pod) != _decisive(decision.pod):
             return False
         view, now = self._view(), self._clock.now()
         return all(
-            self._is_promised(placement) and refuse_health(view, placement.volume, now) is None
+            refuse_health(view, placement.volume, now) is None
+            and (isinstance(decision, Finish) or self._is_promised(placement))
             for placement in decision.placements
         )
 
-    def withdrawn(self, decision: Reserve) -> None:
-        """The promises of this decision were not kept."""
+    def withdrawn(self, decision: Reserve | Finish) -> None:
+        """The promises of this decision were not kept; a bind to be finished is none of ours."""
+        if isinstance(decision, Finish):
+            return
         self.ledger = self.ledger.without(*(placement.volume.name for placement in decision.placements))
 
     def forget(self, pod_key: str) -> None:

@@ -60,7 +60,7 @@ class Acting(Protocol):
         """Reserve all volumes of the pod, or none."""
 
     async def finish(self, decision: Finish) -> Applied | Lost:
-        """Finish the binds that Kubernetes began for the pod."""
+        """Finish binds that were begun for the pod."""
 
 
 class Lifting(Protocol):
@@ -122,10 +122,8 @@ class Reconciler:
         if decision is None:
             return FIRST_RETRY
         self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve | Finish) else decision.reason
-        if isinstance(decision, Reserve):
+        if isinstance(decision, Reserve | Finish):
             return await self._act(decision)
-        if isinstance(decision, Finish):
-            return await self._finish(decision)
         if isinstance(decision, Refuse):
             return self._refuse(decision)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
@@ -143,7 +141,7 @@ class Reconciler:
         """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""
         for _ in range(ROUNDS):
             decision = await self.planner.decide(key)
-            if not isinstance(decision, Reserve):
+            if not isinstance(decision, Reserve | Finish):
                 return decision
             began = self.clock.monotonic()
             if not await self._asked(decision):
@@ -153,18 +151,19 @@ class Reconciler:
         self.planner.forget(key)
         return None
 
-    async def _asked(self, decision: Reserve) -> bool:
+    async def _asked(self, decision: Reserve | Finish) -> bool:
         try:
             return await self.gate.ask(decision, self.clock.now())
         except BaseException:
             self.planner.withdrawn(decision)
             raise
 
-    async def _act(self, decision: Reserve) -> float | None:
+    async def _act(self, decision: Reserve | Finish) -> float | None:
         for placement in decision.placements:
             self._since.setdefault(placement.claim.key, self.clock.monotonic())
         try:
-            outcome = await self.actor.act(decision)
+            acting = self.actor.finish(decision) if isinstance(decision, Finish) else self.actor.act(decision)
+            outcome = await acting
         except TerminalError as error:
             self.planner.withdrawn(decision)
             logger.warning("Reservation refused by the API server", extra={"pod": decision.pod.key, "err": str(error)})
@@ -182,14 +181,6 @@ class Reconciler:
         self._histories.pop(decision.pod.key, None)
         return await self._lift(decision.pod.key, None)
 
-    async def _finish(self, decision: Finish) -> float | None:
-        """Do what the PV controller would do some time; if it was faster after all, look again."""
-        for placement in decision.placements:
-            self._since.setdefault(placement.claim.key, self.clock.monotonic())
-        if isinstance(await self.actor.finish(decision), Lost):
-            return FIRST_RETRY
-        return await self._lift(decision.pod.key, None)
-
     async def _lift(self, key: str, wake: float | None) -> float | None:
         """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work."""
         pod = self.store.snapshot().pods.get(key)
@@ -200,7 +191,7 @@ class Reconciler:
     def _history(self, key: str) -> _History:
         return self._histories.setdefault(key, _History())
 
-    def _lose(self, decision: Reserve, lost: Lost) -> float:
+    def _lose(self, decision: Reserve | Finish, lost: Lost) -> float:
         """Plan again at once; only a pod that loses again and again waits longer each time."""
         self.planner.withdrawn(decision)
         self.announcer.lost(decision, lost)
@@ -228,7 +219,7 @@ class Reconciler:
         history.refusals += 1
         return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 
-    def _count(self, decision: Reserve, *, success: bool) -> None:
+    def _count(self, decision: Reserve | Finish, *, success: bool) -> None:
         classes = self.store.snapshot().classes
         for placement in decision.placements:
             binding = binding_mode(placement.claim, classes) or ""
@@ -276,4 +267,6 @@ def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:
 
 
 def _is_bound(claim: Claim) -> bool:
-    return bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None
+    """Whether all writes of a bind are done: the claim's phase comes last."""
+    completed = bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None
+    return completed and claim.phase != "Pending"

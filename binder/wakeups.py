@@ -76,9 +76,10 @@ class Wakeups:
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         if new is not None and is_free(new) and not _same(old, new):
             self._wake(class_of(new))
-        lost = old.claim if old is not None and (new is None or new.claim != old.claim) else None
-        if lost is not None:
-            self._wake_claim(f"{lost.namespace}/{lost.name}")
+        had, has = (None if volume is None else volume.claim for volume in (old, new))
+        for reference in (had, has) if had != has else ():
+            if reference is not None:
+                self._wake_claim(f"{reference.namespace}/{reference.name}")
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         """A class that appears or changes its mode concerns every claim of it; that is rare enough for a search."""

@@ -106,8 +106,8 @@ async def test_a_bind_cut_off_leaves_nothing_of_ours_behind(writes: int) -> None
     assert world.volume("pv-1")["spec"]["claimRef"]["uid"] == world.claim("data")["metadata"]["uid"]
     assert "claimRef" not in world.volume("pv-2")["spec"]
     assert world.annotations("persistentvolumes", "pv-1") == {}
-    # With bind-completed on the claim nothing but its status is left, and that is the PV controller's.
-    assert len(world.server.writes) == (4 if writes < 3 else writes)
+    assert world.claim("data")["status"]["phase"] == "Bound"
+    assert len(world.server.writes) == 4
     assert world.violations() == []
 
 

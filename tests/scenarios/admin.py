@@ -4,8 +4,9 @@ It shares no code with the product's transport, so that a mistake there does not
 """
 
 import asyncio
+import json
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final, Self
 
 import aiohttp
@@ -84,6 +85,19 @@ class Admin:
         answer = await self._request("GET", path_of(kind, "", namespace))
         items: list[Document] = answer["items"]
         return items
+
+    async def changes(self, kind: str) -> AsyncIterator[Document]:
+        """Yield every version of every object of the kind, from now on; the first ones are what is there now."""
+        unlimited = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(path_of(kind), params={"watch": "true"}, timeout=unlimited) as answer:
+            # Objects are longer than the lines aiohttp would read by itself.
+            rest = b""
+            async for chunk in answer.content.iter_any():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    event = json.loads(line)
+                    if event["type"] in {"ADDED", "MODIFIED"}:
+                        yield event["object"]
 
     async def patch(
         self, kind: str, name: str, body: Mapping[str, Any], namespace: str = "", subresource: str = ""

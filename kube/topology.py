@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kube.model import Pairs
+from kube.model import Pairs, Volume
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
@@ -21,6 +21,14 @@ def zone_of(labels: Mapping[str, str] | Pairs) -> str:
     """Return the zone a node's or volume's labels name, the beta label if there is no other; empty if none does."""
     known = dict(labels)
     return known.get(ZONE_LABEL) or known.get(BETA_ZONE_LABEL, "")
+
+
+def volume_zone(volume: Volume) -> str:
+    """Return the one zone a volume's node affinity or its labels name; empty when there is none, or several."""
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    wanted = (requirement for term in terms for requirement in term.match_expressions)
+    zones = {zone for one in wanted if one.key == ZONE_LABEL and one.operator == "In" for zone in one.values}
+    return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
 
 
 def volume_zone_matches(volume_labels: Mapping[str, str] | Pairs, node_labels: Mapping[str, str] | Pairs) -> bool:

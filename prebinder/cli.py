@@ -23,6 +23,11 @@ PROGRAM = "pvc-prebinder"
 COMMANDS = {
     "controller": ("prebinder.controller_command", "reserve volumes for pods that wait, in a cluster"),
     "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
+    "health": ("prebinder.health_command", "say how volumes are, and who says so"),
+    "quarantine": (
+        "prebinder.quarantine_command",
+        "list volumes kept from claims because of their health, or let them out",
+    ),
     "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
     "devcluster": ("devcluster.command", "start and stop a real control plane on this machine"),
     "version": ("prebinder.version", "print the version"),

@@ -16,7 +16,7 @@ from csi.health import HealthRecord
 from csi.verdict import HealthState
 from kube.model import Volume
 from kube.snapshot import Snapshot
-from kube.topology import ZONE_LABEL, zone_of
+from kube.topology import volume_zone
 
 KnownHealth = Callable[[str, str], HealthRecord | None]
 """What is known of a volume, by driver and handle; safe to be called from any thread."""
@@ -132,7 +132,9 @@ def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
 
 def _volumes(snapshot: Snapshot, health: KnownHealth) -> Metric:
     counts = Counter(
-        (volume.driver, _zone(volume), _state(health, volume)) for volume in snapshot.volumes.values() if volume.driver
+        (volume.driver, volume_zone(volume), _state(health, volume))
+        for volume in snapshot.volumes.values()
+        if volume.driver
     )
     family = GaugeMetricFamily(
         "pvc_prebinder_volumes",
@@ -160,14 +162,6 @@ def _quarantine(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]:
         outside.add_metric([name], held_back)
     yield inside
     yield outside
-
-
-def _zone(volume: Volume) -> str:
-    """Return the one zone the volume's node affinity or its labels name; empty when there is none, or several."""
-    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
-    wanted = (requirement for term in terms for requirement in term.match_expressions)
-    zones = {zone for one in wanted if one.key == ZONE_LABEL and one.operator == "In" for zone in one.values}
-    return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
 
 
 def _state(health: KnownHealth, volume: Volume) -> str:

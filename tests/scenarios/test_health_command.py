@@ -1,0 +1,78 @@
+"""`pvc-prebinder health` and `pvc-prebinder quarantine`, as a person runs them beside a controller."""
+
+import asyncio
+import json
+import sys
+from functools import partial
+from typing import Any
+
+from devcluster.driver_health import Sickness
+from tests.scenarios.drivers import Directories, endpoint_flag
+from tests.scenarios.test_quarantine import quarantined, volumes, watched
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+FINE, ERROR, PROBLEM_FOUND = 0, 1, 3
+
+
+async def command(world: World, *arguments: str) -> tuple[int | None, str, str]:
+    """Return exit code, output and errors."""
+    flags = [f"--kubeconfig={world.cluster.kubeconfig}", f"--annotation-prefix={world.prefix}"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "prebinder.cli",
+        *arguments,
+        *flags,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, error = await process.communicate()
+    return process.returncode, out.decode(), error.decode()
+
+
+async def health_of(world: World, *arguments: str) -> tuple[int | None, dict[str, dict[str, Any]]]:
+    code, out, error = await command(world, "health", "-o", "json", *arguments)
+    assert not error
+    rows = [json.loads(line) for line in out.splitlines()]
+    return code, {row["volume"]: row for row in rows}
+
+
+async def asked(world: World, driver: Directories, name: str) -> tuple[int | None, str, str | None]:
+    code, rows = await health_of(world, name, endpoint_flag(driver.driver))
+    return code, rows[name]["health"], rows[name]["source"]
+
+
+async def test_health_and_quarantine_on_the_command_line(own_world: World) -> None:
+    disks = await own_world.storage_class(None)
+    async with watched(own_world, "--quarantine") as (driver, controller):
+        made = await volumes(own_world, driver, disks, 2)
+        sick, well = made
+        assert await asked(own_world, driver, sick) == (FINE, "Healthy", f"CSI driver {driver.driver.driver_name}")
+        driver.fall_sick(made[sick], Sickness.GONE)
+        await eventually(partial(quarantined, own_world), lambda inside: inside == {sick}, "it is in quarantine")
+
+        code, rows = await health_of(own_world, sick, well)
+        assert code == PROBLEM_FOUND
+        assert (rows[sick]["health"], rows[sick]["quarantined"]) == ("Inaccessible", True)
+        assert (rows[well]["health"], rows[well]["reason"]) == ("Unknown", "NotReported")
+        assert (await asked(own_world, driver, sick))[:2] == (PROBLEM_FOUND, "Inaccessible")
+        code, out, _ = await command(own_world, "health", sick, "-o", "wide")
+        assert code == PROBLEM_FOUND
+        assert "Inaccessible" in out
+
+        code, out, _ = await command(own_world, "quarantine", "list")
+        assert (code, sick in out, well in out) == (FINE, True, False)
+        code, _, error = await command(own_world, "quarantine", "release", well)
+        assert (code, f'"{well}" is not in quarantine' in error) == (ERROR, True)
+        code, _, error = await command(own_world, "health", "nowhere")
+        assert (code, error) == (ERROR, 'pvc-prebinder: there is no PersistentVolume "nowhere"\n')
+
+        # Nobody looks after it any more.
+        await controller.stop()
+        code, out, _ = await command(own_world, "quarantine", "release", sick)
+        assert (code, out) == (FINE, f"{sick} released\n")
+        assert await quarantined(own_world) == set()
+        assert "claimRef" not in (await own_world.own_volumes())[sick]["spec"]
+        await controller.start()
+        await eventually(partial(quarantined, own_world), lambda inside: inside == {sick}, "a controller puts it back")

@@ -12,6 +12,8 @@ from binder.rejection import Reason
 from kube.events import EventDraft, ObjectRef
 from kube.model import Claim, Pod
 
+REPEAT: Final = 60.0
+"""Seconds within which one root reason is not told again."""
 NOTE_BYTES: Final = 1024
 """The API's limit for an Event's note."""
 
@@ -36,6 +38,12 @@ _OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.
 """Root reasons that are about volumes which name their claims already."""
 
 
+class Elapsed(Protocol):
+    """The part of a clock that is needed here."""
+
+    def monotonic(self) -> float: ...
+
+
 class EventSink(Protocol):
     """Takes an Event to be sent (kube.events.EventRecorder)."""
 
@@ -44,11 +52,13 @@ class EventSink(Protocol):
 
 
 class Announcer:
-    """Publishes Events; remembers per pod what was said last, so that it is not said twice."""
+    """Publishes Events; remembers per pod what was said, so that it is not said twice."""
 
-    def __init__(self, sink: EventSink) -> None:
+    def __init__(self, sink: EventSink, clock: Elapsed) -> None:
         self._sink = sink
+        self._clock = clock
         self._said: dict[str, int] = {}
+        self._refused: dict[str, dict[Reason, float]] = {}
 
     def reserved(self, decision: Reserve | Finish) -> None:
         bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
@@ -59,15 +69,23 @@ class Announcer:
         for placed in decision.placements:
             note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
             self._publish(_claim_reference(placed.claim), _pod_reference(decision.pod), "Normal", reason, note)
+        self._refused.pop(decision.pod.key, None)
         names = ", ".join(placed.volume.name for placed in decision.placements)
         self._publish(_pod_reference(decision.pod), None, "Normal", reason, f"{verb} {names}{where}")
 
     def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
-        """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row."""
-        note = refusal_note(decision)
+        """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row.
+
+        One root reason is told once in REPEAT, however its evidence changes in the meantime.
+        """
+        told, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
+        if now - told.get(decision.reason, -REPEAT) < REPEAT:
+            return
         evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
         if not self._is_news(decision.pod, (decision.reason, evidence)):
             return
+        told[decision.reason] = now
+        note = refusal_note(decision)
         self._publish(_pod_reference(decision.pod), None, "Warning", str(decision.reason), note)
         for claim in claims:
             self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
@@ -88,6 +106,7 @@ class Announcer:
     def forget(self, pod_key: str) -> None:
         """The pod is gone, or needs nothing any more."""
         self._said.pop(pod_key, None)
+        self._refused.pop(pod_key, None)
 
     def _is_news(self, pod: Pod, said: object) -> bool:
         digest = hash((pod.uid, said))

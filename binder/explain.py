@@ -85,16 +85,17 @@ class Explainer:
         return Refuse(demand.pod, reason, tuple(rejections)[:MOST_REJECTIONS])
 
     def _of_claims(self, demand: Demand, claims: Sequence[Claim]) -> list[Rejection]:
+        """Each claim's own summary first, so that none is cut off by the volumes of another; nothing twice."""
         found = [self._of_claim(demand, claim) for claim in claims]
-        # Each claim's own summary first, so that none is cut off by the volumes of another.
-        return [told[0] for told in found] + [one for told in found for one in told[1:]]
+        volumes = dict.fromkeys(one for told in found for one in told[1:])
+        return _merged([told[0] for told in found]) + sorted(volumes, key=lambda one: _place(one.reason))
 
     def _of_claim(self, demand: Demand, claim: Claim) -> tuple[Rejection, ...]:
         """Return a summary of the volumes of the claim's class, then those that came nearest."""
         key = (demand.shape_of(claim), claim.key)
         if key not in self._told:
             failed, smaller = self._failures(claim)
-            failed.sort(key=lambda pair: (_TELLING.get(pair[0], len(_TELLING)), -pair[1].capacity, pair[1].name))
+            failed.sort(key=lambda pair: (_place(pair[0]), -pair[1].capacity, pair[1].name))
             counts = Counter(reason for reason, _ in failed)
             counts[Reason.TOO_SMALL] += smaller
             nearest = tuple(self._rejection(claim, volume, reason) for reason, volume in failed[:_NEAREST])
@@ -229,6 +230,21 @@ def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
     total = sum(counts.values())
     offered = f"{total} volumes of the class: {_counted(counts)}" if total else "no free volume of the class"
     return Rejection(Reason.NO_VOLUME_FITS, claim.key, wanted, offered)
+
+
+def _merged(summaries: Iterable[Rejection]) -> list[Rejection]:
+    """Say once what holds for several claims."""
+    subjects: dict[tuple[str, str], list[str]] = {}
+    for one in summaries:
+        subjects.setdefault((one.wanted, one.offered), []).append(one.subject)
+    return [
+        Rejection(Reason.NO_VOLUME_FITS, ", ".join(claims), wanted, offered)
+        for (wanted, offered), claims in subjects.items()
+    ]
+
+
+def _place(reason: Reason) -> int:
+    return _TELLING.get(reason, len(_TELLING))
 
 
 def _counted(counts: Counter[Reason]) -> str:

@@ -76,7 +76,7 @@ class Term:
             live, undo, clock, Holder(leadership.holder, leadership.transition), instruments.reservations, acting
         )
         completer = Completer(live, undo, clock, instruments.reservations, acting)
-        locks, rehearsal, announcer = KeyedLocks(), Rehearsal(), Announcer(around.events)
+        locks, rehearsal, announcer = KeyedLocks(), Rehearsal(), Announcer(around.events, clock)
         releasing = rehearsal if binding.dry_run else undo
 
         self._gate = HealthGate(around.drivers, around.settings.health.max_age)

@@ -1,13 +1,16 @@
 """What people are told: the reason, the next step, as much evidence as an Event holds, and nothing twice."""
 
+from dataclasses import replace
+
 import pytest
 
-from binder.announce import NOTE_BYTES, Announcer, refusal_note
+from binder.announce import NOTE_BYTES, REPEAT, Announcer, refusal_note
 from binder.attempt import Lost
 from binder.decision import Mode, Placement, Refuse, Reserve
 from binder.rejection import Reason, Rejection
 from tests.binder.world import Sink
 from tests.builders import claim, pod, volume
+from tests.fake_clock import FakeClock
 
 
 def refusal(count: int, reason: Reason = Reason.TOO_SMALL, subject: str = "pv") -> Refuse:
@@ -36,17 +39,36 @@ def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, sub
     assert len(lines) - len(left_out) + sum(left_out) == count
 
 
-def test_a_refusal_is_told_again_only_when_its_reasons_change() -> None:
-    sink = Sink()
-    announcer = Announcer(sink)
-    announcer.refused(refusal(1), (claim("data"),))
-    announcer.refused(refusal(2), (claim("data"),))
+def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> None:
+    sink, clock = Sink(), FakeClock()
+    announcer = Announcer(sink, clock)
+    for later, said in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
+        clock.jump(later)
+        announcer.refused(said, (claim("data"),))
+    assert len(sink.told("Pod", "web")) == len(sink.told("PersistentVolumeClaim", "data")) == 1
     announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
-    assert sink.told("Pod", "web") == ["NoVolumeFits", "NoVolumeFits"]
-    assert sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits", "NoVolumeFits"]
+    assert sink.told("Pod", "web") == sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits", "NoVolumeFits"]
     announcer.forget("default/web")
     announcer.refused(refusal(1, Reason.UNHEALTHY), ())
     assert len(sink.told("Pod", "web")) == 3
+
+
+def test_two_root_reasons_do_not_alternate() -> None:
+    sink = Sink()
+    announcer = Announcer(sink, FakeClock())
+    for _ in range(3):
+        announcer.refused(replace(refusal(1), reason=Reason.NO_JOINT_ASSIGNMENT), ())
+        announcer.refused(refusal(1), ())
+    assert sink.told("Pod", "web") == ["NoJointAssignment", "NoVolumeFits"]
+
+
+def test_a_refusal_after_a_reservation_is_news() -> None:
+    sink = Sink()
+    announcer = Announcer(sink, FakeClock())
+    announcer.refused(refusal(1), ())
+    announcer.reserved(reserve())
+    announcer.refused(refusal(1), ())
+    assert sink.told("Pod", "web") == ["NoVolumeFits", "VolumeReserved", "NoVolumeFits"]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +76,7 @@ def test_a_refusal_is_told_again_only_when_its_reasons_change() -> None:
 )
 def test_a_reservation_names_volume_zone_and_pod(mode: Mode, reason: str, verb: str) -> None:
     sink = Sink()
-    Announcer(sink).reserved(reserve(mode))
+    Announcer(sink, FakeClock()).reserved(reserve(mode))
     to_claim, to_pod = sink.events
     assert (to_claim.reason, to_claim.note) == (reason, f"{verb} volume pv-1 in zone a for pod web")
     assert (to_pod.type, to_pod.note) == ("Normal", f"{verb} pv-1 in zone a")
@@ -63,7 +85,7 @@ def test_a_reservation_names_volume_zone_and_pod(mode: Mode, reason: str, verb: 
 def test_a_loss_says_to_whom() -> None:
     sink = Sink()
     chosen = reserve()
-    Announcer(sink).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))
+    Announcer(sink, FakeClock()).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))
     assert {event.type for event in sink.events} == {"Warning"}
     assert (
         sink.events[0].note

@@ -156,7 +156,7 @@ class Process:
             allow_delete_policy=world.allow_delete_policy,
             gated_drivers=frozenset({"disk.csi.example"}),
         )
-        announcer = Announcer(self.sink)
+        announcer = Announcer(self.sink, clock)
         gate = self.gate = HealthGate(world.doctor, plan_settings.health_max_age)
         self.planner = Planner(self.store, gate, clock, plan_settings)
         pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)

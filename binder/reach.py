@@ -5,8 +5,7 @@ once, not once a node: three zones of 5,000 nodes are three topologies. With loc
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -92,7 +91,7 @@ class Reach:
 
 def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Iterable[Demand]) -> Reach:
     """Return the topologies that matter to these demands."""
-    return Reach(_topologies(_Same(nodes), _deciding_labels(index, demands)))
+    return Reach(_topologies(nodes, _deciding_labels(index, demands)))
 
 
 def _deciding_labels(index: VolumeIndex, demands: Iterable[Demand]) -> frozenset[str]:
@@ -113,26 +112,56 @@ def _deciding_labels(index: VolumeIndex, demands: Iterable[Demand]) -> frozenset
     return frozenset(keys)
 
 
-class _Same:
-    """Equal only to the very same nodes, so that remembering an answer for them costs no comparison."""
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """The topologies that these nodes were grouped into."""
 
-    __slots__ = ("nodes",)
+    nodes: Map[str, Node]
+    topologies: tuple[Topology, ...]
 
-    def __init__(self, nodes: Map[str, Node]) -> None:
-        self.nodes = nodes
+    def carried_over(self, nodes: Map[str, Node]) -> tuple[Topology, ...] | None:
+        """Return the same topologies with the present nodes, as after a heartbeat; None if labels or names changed."""
+        if nodes is self.nodes:
+            return self.topologies
+        if len(nodes) != len(self.nodes):
+            return None
+        changed: dict[str, Node] = {}
+        for name, node in nodes.items():
+            before = self.nodes.get(name)
+            if before is not node:
+                if before is None or before.labels != node.labels:
+                    return None
+                changed[name] = node
+        return tuple(_with_nodes(topology, changed) for topology in self.topologies)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.nodes is self.nodes
 
-    def __hash__(self) -> int:
-        return id(self.nodes)
+def _with_nodes(topology: Topology, changed: Mapping[str, Node]) -> Topology:
+    if not any(node.name in changed for node in topology.nodes):
+        return topology
+    return replace(topology, nodes=tuple([changed.get(node.name, node) for node in topology.nodes]))
 
 
-@lru_cache(maxsize=4)
-def _topologies(same: _Same, keys: frozenset[str]) -> tuple[Topology, ...]:
+_GROUPINGS: Final[dict[frozenset[str], _Grouping]] = {}
+"""The latest grouping for each of the last few sets of label keys: nodes say that they are alive every few seconds,
+and grouping 5,000 of them anew each time would take as long as the rest of a pass."""
+_MOST_GROUPINGS: Final = 4
+
+
+def _topologies(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
+    known = _GROUPINGS.pop(keys, None)
+    found = known.carried_over(nodes) if known is not None else None
+    if found is None:
+        found = _grouped(nodes, keys)
+    if len(_GROUPINGS) >= _MOST_GROUPINGS:
+        del _GROUPINGS[next(iter(_GROUPINGS))]
+    _GROUPINGS[keys] = _Grouping(nodes, found)
+    return found
+
+
+def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
     ordered = sorted(keys)
     groups: dict[tuple[str | None, ...], list[Node]] = {}
-    for _, node in sorted(same.nodes.items()):
+    for _, node in sorted(nodes.items()):
         labels = dict(node.labels)
         groups.setdefault(tuple([labels.get(key) for key in ordered]), []).append(node)
     found = sorted(groups.items(), key=lambda item: tuple(value or "" for value in item[0]))

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 _WORK_OF_A_SEAT: Final = 100
 """Looking for a node and booking it, in the steps the exchange counts."""
 
-State = tuple[int, dict[str, Place]]
+State = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -57,6 +57,7 @@ class Arena:
     at: dict[str, Place] = field(default_factory=dict)
     bound: int | None = None
     _members: dict[int, dict[str, None]] = field(default_factory=dict)
+    _moves: list[tuple[Contender, Place, bool]] = field(default_factory=list)
 
     @property
     def work(self) -> int:
@@ -86,19 +87,18 @@ class Arena:
 
     def saved(self) -> State:
         """Return the state for `restore`."""
-        return self.exchange.mark(), dict(self.at)
+        return self.exchange.mark(), len(self._moves)
 
     def restore(self, state: State) -> None:
         """Go back to a saved state, which is not to be used again."""
-        mark, at = state
+        mark, moves = state
         self.exchange.undo(mark)
-        moved = [key for key in {**self.at, **at} if self.at.get(key) != at.get(key)]
-        for key in moved:
-            if key in self.at:
-                self.stand(self.by_key[key])
-        for key in moved:
-            if key in at:
-                self.sit(self.by_key[key], at[key])
+        while len(self._moves) > moves:
+            contender, place, sat = self._moves.pop()
+            if sat:
+                self._leave(contender)
+            else:
+                self._take(contender, place)
 
     def unmatchable(self) -> int:
         """Return how many claims find no volume even if each may take one of any topology open to its pod."""
@@ -138,12 +138,21 @@ class Arena:
 
     def sit(self, contender: Contender, place: Place) -> None:
         """Book the node; the volumes are the exchange's business."""
+        self._take(contender, place)
+        self._moves.append((contender, place, True))
+
+    def stand(self, contender: Contender) -> Place:
+        """Undo `sit`."""
+        place = self._leave(contender)
+        self._moves.append((contender, place, False))
+        return place
+
+    def _take(self, contender: Contender, place: Place) -> None:
         self.placing.seats.take(contender.demand, place.node, contender.attach)
         self.at[contender.key] = place
         self._members.setdefault(place.topology, {})[contender.key] = None
 
-    def stand(self, contender: Contender) -> Place:
-        """Undo `sit`."""
+    def _leave(self, contender: Contender) -> Place:
         place = self.at.pop(contender.key)
         del self._members[place.topology][contender.key]
         self.placing.seats.give_back(contender.demand, place.node, contender.attach)

@@ -5,6 +5,7 @@ volumes that say for whom they are held: the next pass finishes, or they are rel
 Losing one volume takes back those already written, last one first.
 """
 
+from collections.abc import Set
 from datetime import datetime
 
 from binder.attempt import TRIES, ActSettings, Applied, Lost, LostPlacement, same_offer, what_happened
@@ -49,12 +50,13 @@ class Applier:
         """Reserve all volumes of the pod. Raises KubeError when the API server fails us, LeadershipLost."""
         now = self._clock.now()
         held: list[Volume] = []
+        before = self._live.snapshot().volumes_reserved_for
         try:
             for placement in decision.placements:
                 held.append(await self._hold(placement, decision.mode, now))
             for placement, volume in zip(decision.placements, held, strict=True):
                 await self._tell_claim(placement, volume, decision, now)
-                await self._keep_one(placement)
+                await self._keep_one(placement, set(before.get(placement.claim.key, ())) - {volume.name})
         except LostPlacement as ending:
             await self._roll_back(decision, held)
             return ending.lost
@@ -136,9 +138,9 @@ class Applier:
         told = reservation_of_claim(claim, self._settings.prefix)
         return told is not None and told.volume == volume.name and not told.expired(now)
 
-    async def _keep_one(self, placement: Placement) -> None:
-        """After the writes: a claim that turns out to hold two volumes keeps the older one."""
-        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.prefix)
+    async def _keep_one(self, placement: Placement, passed_over: Set[str]) -> None:
+        """After the writes: a claim that turns out to hold two volumes keeps the older, unless that was passed over."""
+        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.prefix, passed_over)
         for release in surplus:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
             await self._undo.carry_out(release)

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from binder.decision import Mode
+from binder.attempt import Applied
+from binder.decision import Mode, Placement, Reserve
 from binder.observe import Cause, ConflictKind
 from kube.errors import LeadershipLost
 from kube.transport import Request
@@ -205,6 +206,22 @@ async def test_a_claim_on_two_volumes_keeps_the_older() -> None:
     assert world.reserved("data") == "pv-2"
     assert process.metrics.counted["conflicted", "persistentvolumes", ConflictKind.DOUBLE_RESERVED] == 1
     assert process.metrics.counted["released", Cause.SUPERSEDED] == 1
+    assert world.violations() == []
+
+
+async def test_a_volume_planned_in_place_of_a_sick_one_stays() -> None:
+    """The plan saw the older reservation and passed it over; that is no race."""
+    world = World(Mode.ANNOTATE)
+    world.put(claim_object("data"), pod_object("web", ["data"]), volume_object("pv-2"))
+    world.put(volume_object("pv-1", annotations=reservation("data", minutes=-1)))
+    process = world.process()
+    world.server.feed(process.store)
+    seen = process.store.snapshot()
+    placement = Placement(seen.claims["default/data"], seen.volumes["pv-2"])
+    decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
+    assert isinstance(await process.applier.apply(decision), Applied)
+    assert world.reserved("data") == "pv-2"
+    assert world.annotations("persistentvolumes", "pv-1") == {}
     assert world.violations() == []
 
 

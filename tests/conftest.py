@@ -3,11 +3,16 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from devcluster.nodes import spread
+
+# No test depends on how fast the machine is.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -263,3 +263,19 @@ def test_a_refusal_in_a_large_cluster_names_the_nearest_volumes_and_counts_the_o
     summary, *nearest = decision.rejections
     assert summary.offered == "6000 volumes of the class: 6000 TooSmall"
     assert {found.offered for found in nearest} == {"9Gi"}
+
+
+def test_a_refusal_says_once_what_holds_for_several_claims_and_health_before_size() -> None:
+    sick = volume("v9", size="10Gi", zone="a", handle="h9")
+    verdicts = {(sick.driver, sick.handle): Verdict(HealthState.DATA_LOSS, "Gone", "", "ControllerGetVolume", NOW)}
+    small = (volume(f"v{number}", size="1Gi", zone="a") for number in range(3))
+    claims = [claim(name, size="10Gi") for name in ("x", "y")]
+    seen = view(node(zone="a"), sick, *small, *claims, pod("web", claims=("x", "y")), verdicts=verdicts)
+    decision = planned(seen)["web"]
+    assert isinstance(decision, Refuse)
+    summary, *volumes = decision.rejections
+    assert summary.subject == "default/x, default/y"
+    assert [(found.subject, found.reason) for found in volumes] == [
+        ("v9", Reason.UNHEALTHY),
+        *((f"v{number}", Reason.TOO_SMALL) for number in range(3)),
+    ]

@@ -1,8 +1,8 @@
 """Room on nodes while a pass is being worked out: what is free, less what the pass has given away so far."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from binder.demand import Demand
 from binder.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
@@ -12,7 +12,7 @@ from binder.view import View
 from kube.model import Node, Volume
 from kube.node_view import NodeView, node_view
 from kube.quantity import NANO
-from kube.resources import PODS
+from kube.resources import PODS, has_room
 
 Attach = tuple[tuple[str, int], ...]
 """How many more volumes of which driver."""
@@ -29,12 +29,42 @@ class Room:
 
 @dataclass(slots=True)
 class _Fitting:
-    """The nodes of a topology that fit one kind of pod by everything that does not change, found as far as needed."""
+    """The nodes of a topology that fit one kind of pod by everything that does not change, found as far as needed.
+
+    `open` is a heap of the places in `found` that may have room, `full` are the others; `seen` counts the nodes that
+    were given room back and have been looked at again since.
+    """
 
     rest: Iterator[Node]
-    found: list[Node]
-    full: int = 0
-    epoch: int = 0
+    found: list[Node] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    open: list[int] = field(default_factory=list)
+    full: set[int] = field(default_factory=set)
+    seen: int = 0
+
+    def reopen(self, given_back: Sequence[str]) -> None:
+        """A node that was full need not be any more."""
+        for name in given_back[self.seen :]:
+            place = self.places.get(name)
+            if place in self.full:
+                self.full.remove(place)
+                heappush(self.open, place)
+        self.seen = len(given_back)
+
+    def first(self) -> Node | None:
+        """Return the first node, by name, that may have room."""
+        if not self.open:
+            node = next(self.rest, None)
+            if node is None:
+                return None
+            self.places[node.name] = len(self.found)
+            heappush(self.open, len(self.found))
+            self.found.append(node)
+        return self.found[self.open[0]]
+
+    def close_first(self) -> None:
+        """The first one is full."""
+        self.full.add(heappop(self.open))
 
 
 class Seats:
@@ -45,24 +75,17 @@ class Seats:
         self._planned = frozenset(planned)
         self._rooms: dict[str, Room] = {}
         self._fitting: dict[tuple[object, ...], _Fitting] = {}
-        self._epoch = 0
+        self._given_back: list[str] = []
 
     def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
         """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does."""
         fitting = self._fitting_nodes(demand, topology, attach)
-        if fitting.epoch != self._epoch:
-            fitting.epoch, fitting.full = self._epoch, 0
-        at = fitting.full
-        while True:
-            if at == len(fitting.found):
-                fitting.found.extend(islice(fitting.rest, 1))
-                if at == len(fitting.found):
-                    return None
-            node = fitting.found[at]
+        fitting.reopen(self._given_back)
+        while (node := fitting.first()) is not None:
             if self._has_room(demand, node, attach):
                 return node.name
-            at += 1
-            fitting.full = at
+            fitting.close_first()
+        return None
 
     def take(self, demand: Demand, node: str, attach: Attach) -> None:
         """Book the pod on the node."""
@@ -71,8 +94,7 @@ class Seats:
     def give_back(self, demand: Demand, node: str, attach: Attach) -> None:
         """Undo `take`."""
         self._move(demand, node, attach, -1)
-        # A node that was full need not be any more.
-        self._epoch += 1
+        self._given_back.append(node)
 
     def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
         """Return why the node does not fit the pod now, or None."""
@@ -83,7 +105,7 @@ class Seats:
         found = self._fitting.get(key)
         if found is None:
             nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node) is None)
-            found = self._fitting.setdefault(key, _Fitting(nodes, []))
+            found = self._fitting.setdefault(key, _Fitting(nodes, seen=len(self._given_back)))
         return found
 
     def _refuse_for_good(self, demand: Demand, node: Node) -> Rejection | None:
@@ -95,7 +117,11 @@ class Seats:
         return refuse_node(demand.pod, node) or refuse_reach(demand.anchors, node)
 
     def _has_room(self, demand: Demand, node: Node, attach: Attach) -> bool:
-        return self._refuse_now(demand, node, attach) is None
+        room = self._room(node.name)
+        if demand.pod.node_name != node.name and not has_room(room.free, demand.pod.requests):
+            return False
+        more = _with_anchors(demand, room, attach)
+        return refuse_attachments(node.name, more, room.attached, room.view.attach_limit) is None
 
     def _refuse_now(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
         room = self._room(node.name)

@@ -43,3 +43,10 @@ def fits(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> list[t
     """Return (resource, wanted, free) for everything one more pod with these requests lacks: nothing if it fits."""
     wanted = {PODS: NANO} | {name: amount for name, amount in requests if amount > 0}
     return [(name, amount, free.get(name, 0)) for name, amount in wanted.items() if amount > free.get(name, 0)]
+
+
+def has_room(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> bool:
+    """Whether `fits` would find nothing lacking."""
+    if free.get(PODS, 0) < NANO:
+        return False
+    return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in requests)

@@ -2,7 +2,7 @@ import pytest
 
 from kube.model import Pod
 from kube.quantity import parse_quantity
-from kube.resources import fits, free_resources, in_scheduler_units
+from kube.resources import fits, free_resources, has_room, in_scheduler_units
 from tests import builders
 
 
@@ -40,6 +40,7 @@ def test_what_a_node_does_not_offer_is_missing() -> None:
 )
 def test_fits(requests: dict[str, str], missing: list[str]) -> None:
     assert [name for name, _, _ in fits(free(), builders.resources(requests))] == missing
+    assert has_room(free(), builders.resources(requests)) is (missing == [])
 
 
 def test_a_full_node_has_no_place() -> None:

@@ -59,6 +59,7 @@ class Announcer:
         self._clock = clock
         self._said: dict[str, int] = {}
         self._refused: dict[str, dict[Reason, float]] = {}
+        self._seen: dict[str, object] = {}
 
     def reserved(self, decision: Reserve | Finish) -> None:
         bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
@@ -70,6 +71,7 @@ class Announcer:
             note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
             self._publish(_claim_reference(placed.claim), _pod_reference(decision.pod), "Normal", reason, note)
         self._refused.pop(decision.pod.key, None)
+        self._seen.pop(decision.pod.key, None)
         names = ", ".join(placed.volume.name for placed in decision.placements)
         self._publish(_pod_reference(decision.pod), None, "Normal", reason, f"{verb} {names}{where}")
 
@@ -79,10 +81,13 @@ class Announcer:
         One root reason is told once in REPEAT, however its evidence changes in the meantime.
         """
         told, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
-        if now - told.get(decision.reason, -REPEAT) < REPEAT:
-            return
         evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
-        if not self._is_news(decision.pod, (decision.reason, evidence)):
+        refusal = (decision.pod.uid, decision.reason, evidence)
+        # What was kept back once is not told later, when nothing changes any more.
+        seen, self._seen[decision.pod.key] = self._seen.get(decision.pod.key), refusal
+        if refusal == seen or now - told.get(decision.reason, -REPEAT) < REPEAT:
+            return
+        if not self._is_news(decision.pod, refusal):
             return
         told[decision.reason] = now
         note = refusal_note(decision)
@@ -107,6 +112,7 @@ class Announcer:
         """The pod is gone, or needs nothing any more."""
         self._said.pop(pod_key, None)
         self._refused.pop(pod_key, None)
+        self._seen.pop(pod_key, None)
 
     def _is_news(self, pod: Pod, said: object) -> bool:
         digest = hash((pod.uid, said))

@@ -53,6 +53,16 @@ def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> No
     assert len(sink.told("Pod", "web")) == 3
 
 
+def test_what_was_kept_back_is_not_told_when_nothing_changes_any_more() -> None:
+    sink, clock = Sink(), FakeClock()
+    announcer = Announcer(sink, clock)
+    announcer.refused(refusal(1), ())
+    for later in (1, REPEAT, REPEAT):
+        clock.jump(later)
+        announcer.refused(refusal(1, Reason.UNHEALTHY), ())
+    assert sink.told("Pod", "web") == ["NoVolumeFits"]
+
+
 def test_two_root_reasons_do_not_alternate() -> None:
     sink = Sink()
     announcer = Announcer(sink, FakeClock())

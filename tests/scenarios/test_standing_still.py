@@ -121,24 +121,20 @@ async def look_at_everything(world: World) -> Proxy:
 
 
 async def served_and_refused_twice(world: World) -> None:
-    """Bind claims in mode complete; refuse a pod for one reason, for another, and for the first again."""
+    """Bind claims in mode complete; refuse a pod, serve it, and refuse it again for the same reason."""
     disks = await world.storage_class("complete")
     await world.volumes(disks, world.volume("one", disks, zone="zone-a"), world.volume("two", disks, zone="zone-a"))
     async with world.pv_controller_paused():  # or it may do all of the last write before us
         await world.pod("app", {"data": claim_spec(disks), "log": claim_spec(disks)}, gated=True)
         await eventually(world.bound, lambda bound: len(bound) == 2, "both claims are bound")
     await settled(world, ["data", "log"], "app")
-    few = await world.storage_class("prebind", "few")
-    await world.pod("late", {"late": claim_spec(few, "5Gi")}, gated=True)
-    await eventually(lambda: notes(world, "late"), lambda found: len(found) == 1, "refused")
-    await world.volumes(few, world.volume("small", few, zone="zone-a"))
-    await eventually(lambda: notes(world, "late"), lambda found: len(found) == 2, "refused for another reason")
-    await world.admin.delete("PersistentVolume", world.name("small"))
+    few = await world.storage_class("annotate", "few")
+    await world.pod("late", {"late": claim_spec(few)}, extra={"schedulerName": "nobody"})
+    await world.told("NoVolumeFits", about="late")
+    await world.volumes(few, world.volume("last", few, zone="zone-a"))
+    await world.told("VolumeReserved", about="late")
+    await world.admin.delete("PersistentVolume", world.name("last"))
     await eventually(lambda: repeats(world, "late"), bool, "refused as at first")
-
-
-async def notes(world: World, about: str) -> set[str]:
-    return {event["note"] for event in await world.events(about=about)}
 
 
 async def repeats(world: World, about: str) -> list[int]:

@@ -23,11 +23,11 @@ async def keep(directory: Path, nodes: int) -> None:
     await cluster.add_nodes(spread(nodes))
     sys.stdout.write(READY)
     sys.stdout.flush()
-    _detach(directory / "keeper.log")
+    detach(directory / "keeper.log")
     await asyncio.Event().wait()
 
 
-def _detach(log: Path) -> None:
+def detach(log: Path) -> None:
     """Let go of the pipes to whoever started this: they wait for their end."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, sys.stdout.fileno())

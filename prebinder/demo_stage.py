@@ -6,7 +6,6 @@ It lives as long as whoever started it holds its standard input open, or, after 
 
 import asyncio
 import json
-import os
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from devcluster.cluster import DevCluster
 from devcluster.driver_health import Sickness
 from devcluster.driver_volumes import create_volume, make_sick
 from devcluster.errors import ClusterError
+from devcluster.keeper import detach
 from devcluster.nodes import NodeSpec
 from devcluster.ports import LOOPBACK, free_ports
 from kube.quantity import NANO, parse_quantity
@@ -77,7 +77,7 @@ async def play(directory: Path, keeper: TextIO) -> None:
             )
         )
         if await asyncio.to_thread(keeper.readline) == KEEP:
-            _let_go(cluster.directory / "stage.log")
+            detach(cluster.directory / "stage.log")
             await asyncio.Event().wait()
 
 
@@ -93,14 +93,6 @@ def make_volumes(root: Path) -> None:
 def _say(what: Step | Ready) -> None:
     sys.stdout.write(json.dumps(asdict(what)) + "\n")
     sys.stdout.flush()
-
-
-def _let_go(log: Path) -> None:
-    """Write to a file from now on: whoever started us is about to end."""
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(descriptor, sys.stdout.fileno())
-    os.dup2(descriptor, sys.stderr.fileno())
-    os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 """Carries out a Reserve in modes annotate and prebind: all volumes of the pod, or none.
 
-Order: every volume first, each confirmed from the API server's answer, then every claim. A crash in between leaves
-volumes that say for whom they are held: the next pass finishes, or they are released when their time is over.
-Losing one volume takes back those already written, last one first.
+Order: first what the claims no longer want is given up, so that at no moment a claim holds two volumes; then every
+volume, each confirmed from the API server's answer; then every claim. A crash in between leaves volumes that say for
+whom they are held: the next pass finishes, or they are released when their time is over. Losing one volume takes back
+those already written, last one first.
 """
 
-from collections.abc import Set
 from datetime import datetime
 
 from binder.attempt import TRIES, ActSettings, Applied, Lost, LostPlacement, same_offer, what_happened
 from binder.decision import Mode, Placement, Reserve
 from binder.live import FASTER, LiveObjects
 from binder.observe import ConflictKind, ReservationMetrics
-from binder.release import doubles, reference_is_ours
+from binder.release import doubles, former_reservations, reference_is_ours
 from binder.reservation import (
     ClaimReservation,
     Holder,
@@ -50,13 +50,14 @@ class Applier:
         """Reserve all volumes of the pod. Raises KubeError when the API server fails us, LeadershipLost."""
         now = self._clock.now()
         held: list[Volume] = []
-        before = self._live.snapshot().volumes_reserved_for
         try:
+            for placement in decision.placements:
+                await self._give_up_former(placement)
             for placement in decision.placements:
                 held.append(await self._hold(placement, decision.mode, now))
             for placement, volume in zip(decision.placements, held, strict=True):
                 await self._tell_claim(placement, volume, decision, now)
-                await self._keep_one(placement, set(before.get(placement.claim.key, ())) - {volume.name})
+                await self._keep_one(placement)
         except LostPlacement as ending:
             await self._roll_back(decision, held)
             return ending.lost
@@ -68,6 +69,16 @@ class Applier:
     async def _roll_back(self, decision: Reserve, held: list[Volume]) -> None:
         written = zip(decision.placements, held, strict=False)
         await self._undo.roll_back([(placement.claim, volume.name) for placement, volume in written])
+
+    async def _give_up_former(self, placement: Placement) -> None:
+        """Release what is reserved for the claim beside the chosen volume: taken by another, sick, or out of reach."""
+        for _ in range(TRIES):
+            former = former_reservations(
+                placement.claim, placement.volume, self._live.snapshot(), self._settings.prefix
+            )
+            if all([await self._undo.carry_out(release) for release in former]):
+                return
+        raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
     async def _hold(self, placement: Placement, mode: Mode, now: datetime) -> Volume:
         """Write one volume's side and confirm it."""
@@ -138,9 +149,9 @@ class Applier:
         told = reservation_of_claim(claim, self._settings.prefix)
         return told is not None and told.volume == volume.name and not told.expired(now)
 
-    async def _keep_one(self, placement: Placement, passed_over: Set[str]) -> None:
-        """After the writes: a claim that turns out to hold two volumes keeps the older, unless that was passed over."""
-        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.prefix, passed_over)
+    async def _keep_one(self, placement: Placement) -> None:
+        """After the writes: a claim that turns out to hold two volumes, by another writer's hand, keeps the older."""
+        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.prefix)
         for release in surplus:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
             await self._undo.carry_out(release)

@@ -132,24 +132,23 @@ def _decision(view: View, reach: Reach, explainer: Explainer, demand: Demand, se
 def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserve:
     claims = (*demand.required, *demand.optional)
     chosen = tuple(Placement(claim, seated.volumes[claim.key]) for claim in claims if claim.key in seated.volumes)
+    racing = may_race(view, reach, demand)
     return Reserve(
         pod=demand.pod,
-        mode=_mode(view, reach, demand, [placement.volume for placement in chosen]),
+        mode=Mode.ANNOTATE if racing else _mode(view, demand, [placement.volume for placement in chosen]),
         zone=seated.topology.zone,
         node=seated.node,
         local_nodes=_local_nodes(reach, seated.volumes.values()),
         placements=chosen,
+        racing=racing,
     )
 
 
-def _mode(view: View, reach: Reach, demand: Demand, volumes: Iterable[Volume]) -> Mode:
+def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
     """Return how far to go: less than the class asks for where that would be dangerous.
 
-    A commitment that kube-scheduler could answer with one of its own stays a hint. Finishing a bind ourselves risks a
-    Delete volume if its claim goes in that moment; the prebind form does not.
+    Finishing a bind ourselves risks a Delete volume if its claim goes in that moment; the prebind form does not.
     """
-    if demand.mode in {Mode.PREBIND, Mode.COMPLETE} and may_race(view, reach, demand):
-        return Mode.ANNOTATE
     careful = demand.mode is Mode.COMPLETE and not view.settings.allow_delete_policy
     if careful and any(volume.reclaim_policy != "Retain" for volume in volumes):
         return Mode.PREBIND

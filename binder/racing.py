@@ -3,7 +3,8 @@
 It sees a pod when we see it. For one claim a race has one winner. With several claims each side may win some, and the
 pod's volumes end up in two zones for good: kube-scheduler does not take back what it committed before it lost. So a pod
 with several open claims is committed only if it waits behind our scheduling gate, or if kube-scheduler cannot serve it:
-it goes by size, smallest first, without ever going back (volumebinding/binder.go, findMatchingVolumes).
+it goes by size, smallest first, without ever going back (volumebinding/binder.go, findMatchingVolumes). Any other gets
+a hint, and that only when kube-scheduler has had its time (binder.reconciler).
 """
 
 from collections.abc import Mapping, Sequence

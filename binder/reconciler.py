@@ -36,6 +36,8 @@ ROUNDS: Final = 10
 """Plans with questions to drivers in between, before the pod makes room for others."""
 STILL_TRUE: Final = 1.0
 """Seconds that drivers may take to answer without the plan being too old to act on."""
+PRECEDENCE: Final = 5.0
+"""Seconds that kube-scheduler has to itself for a pod that it may be serving when we first look."""
 FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
@@ -102,6 +104,7 @@ class Reconciler:
     _histories: dict[str, _History] = field(default_factory=dict)
     _standing: dict[str, Reason] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
+    _looked_at: dict[str, float] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -121,6 +124,10 @@ class Reconciler:
         decision = await self._decide(key)
         if decision is None:
             return FIRST_RETRY
+        if isinstance(decision, Reserve) and decision.racing and (wait := self._precedence(key)) > 0:
+            self.planner.withdrawn(decision)
+            self._standing[key] = Reason.PROGRESSING
+            return wait
         self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve | Finish) else decision.reason
         if isinstance(decision, Reserve | Finish):
             return await self._act(decision)
@@ -136,6 +143,15 @@ class Reconciler:
             pod = snapshot.pods.get(key)
             for claim in open_claims(pod, snapshot) if pod is not None else ():
                 yield claim, reason
+
+    def _precedence(self, key: str) -> float:
+        """Return the seconds that kube-scheduler still has for the pod.
+
+        A volume that changes between its choice and its write makes it fail in the middle of a pod, and what it
+        committed to other claims of the pod stays: even a hint may cost a pod its zone (volumebinding bindAPIUpdate).
+        """
+        now = self.clock.monotonic()
+        return self._looked_at.setdefault(key, now) + PRECEDENCE - now
 
     async def _decide(self, key: str) -> Decision | None:
         """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""
@@ -241,6 +257,7 @@ class Reconciler:
         self.wakeups.forget(key)
         self._histories.pop(key, None)
         self._standing.pop(key, None)
+        self._looked_at.pop(key, None)
 
 
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:

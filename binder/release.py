@@ -8,7 +8,7 @@ Garbage: annotations that a user broke hold nothing. They are removed; the claim
 readable annotation still proves that it is ours. Otherwise it stays, for it may be an administrator's own.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -88,13 +88,17 @@ def release_of_claim(key: str, look: Look) -> Release | None:
     return Release(_cause_on_claim(claim, reservation, look.now), claim=claim, since=reservation.bound_at)
 
 
-def doubles(claim: Claim, snapshot: Snapshot, prefix: str, passed_over: Container[str] = ()) -> tuple[Release, ...]:
-    """Return the releases that leave the claim with one reserved volume: the one it binds to, else the oldest.
-
-    `passed_over` names volumes that were reserved when another was planned in their place, as for a sick one.
-    """
-    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(claim, passed_over, *pair))
+def doubles(claim: Claim, snapshot: Snapshot, prefix: str) -> tuple[Release, ...]:
+    """Return the releases that leave the claim with one reserved volume: the one it binds to, else the oldest."""
+    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(claim, *pair))
     return tuple(_given_up(volume, claim, Cause.SUPERSEDED, prefix) for volume, _ in held[1:])
+
+
+def former_reservations(claim: Claim, chosen: Volume, snapshot: Snapshot, prefix: str) -> tuple[Release, ...]:
+    """Return the releases of all that is reserved for the claim but the volume now chosen, oldest last."""
+    now = snapshot.claims.get(claim.key, claim)
+    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(now, *pair), reverse=True)
+    return tuple(_given_up(volume, now, Cause.SUPERSEDED, prefix) for volume, _ in held if volume.name != chosen.name)
 
 
 def take_back(name: str, claim: Claim, snapshot: Snapshot, prefix: str) -> Release | None:
@@ -225,11 +229,8 @@ def _held_for(claim: Claim, snapshot: Snapshot, prefix: str) -> Iterator[tuple[V
             yield volume, reservation
 
 
-def _seniority(
-    claim: Claim, passed_over: Container[str], volume: Volume, reservation: VolumeReservation
-) -> tuple[object, ...]:
-    bound = (volume.name != claim.volume_name, volume.phase != "Bound")
-    return (*bound, volume.name in passed_over, reservation.bound_at, volume.name)
+def _seniority(claim: Claim, volume: Volume, reservation: VolumeReservation) -> tuple[object, ...]:
+    return volume.name != claim.volume_name, volume.phase != "Bound", reservation.bound_at, volume.name
 
 
 def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:

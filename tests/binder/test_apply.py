@@ -20,7 +20,7 @@ def three_claims(mode: Mode = Mode.ANNOTATE) -> World:
     world = World(mode)
     world.put(*(volume_object(f"pv-{number}", zone="a") for number in (1, 2, 3)))
     world.put(*(claim_object(f"data-{number}") for number in (1, 2, 3)))
-    world.put(pod_object("web", ["data-1", "data-2", "data-3"]))
+    world.put(pod_object("web", ["data-1", "data-2", "data-3"], gated=True))
     return world
 
 
@@ -50,7 +50,8 @@ async def test_volumes_are_written_before_claims() -> None:
     world = three_claims()
     async with world.process() as process:
         await process.run()
-    assert [write.plural for write in world.server.writes] == ["persistentvolumes"] * 3 + ["persistentvolumeclaims"] * 3
+    kinds = ["persistentvolumes"] * 3 + ["persistentvolumeclaims"] * 3 + ["pods"]
+    assert [write.plural for write in world.server.writes] == kinds
     assert {world.reserved(f"data-{number}") for number in (1, 2, 3)} == {"pv-1", "pv-2", "pv-3"}
 
 
@@ -222,6 +223,7 @@ async def test_a_volume_planned_in_place_of_a_sick_one_stays() -> None:
     assert isinstance(await process.applier.apply(decision), Applied)
     assert world.reserved("data") == "pv-2"
     assert world.annotations("persistentvolumes", "pv-1") == {}
+    assert [write.name for write in world.server.writes] == ["pv-1", "pv-2", "data"], "one volume held at any moment"
     assert world.violations() == []
 
 

@@ -23,6 +23,20 @@ async def test_two_pods_racing_for_the_last_volume() -> None:
     assert process.metrics.counted["failed", "fast", Reason.NO_VOLUME_FITS] >= 1
 
 
+@pytest.mark.parametrize(("gated", "seconds"), [(True, 0.1), (False, 5.1)])
+async def test_kube_scheduler_has_its_time_for_a_pod_with_several_claims(gated: bool, seconds: float) -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
+    world.put(pod_object("web", ["data", "log"], gated=gated))
+    async with world.process() as process:
+        await process.run(seconds - 0.1)
+        early = (world.reserved("data"), world.reserved("log"))
+        await process.run(0.2)
+    assert gated or early == (None, None)
+    assert {world.reserved("data"), world.reserved("log")} == {"pv-1", "pv-2"}
+    assert ("claimRef" in world.volume("pv-1")["spec"]) == gated
+
+
 async def test_a_new_volume_wakes_the_pod_that_was_refused() -> None:
     world = World()
     world.put(claim_object("data"), pod_object("web", ["data"]))

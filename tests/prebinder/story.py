@@ -1,9 +1,12 @@
 """A namespace, a class and volumes of one zone on a real control plane, and pods that want them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from devcluster.cluster import DevCluster
+
+PREFIX: Final = "process.cloud.example/"
+"""Not the default one: another module's controller may look after that on the same cluster."""
 
 
 class Story:
@@ -46,7 +49,7 @@ class Story:
                 claim = {"metadata": {"name": name}, "spec": wanted | {"resources": {"requests": {"storage": "1Gi"}}}}
                 await api.create(f"/api/v1/namespaces/{self.name}/persistentvolumeclaims", claim)
             containers = [{"name": "c", "image": "none"}]
-            gate = {"name": "scheduler.cloud.example/volumes"}
+            gate = {"name": f"{PREFIX}volumes"}
             spec = {"containers": containers, "volumes": volumes, "schedulingGates": [gate]}
             await api.create(f"/api/v1/namespaces/{self.name}/pods", {"metadata": {"name": "pod"}, "spec": spec})
 

@@ -16,12 +16,11 @@ from devcluster.cluster import DevCluster
 from devcluster.drivers import Driver
 from tests import driver_process
 from tests.controller_process import controller
-from tests.prebinder.story import Story
+from tests.prebinder.story import PREFIX, Story
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 NAMESPACE = "pvc-prebinder-system"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/pvc-prebinder"
-PREFIX = "scheduler.cloud.example/"
 HANDLES = {"a-lost": "99", "b": "1", "c": "2", "d": "3"}
 """The driver has no volume 99, which would be taken first by its name."""
 
@@ -65,7 +64,7 @@ async def test_a_pod_runs_on_the_healthy_volumes_reserved_for_it(
     cluster: DevCluster, account: Path, driver: Driver, mode: str
 ) -> None:
     story = await new_story(cluster, f"story-{mode}", driver)
-    flags = ["--mode", mode, "--lease-namespace", NAMESPACE]
+    flags = ["--annotation-prefix", PREFIX, "--mode", mode, "--lease-namespace", NAMESPACE]
     flags += ["--csi-endpoint", f"{driver.driver_name}={driver.endpoint}"]
     async with controller(account, *flags) as process:
         await eventually(process.ready, "ready")
@@ -87,7 +86,7 @@ async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(
     cluster: DevCluster, account: Path, driver: Driver
 ) -> None:
     story = await new_story(cluster, "story-dry", driver)
-    async with controller(account, "--dry-run", "--mode", "complete") as process:
+    async with controller(account, "--annotation-prefix", PREFIX, "--dry-run", "--mode", "complete") as process:
         await eventually(process.ready, "ready")
         await story.create_pod("x")
         attempt = (

@@ -37,10 +37,14 @@ async def gets_the_second(world: World, disks: str) -> None:
 @pytest.mark.parametrize("mode", ["annotate", "prebind", "complete"])
 async def test_the_next_candidate_is_taken(world: World, backing: Backing, mode: str) -> None:
     disks = await two_volumes(world, mode, backing.sick("zone-a"), backing.healthy("zone-a"), backing)
+    if mode == "annotate":
+        # Our hint is for those who read it: kube-scheduler alone may take the sick volume as soon as the gate is open.
+        async with world.scheduler_paused():
+            await gets_the_second(world, disks)
+        return
     await gets_the_second(world, disks)
-    if mode != "annotate":
-        await world.all_run("app")
-        assert await world.bound() == {"data": world.name(SECOND)}
+    await world.all_run("app")
+    assert await world.bound() == {"data": world.name(SECOND)}
 
 
 @pytest.mark.parametrize("sickness", Sickness)

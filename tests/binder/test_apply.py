@@ -223,7 +223,9 @@ async def test_a_volume_planned_in_place_of_a_sick_one_stays() -> None:
     assert isinstance(await process.applier.apply(decision), Applied)
     assert world.reserved("data") == "pv-2"
     assert world.annotations("persistentvolumes", "pv-1") == {}
-    assert [write.name for write in world.server.writes] == ["pv-1", "pv-2", "data"], "one volume held at any moment"
+    assert [write.name for write in world.server.writes] == ["pv-1", "pv-2", "default/data"], (
+        "one volume held at any moment"
+    )
     assert world.violations() == []
 
 

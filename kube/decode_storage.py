@@ -6,6 +6,7 @@ without one. A field that is absent or null has the value the API server would h
 A claim and its volume name each other: those texts are shared between the two records.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kube import model, wire
@@ -47,12 +48,17 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
         selector=label_selector(spec.selector, "$.spec.selector"),
         attributes_class=text(spec.volume_attributes_class_name),
         volume_name=text(spec.volume_name),
+        owner=_controller(metadata.owner_references or ()),
         phase=text(found.status.phase if found.status else None) or "Pending",
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
         health_conditions=_health_conditions(found.status),
     )
+
+
+def _controller(owners: Iterable[wire.OwnerReference]) -> str:
+    return next((text(owner.uid) for owner in owners if owner.controller), "")
 
 
 def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
@@ -116,10 +122,23 @@ def storage_class(found: wire.StorageClass, own_prefix: str) -> model.StorageCla
         resource_version=who.resource_version,
         provisioner=text(found.provisioner),
         binding_mode=text(found.volume_binding_mode) or None,
+        allowed_topologies=_topologies(found.allowed_topologies),
         is_default=any(model.value_of(annotations, key) == "true" for key in _DEFAULT_CLASS_ANNOTATIONS),
         created=metadata.creation_timestamp,
         annotations=annotations,
     )
+
+
+def _topologies(terms: Sequence[wire.TopologyTerm] | None) -> model.NodeSelector | None:
+    """Return allowedTopologies as a node selector: any term suffices, and a term without labels matches nothing."""
+    if not terms:
+        return None
+    return shared(model.NodeSelector(tuple(model.NodeSelectorTerm(_topology_labels(term)) for term in terms)))
+
+
+def _topology_labels(term: wire.TopologyTerm) -> tuple[model.Requirement, ...]:
+    labels = term.match_label_expressions or ()
+    return tuple(model.Requirement(text(label.key), "In", texts(label.values)) for label in labels)
 
 
 def capacity(found: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:

@@ -72,6 +72,7 @@ class HealthCondition(Struct, frozen=True, gc=False):
 class Claim(Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim.
 
+    `owner` is the uid of its controller, which for a generic ephemeral volume is the pod; empty when there is none.
     `storage_class` is the effective class: the beta annotation if present (even empty), else the field; None when
     neither is there. `annotations` keeps only keys that some rule reads (kube.decode.KEPT_ANNOTATIONS).
     """
@@ -87,6 +88,7 @@ class Claim(Struct, frozen=True, gc=False):
     selector: LabelSelector | None = None
     attributes_class: str = ""
     volume_name: str = ""
+    owner: str = ""
     phase: str = "Pending"
     deleting: bool = False
     created: datetime | None = None
@@ -128,13 +130,17 @@ class Volume(Struct, frozen=True, gc=False):
 
 
 class StorageClass(Struct, frozen=True, gc=False):
-    """A StorageClass. `binding_mode` is None when the object has none, which the binder treats as an error."""
+    """A StorageClass. `binding_mode` is None when the object has none, which the binder treats as an error.
+
+    `allowed_topologies` are its allowedTopologies as a node selector, None when a volume may be made anywhere.
+    """
 
     name: str
     uid: str
     resource_version: int
     provisioner: str = ""
     binding_mode: str | None = None
+    allowed_topologies: NodeSelector | None = None
     is_default: bool = False
     created: datetime | None = None
     annotations: Pairs = ()

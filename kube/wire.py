@@ -92,8 +92,17 @@ class ClaimStatus(Wire):
     health_status: HealthStatus | None = None
 
 
+class OwnerReference(Wire):
+    uid: Text = None
+    controller: bool | None = None
+
+
+class ClaimMetadata(Metadata):
+    owner_references: list[OwnerReference] | None = None
+
+
 class Claim(Wire):
-    metadata: Metadata | None = None
+    metadata: ClaimMetadata | None = None
     spec: ClaimSpec | None = None
     status: ClaimStatus | None = None
 
@@ -153,10 +162,20 @@ class Volume(Wire):
     status: Status | None = None
 
 
+class TopologyLabel(Wire):
+    key: Text = None
+    values: Texts = None
+
+
+class TopologyTerm(Wire):
+    match_label_expressions: list[TopologyLabel] | None = None
+
+
 class StorageClass(Wire):
     metadata: Metadata | None = None
     provisioner: Text = None
     volume_binding_mode: Text = None
+    allowed_topologies: list[TopologyTerm] | None = None
 
 
 class CSIStorageCapacity(Wire):

@@ -1,0 +1,29 @@
+"""What the measurements of sweeps are told while they run."""
+# ruff: noqa: ARG002  (the ports give the arguments)
+
+from csi.sweep import SweepProgress
+from csi.verdict import HealthState
+
+
+class Meter:
+    """Ports of csi.drivers, csi.sweep and prebinder.jobs: counts calls, keeps each driver's last ended sweep."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.ended: dict[str, SweepProgress] = {}
+        self.skips: list[tuple[str, str]] = []
+        """Runs of jobs that did not happen, with the cause."""
+
+    def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
+        self.calls += 1
+
+    def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None: ...
+
+    def listed(self, driver: str, method: str, code: str, seconds: float) -> None: ...
+
+    def swept(self, progress: SweepProgress) -> None:
+        if progress.seconds is not None:
+            self.ended[progress.driver] = progress
+
+    def skipped(self, job: str, cause: str) -> None:
+        self.skips.append((job, cause))

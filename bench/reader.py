@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from kube.connect import connect
+from prebinder.cache import calm_collector
 from prebinder.controller import Controller
 from prebinder.logs import configure
 from prebinder.settings import (
@@ -117,4 +118,5 @@ def _notice(synced: asyncio.Event, record: logging.LogRecord) -> bool:
 
 
 if __name__ == "__main__":
+    calm_collector()
     print(msgspec.json.encode(asyncio.run(read(sys.argv[1]))).decode())

@@ -7,7 +7,6 @@ response that was under way. Persistent maps let a reader keep the state of one 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from sys import intern
 from typing import Final, Generic, TypeVar
 
 from immutables import Map
@@ -89,7 +88,7 @@ class Collection(Generic[T]):
             key = record_key(item)
             held = mutation.get(key)
             if item != held if believe else self._is_news(held, item):
-                mutation[intern(key)] = item
+                mutation[key] = item
                 changes.append((key, held, item))
                 if held is not None and held.uid != item.uid:
                     self._bury(held, held.resource_version)

@@ -1,7 +1,6 @@
 """From a word to the objects it leads to: persistent, and small where nearly every word leads to one object."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from sys import intern
 from typing import Generic, TypeVar
 
 from immutables import Map, MapMutation
@@ -71,7 +70,7 @@ class Index(Generic[T]):
                     _hold(mutation, word, [held for held in _keys(mutation[word]) if held != key])
             for word in after:
                 if word not in before:
-                    _hold(mutation, intern(word), sorted({key, *_keys(mutation.get(word, ()))}))
+                    _hold(mutation, word, sorted({key, *_keys(mutation.get(word, ()))}))
         self.entries = KeyMap(mutation.finish())
 
 

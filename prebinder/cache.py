@@ -77,7 +77,7 @@ class Cache:
 
 
 def calm_collector() -> None:
-    """Let the garbage collector look seldom, and never at what was imported: call it before the first list.
+    """Let the garbage collector look seldom, and never at what was imported: call it before anything runs.
 
     Left alone it walks through everything read so far again and again, in pauses of half a second.
     """

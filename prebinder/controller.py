@@ -25,6 +25,7 @@ from kube.store import Store
 from kube.transport import Transport
 from prebinder.cache import Cache, calm_collector, settle_heap
 from prebinder.errors import CommandError
+from prebinder.extender_part import ExtenderPart
 from prebinder.health_server import HealthServer, metrics_page, probe_pages
 from prebinder.heartbeat import Heartbeat
 from prebinder.jobs import Job, scheduled
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 def run_controller(settings: Settings) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
     configure(settings.logging)
+    calm_collector()
     try:
         return asyncio.run(_run(settings))
     except KubeconfigError as error:
@@ -83,6 +85,7 @@ class Controller:
         transport = ReadOnlyTransport(transport) if binding.dry_run else transport
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
+        self._extender = ExtenderPart(settings, self._store, self._not_ready, clock, instruments.extender)
         self._cache = Cache(
             self._api(transport), self._store, binding.annotation_prefix, clock, rng, instruments.watches
         )
@@ -119,10 +122,10 @@ class Controller:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
-        calm_collector()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._drivers.close)
             await self._serve(stack)
+            await stack.enter_async_context(self._extender.serving())
             # A part that fails ends all of it: half a controller looks healthy and is not.
             group = await stack.enter_async_context(asyncio.TaskGroup())
             parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
@@ -178,7 +181,7 @@ class Controller:
         serving = self._settings.serving
         health, metrics = parse_address(serving.health_bind_address), parse_address(serving.metrics_bind_address)
         live = {"event loop": self._loop_problem, "lease": self._lease_problem}
-        ready = {"shutdown": lambda: "stopping" if self._stopping else None, "caches": self._cache.waiting_for}
+        ready = {"shutdown": self._stops, "caches": self._cache.waiting_for}
         pages = [(health, page) for page in probe_pages(live, ready)]
         try:
             await stack.enter_async_context(HealthServer([*pages, (metrics, metrics_page(self._render))]))
@@ -187,6 +190,12 @@ class Controller:
                 f"cannot serve metrics or probes: {error.strerror or error}; choose another address with "
                 "--metrics-bind-address or --health-bind-address (0 serves none)"
             ) from error
+
+    def _not_ready(self) -> str | None:
+        return self._stops() or self._cache.waiting_for()
+
+    def _stops(self) -> str | None:
+        return "stopping" if self._stopping else None
 
     def _loop_problem(self) -> str | None:
         lag = self._heartbeat.lag()

@@ -24,6 +24,15 @@ def storage_class() -> Document:
 
 def volume(name: str, zone: str, gibibytes: int = 1) -> Document:
     """A volume that the nodes of one zone reach; its source needs no driver, so nobody attaches or detaches it."""
+    return _volume(name, zone, gibibytes, {"hostPath": {"path": f"/volumes/{name}"}})
+
+
+def csi_volume(name: str, zone: str, driver: str, handle: str) -> Document:
+    """A volume of a CSI driver, which can be asked how it is."""
+    return _volume(name, zone, 1, {"csi": {"driver": driver, "volumeHandle": handle}})
+
+
+def _volume(name: str, zone: str, gibibytes: int, source: Document) -> Document:
     in_zone = {"key": ZONE_LABEL, "operator": "In", "values": [zone]}
     return {
         "apiVersion": "v1",
@@ -34,8 +43,8 @@ def volume(name: str, zone: str, gibibytes: int = 1) -> Document:
             "accessModes": ["ReadWriteOnce"],
             "storageClassName": CLASS,
             "persistentVolumeReclaimPolicy": "Retain",
-            "hostPath": {"path": f"/volumes/{name}"},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_zone]}]}},
+            **source,
         },
     }
 

@@ -20,14 +20,16 @@ PAIRS: Final = 100
 SETTLE_SECONDS: Final = 30.0
 """After the last bind: Events are still being sent."""
 SECONDS: Final = 180.0
-_READING: Final = frozenset({"get", "list", "watch"})
+READING: Final = frozenset({"get", "list", "watch"})
 
 
 class _Subject(msgspec.Struct):
     resource: str = ""
 
 
-class _Entry(msgspec.Struct):
+class Request(msgspec.Struct):
+    """One of the API server's notes."""
+
     audit_id: str = msgspec.field(name="auditID")
     verb: str
     request: _Subject = msgspec.field(name="objectRef", default_factory=_Subject)
@@ -55,9 +57,9 @@ async def count_requests(pairs: int, settling: float, seconds: float) -> list[Ro
                 await timeline.until(lambda seen: len(seen.bound) == len(seen.placed) == pairs, 120)
             await asyncio.sleep(settling)
             say(f"quiet cluster: counting requests for {seconds:.0f} s")
-            before = len(_entries(audit))
+            before = len(entries(audit))
             await asyncio.sleep(seconds)
-            seen = _entries(audit)[before:]
+            seen = entries(audit)[before:]
     return _rows(seen, seconds, pairs)
 
 
@@ -65,15 +67,16 @@ def _pod(number: int) -> dict[str, object]:
     return pod(f"pod-{number:04}", [f"claim-{number:04}"], gated=True)
 
 
-def _entries(audit: Path) -> list[_Entry]:
+def entries(audit: Path) -> list[Request]:
+    """Return the requests of our controller that are in the API server's log, each once."""
     lines = [line for line in audit.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-    decoder = msgspec.json.Decoder(_Entry)
+    decoder = msgspec.json.Decoder(Request)
     return list({entry.audit_id: entry for entry in map(decoder.decode, lines)}.values())
 
 
-def _rows(seen: list[_Entry], seconds: float, pairs: int) -> list[Row]:
+def _rows(seen: list[Request], seconds: float, pairs: int) -> list[Row]:
     minutes = seconds / 60
-    writes = [entry for entry in seen if entry.verb not in _READING]
+    writes = [entry for entry in seen if entry.verb not in READING]
     renewals = [entry for entry in writes if entry.request.resource == LEASES.plural]
     others = Counter(f"{entry.verb} {entry.request.resource}" for entry in seen if entry not in renewals)
     told = ", ".join(f"{count} {what}" for what, count in others.most_common())

@@ -75,6 +75,10 @@ class Controller:
         self._component = component
         self._address = address
 
+    @property
+    def pid(self) -> int:
+        return self._component.pid
+
     async def stop(self) -> None:
         await self._component.stop()
 

@@ -23,7 +23,7 @@ _CAUSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Runs `run` every so many seconds, plus or minus `jitter` seconds, so that replicas do not beat together.
+    """Runs `run` every so many seconds, and up to `jitter` seconds later, so that replicas do not beat together.
 
     A run is left out, and counted, while `at_once` others have not ended.
     """

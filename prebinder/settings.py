@@ -83,7 +83,7 @@ class HealthSettings:
     max_age: timedelta = timedelta(seconds=30)
     """How old a verdict may be when a volume is reserved; an older one is renewed first."""
     sweep_interval: timedelta = timedelta(seconds=60)
-    """How often every volume is looked at, free or not: by pages where the driver can list, else one by one."""
+    """Every volume is looked at once in this time, free or not: by pages where the driver can list, else one by one."""
     sweep_rate: float = 200.0
     """Volumes a second that one driver is asked about in a sweep. 200 look at 10,000 volumes within the interval."""
     unhealthy_after: int = 1
@@ -134,6 +134,24 @@ class ServingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtenderSettings:
+    """Where kube-scheduler asks about nodes, see prebinder.extender."""
+
+    bind_address: str = "0"
+    """As in ServingSettings. Pods are sent here whole, so only a loopback address may do without a certificate."""
+    tls_cert_file: str | None = None
+    """PEM certificate of the server; read again when it changes, as the two below."""
+    tls_key_file: str | None = None
+    client_ca_file: str | None = None
+    """Authority of the clients to be admitted; None admits everybody who can connect."""
+    scheduler_names: tuple[str, ...] = ()
+    """Schedulers whose pods it has something to say about; empty: all that ask."""
+
+    def __post_init__(self) -> None:
+        parse_address(self.bind_address)
+
+
+@dataclass(frozen=True, slots=True)
 class LoggingSettings:
     format: LogFormat = LogFormat.TEXT
     level: LogLevel = LogLevel.INFO
@@ -148,6 +166,7 @@ class Settings:
     health: HealthSettings = field(default_factory=HealthSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
+    extender: ExtenderSettings = field(default_factory=ExtenderSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
 
 

@@ -13,6 +13,8 @@ from prebinder.settings import HealthSettings, Settings
 
 RECHECK_SECONDS: Final = 5.0
 """How often a driver that did not answer is asked whether it does again."""
+JITTER: Final = 0.1
+"""Share of the interval by which a sweep may begin early; none begins later than the interval after the last."""
 
 
 class ClusterOrder:
@@ -39,7 +41,8 @@ def sweep_jobs(
     for endpoint in health.endpoints:
         sweep = drivers.sweep(endpoint.driver, order, Pace(health.sweep_rate), observer)
         at_interval, if_due = job_names(endpoint.driver)
-        jobs[at_interval] = Job(interval, interval / 10, _led(sweep.run, leads))
+        # A second run waits for the first: a sweep that lasts longer than the interval is followed by the next at once.
+        jobs[at_interval] = Job(interval * (1 - JITTER), interval * JITTER, _led(sweep.run, leads), at_once=2)
         # A look that finds the sweep running returns at once, so a second one beside a long one is no overlap.
         jobs[if_due] = Job(RECHECK_SECONDS, RECHECK_SECONDS / 10, _led(sweep.run_if_due, leads), at_once=2)
     return jobs

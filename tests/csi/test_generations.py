@@ -1,6 +1,5 @@
-"""Each row of the negotiation against a real driver process: it falls sick, recovers, hangs, dies, changes."""
+"""How each generation of a real driver process words each sickness; its life is in prebinder.test_sweeps_protocols."""
 
-import signal
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -15,9 +14,9 @@ from devcluster.driver_health import Sickness
 from devcluster.driver_volumes import create_volume, delete_volume, make_sick, make_well
 from kube.clock import SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps
-from tests.driver_process import DriverProcess, eventually
+from tests.driver_process import DriverProcess
 
-A, B = "a.csi.example", "b.csi.example"
+A = "a.csi.example"
 PACE = Pace(rate=10_000)
 CONDITIONS = (Generation.CONDITION, Generation.CONDITION_GET, Generation.CONDITION_LIST)
 HEALTH = (Generation.HEALTH, Generation.HEALTH_GET)
@@ -48,21 +47,6 @@ class Driver:
         record = self.drivers.state(self._name, "v")
         assert record is not None
         return str(record.state), record.current.reason
-
-    async def becomes(self, state: str) -> None:
-        """For after a restart: the connection comes back within some seconds, sweep or not."""
-
-        async def there() -> bool:
-            return (await self.look())[0] == state
-
-        await eventually(there, f"v is {state}")
-
-    async def restart(self, *arguments: str) -> None:
-        if self.process.exit_code is None:
-            await self.process.send(signal.SIGKILL)
-        if arguments:
-            self.process.arguments = arguments
-        await self.process.start()
 
 
 @pytest.fixture
@@ -109,36 +93,3 @@ async def test_existence_is_all_that_is_known(driver: Driver) -> None:
 @pytest.mark.parametrize("generation", [Generation.NOTHING])
 async def test_nothing_is_known(driver: Driver) -> None:
     assert await driver.look() == ("Unsupported", "NoHealthCapability")
-
-
-@pytest.mark.parametrize("generation", [*HEALTH, *CONDITIONS, Generation.EXISTENCE])
-async def test_a_stopped_driver_is_unknown_and_a_killed_one_recovers(tmp_path: Path, driver: Driver) -> None:
-    async with Driver(tmp_path, B, Generation.HEALTH) as other:
-        assert [(await one.look())[0] for one in (driver, other)] == ["Healthy"] * 2
-        await driver.process.send(signal.SIGSTOP)
-        assert await driver.look() == ("Unknown", "DeadlineExceeded")
-        record = driver.drivers.state(A, "v")
-        assert record is not None
-        assert not record.sick
-        assert (await other.look())[0] == "Healthy"
-        assert [end.answered for end in other.sweeps.ended] == [True, True]
-        await driver.process.send(signal.SIGCONT)
-        await driver.becomes("Healthy")
-        await driver.process.send(signal.SIGKILL)
-        assert (await driver.look())[0] == "Unknown"
-        await driver.restart()
-        await driver.becomes("Healthy")
-
-
-@pytest.mark.parametrize("generation", [Generation.HEALTH])
-async def test_each_change_of_generation_is_negotiated(driver: Driver) -> None:
-    make_sick(driver.root, "v", Sickness.UNREADABLE)
-    assert await driver.look() == ("Inaccessible", "DirectoryUnreadable")
-    for generation, expected in (
-        (Generation.CONDITION, "Degraded"),
-        (Generation.NOTHING, "Unsupported"),
-        (Generation.EXISTENCE, "Healthy"),
-        (Generation.HEALTH_GET, "Inaccessible"),
-    ):
-        await driver.restart("--generation", generation)
-        await driver.becomes(expected)

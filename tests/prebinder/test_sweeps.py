@@ -24,7 +24,7 @@ async def test_the_leader_sweeps_each_driver_at_the_interval_and_when_it_is_due(
         drivers = Drivers(endpoints, SystemClock(), Recorder())
         jobs = sweep_jobs(settings, drivers, store, observed, lambda: leading[0])
         assert set(jobs) == set(all_job_names(settings.health))
-        assert (jobs[f"sweep {NAME}"].every, jobs[f"sweep {NAME}"].jitter) == (20, 2)
+        assert (jobs[f"sweep {NAME}"].every, jobs[f"sweep {NAME}"].jitter) == (18, 2)
         for job in jobs.values():
             await job.run()
         assert not driver.calls, "only the leader sweeps"

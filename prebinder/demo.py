@@ -4,31 +4,31 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from rich.live import Live
 
 from devcluster import build
 from devcluster.errors import ClusterError
 from devcluster.state import new_directory
 from prebinder import demo_scene
 from prebinder.demo_backstage import Backstage
+from prebinder.demo_show import NotInTimeError, Show, print_lines
+from prebinder.demo_sickness import play_sickness
 from prebinder.demo_stage import Ready
-from prebinder.demo_summary import looking_around, refusals, summary
-from prebinder.demo_view import ClaimRow, changed_lines, table
+from prebinder.demo_summary import looking_around, refusals, sickness, summary
+from prebinder.demo_view import Row
 from prebinder.demo_watch import Watcher, watching
 
 _DESCRIPTION = """\
 Starts a real control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the
-controller, and creates pods whose claims have to be met together, in one zone, from volumes that are well.
+controller, and creates pods whose claims have to be met together, in one zone, from volumes that are well. Then a
+volume falls sick, is kept from the pods that come, recovers, and is given out again.
 The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
 """
 _EXIT_INTERRUPTED: Final = 130
-_LOOK_SECONDS: Final = 0.25
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -61,36 +61,51 @@ def _run(arguments: argparse.Namespace) -> int:
 
 async def _demo(console: Console, keep: bool, timeout: float) -> int:
     directory = new_directory()
+    late: NotInTimeError | None = None
     async with Backstage(directory) as backstage:
-        ready = await backstage.ready(lambda doing: console.print(f"- {doing}", style="dim"))
+        ready = await backstage.ready(lambda doing: print_lines(console, [f"- {doing}"]))
         async with watching(ready.kubeconfig, ready.csi_endpoint) as watcher:
-            await _create_scene(ready, directory)
-            console.print(f"- created {len(demo_scene.documents())} objects; watching\n", style="dim")
-            rows = await _watch(console, watcher, timeout)
+            with Show(console, watcher.look, watcher.clock, timeout) as show:
+                try:
+                    await _play(show, watcher, ready, directory)
+                except NotInTimeError as error:
+                    late = error
             await watcher.ask_about(list(watcher.snapshot.volumes.values()))
-            finished = is_over(rows, watcher)
             console.print()
-            _print(console, summary(rows, watcher.snapshot, watcher.verdicts))
-            _print(console, refusals(watcher.refusals))
-        if not finished:
-            console.print(f"\nNot finished within {timeout:.0f} s; the end of {ready.controller_log}:", style="red")
-            console.print(tail(Path(ready.controller_log)), markup=False, soft_wrap=True)
+            claims = [row for row in show.rows if row.claim]
+            print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
+            print_lines(console, sickness(show.diary))
+            print_lines(console, refusals(claims, watcher.refusals))
+        if late:
+            console.print(f"\nNot finished within {timeout:.0f} s: waited for {late}.", style="red")
+            console.print(f"The end of {ready.controller_log}:", style="red", soft_wrap=True)
+            print_lines(console, [tail(Path(ready.controller_log))])
         if keep:
             backstage.keep()
             console.print()
-            _print(console, looking_around(ready, str(directory)))
-    return 0 if finished else 1
+            print_lines(console, looking_around(ready, str(directory)))
+    return 1 if late else 0
 
 
-async def _create_scene(ready: Ready, directory: Path) -> None:
-    """Hand the scene to kubectl, as a person would; its file stays beside the cluster to be looked at."""
-    scene = directory / "scene.json"
-    scene.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": demo_scene.documents()}, indent=1))
+async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
+    """Play both acts; NotInTimeError if one of them does not come to its end."""
+    await _create(ready, directory, "scene", demo_scene.documents())
+    show.say(f"{len(demo_scene.documents())} objects created; watching the claims.")
+    await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
+    await play_sickness(
+        show, watcher, Path(ready.volumes), lambda: _create(ready, directory, "shop", demo_scene.shop_documents())
+    )
+
+
+async def _create(ready: Ready, directory: Path, name: str, documents: list[demo_scene.Document]) -> None:
+    """Hand documents to kubectl, as a person would; the file stays beside the cluster to be looked at."""
+    file = directory / f"{name}.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=1))
     kubectl = await asyncio.create_subprocess_exec(
         ready.kubectl,
         f"--kubeconfig={ready.kubeconfig}",
         "create",
-        f"--filename={scene}",
+        f"--filename={file}",
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -99,26 +114,7 @@ async def _create_scene(ready: Ready, directory: Path) -> None:
         raise ClusterError(f"kubectl create failed: {errors.decode(errors='replace').strip()}")
 
 
-async def _watch(console: Console, watcher: Watcher, timeout: float) -> list[ClaimRow]:
-    """Show the table until the story is over or the time is up; return its last rows."""
-    rows: list[ClaimRow] = []
-    live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-    deadline = watcher.clock.monotonic() + timeout
-    with live or nullcontext():
-        while watcher.clock.monotonic() < deadline and not is_over(rows, watcher):
-            before, rows = rows, await watcher.look()
-            if live:
-                live.update(table(rows), refresh=True)
-            else:
-                _print(console, changed_lines(before, rows))
-            await watcher.clock.sleep(_LOOK_SECONDS)
-    if not live:
-        console.print()
-        console.print(table(rows))
-    return rows
-
-
-def is_over(rows: Sequence[ClaimRow], watcher: Watcher) -> bool:
+def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:
     """Whether every pod runs, but for the one that cannot, and that one has been told why."""
     pods = watcher.snapshot.pods.values()
     waiting = [pod.name for pod in pods if pod.phase != "Running"]
@@ -133,8 +129,3 @@ def tail(log: Path, lines: int = 15) -> str:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:
         return "(nothing was logged)"
-
-
-def _print(console: Console, lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)

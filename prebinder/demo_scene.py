@@ -3,6 +3,8 @@
 Every zone holds volumes that a careless binder would take first: the smallest that fits is sick, or the driver says it
 is somewhere else. Only one volume a zone is large enough for an archive, so the three replicas of the database must
 end up in three zones, each with all of its claims; and a pod that wants two of them in one zone cannot have them.
+
+A class of its own has as many volumes as the pods that come later want, and the one to be taken first falls sick.
 """
 
 from dataclasses import dataclass
@@ -19,9 +21,13 @@ CLASS: Final = "disks"
 HINTS_CLASS: Final = "disks-hints"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
-DATABASE: Final = "postgres"
+FAST_CLASS: Final = "fast"
+DATABASE: Final = "db"
+SHOP: Final = "shop"
 REPLICAS: Final = 3
-IMPOSSIBLE_POD: Final = "warehouse"
+IMPOSSIBLE_POD: Final = "vault"
+PATIENT: Final = "a-fast"
+"""The volume that falls sick: the smallest of its class, which Kubernetes would take first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +78,37 @@ def volumes() -> list[DemoVolume]:
         made += [DemoVolume(f"{letter}-{name}", size, zone, zone, sickness=sick) for name, size, sick in rows]
     made.append(DemoVolume("a-small-0-elsewhere", "10Gi", "zone-a", "zone-c"))
     made += [
-        DemoVolume(f"{node}-nvme", "5Gi", zone, zone, node=node) for node, zone in node_names() if node.endswith("1")
+        DemoVolume(f"{node.removeprefix('node-')}-nvme", "5Gi", zone, zone, node=node)
+        for node, zone in node_names()
+        if node.endswith("1")
     ]
     made += [DemoVolume(f"{zone[-1]}-hint", "8Gi", zone, zone, storage_class=HINTS_CLASS) for zone in ZONES[:2]]
+    sizes = ("10Gi", "12Gi", "14Gi")
+    made += [
+        DemoVolume(f"{zone[-1]}-fast", size, zone, zone, storage_class=FAST_CLASS)
+        for zone, size in zip(ZONES, sizes, strict=True)
+    ]
     return made
 
 
 def documents() -> list[Document]:
-    """Return everything that is created on the cluster, in order."""
+    """Return everything that is created on the cluster at first, in order."""
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         _storage_class(CLASS, {}),
         _storage_class(HINTS_CLASS, {DEFAULT_PREFIX + MODE: "annotate"}),
+        _storage_class(FAST_CLASS, {DEFAULT_PREFIX + MODE: "annotate"}),
         *(_volume(volume) for volume in volumes()),
-        _database(),
+        _stateful_set(DATABASE, {"data": "20Gi", "wal": "10Gi", "archive": "30Gi"}, CLASS),
         *_pod_with_claims("cache", [("scratch", "4Gi", {"media": "nvme"}), ("data", "15Gi", {})]),
         *_pod_with_claims(IMPOSSIBLE_POD, [("cold", "40Gi", {}), ("hot", "40Gi", {})]),
         *_pod_with_claims("reports", [("pages", "6Gi", {})], storage_class=HINTS_CLASS, gated=False),
     ]
+
+
+def shop_documents() -> list[Document]:
+    """Return the pods that come when a volume is sick; no scheduling gate keeps kube-scheduler from choosing."""
+    return [_stateful_set(SHOP, {"index": "10Gi"}, FAST_CLASS, gated=False)]
 
 
 def _storage_class(name: str, annotations: dict[str, str]) -> Document:
@@ -142,22 +161,23 @@ def _pod_spec(claims: list[tuple[str, str]], *, gated: bool = True) -> Document:
     return {"containers": [container], "volumes": volumes, "schedulingGates": gates}
 
 
-def _database() -> Document:
-    sizes = {"data": "20Gi", "wal": "10Gi", "archive": "30Gi"}
-    spec = _pod_spec([(name, "") for name in sizes])
+def _stateful_set(name: str, sizes: dict[str, str], storage_class: str, *, gated: bool = True) -> Document:
+    """Return a StatefulSet with a claim of each of these sizes for every replica."""
+    spec = _pod_spec([(claim, "") for claim in sizes], gated=gated)
     del spec["volumes"]
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": DATABASE, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
-            "serviceName": DATABASE,
+            "serviceName": name,
             "replicas": REPLICAS,
             "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": {"app": DATABASE}},
-            "template": {"metadata": {"labels": {"app": DATABASE}}, "spec": spec},
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
             "volumeClaimTemplates": [
-                {"metadata": {"name": name}, "spec": _claim_spec(size, CLASS, {})} for name, size in sizes.items()
+                {"metadata": {"name": claim}, "spec": _claim_spec(size, storage_class, {})}
+                for claim, size in sizes.items()
             ],
         },
     }

@@ -24,15 +24,21 @@ from kube.topology import ZONE_LABEL
 from prebinder import demo_scene
 
 KEEP: Final = "keep\n"
+SWEEP_INTERVAL: Final = "1s"
+"""How often the demo's controller looks at every volume: often, so that nobody waits long for what it finds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How to reach the stage: paths, and the addresses of the driver and of the controller's metrics."""
+    """How to reach the stage: paths, and the addresses of the driver and of the controller's metrics.
+
+    `volumes` is the directory that holds the driver's volumes.
+    """
 
     kubeconfig: str
     kubectl: str
     csi_endpoint: str
+    volumes: str
     metrics: str
     controller_log: str
 
@@ -59,10 +65,11 @@ async def play(directory: Path, keeper: TextIO) -> None:
         root = cluster.directory / "volumes"
         make_volumes(root)
         driver = await cluster.start_driver(demo_scene.DRIVER, root)
-        _say(Step("starting pvc-prebinder controller --mode prebind"))
+        _say(Step("starting pvc-prebinder controller --mode prebind --quarantine"))
         metrics, health = (f"{LOOPBACK}:{port}" for port in free_ports(2))
         command = [sys.executable, "-m", "prebinder.cli", "controller", f"--kubeconfig={cluster.kubeconfig}"]
         command += ["--mode=prebind", f"--csi-endpoint={demo_scene.DRIVER}={driver.endpoint}", "--no-leader-elect"]
+        command += ["--quarantine", f"--health-sweep-interval={SWEEP_INTERVAL}"]
         command += [f"--metrics-bind-address={metrics}", f"--health-bind-address={health}"]
         controller = await cluster.start_component(
             "controller", command, probe=lambda: answers_ok(f"http://{health}/readyz")
@@ -72,6 +79,7 @@ async def play(directory: Path, keeper: TextIO) -> None:
                 kubeconfig=str(cluster.kubeconfig),
                 kubectl=str(cluster.kubectl),
                 csi_endpoint=driver.endpoint,
+                volumes=str(root),
                 metrics=f"http://{metrics}/metrics",
                 controller_log=str(controller.log_path),
             )

@@ -1,29 +1,35 @@
 """What the demo says at its end: counts, times, refusals with their evidence, and how to look around."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from statistics import median
 
+from binder.quarantine import in_quarantine
+from binder.reservation import DEFAULT_PREFIX
 from csi.topology import contradiction
 from csi.verdict import Verdict
 from kube.model import Volume
 from kube.quantity import format_quantity
 from kube.snapshot import Snapshot
 from prebinder import demo_scene
+from prebinder.demo_show import told
 from prebinder.demo_stage import Ready
-from prebinder.demo_view import ClaimRow, zone_of_volume
+from prebinder.demo_view import Row, zone_of_volume
 from prebinder.demo_watch import SeenEvent
 
 
-def summary(rows: Sequence[ClaimRow], snapshot: Snapshot, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
+def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
     """Say how many claims were bound, how fast, where each pod's volumes are, and what was passed over."""
     bound = [row for row in rows if row.state == "Bound"]
     refused = [row for row in rows if row.state.startswith("Refused")]
-    times = sorted(row.settled_after for row in bound if row.settled_after is not None)
+    times = sorted((row.settled_after, row.claim) for row in bound if row.settled_after is not None)
     running = sum(pod.phase == "Running" for pod in snapshot.pods.values())
     yield f"{len(bound)} of {len(rows)} claims bound, {len(refused)} refused; {running} pods running."
     if times:
-        yield f"Claim created to bound: median {median(times):.1f} s, longest {times[-1]:.1f} s."
+        longest, claim = times[-1]
+        middle = median(seconds for seconds, _ in times)
+        yield f"Claim created to bound: median {middle:.1f} s, longest {longest:.1f} s ({claim})."
     yield ""
     yield "Every pod has all of its volumes in one zone:"
     for pod in sorted({row.pod for row in bound}):
@@ -31,30 +37,36 @@ def summary(rows: Sequence[ClaimRow], snapshot: Snapshot, verdicts: Mapping[str,
         zones = ", ".join(sorted({row.zone for row in mine}))
         yield f"  {pod:<12} {zones:<8} {', '.join(row.volume for row in mine)}"
     yield ""
-    yield "Passed over, although Kubernetes would take them:"
     taken = {row.volume for row in bound}
-    for name, why in passed_over(snapshot, verdicts):
-        if name not in taken:
-            yield f"  {name:<22} {why}"
+    yield "Passed over, although Kubernetes would take them:"
+    yield from _listed(_faulty(snapshot, verdicts, kept=False), taken)
+    yield ""
+    yield "In quarantine, so that Kubernetes cannot take them either:"
+    yield from _listed(_faulty(snapshot, verdicts, kept=True), taken)
     if wrong := [row for row in bound if _fault(snapshot.volumes[row.volume], verdicts)]:
-        yield "  and yet in use, because kube-scheduler was faster (no scheduling gate): " + ", ".join(
-            f"{row.volume} by {row.pod}" for row in wrong
+        yield (
+            "In use in spite of what the driver says, because kube-scheduler was faster (no scheduling gate): "
+            + ", ".join(f"{row.volume} by {row.pod}" for row in wrong)
         )
     sizes = Counter(format_quantity(volume.capacity) for volume in snapshot.volumes.values() if not volume.claim)
     yield ""
     yield "Volumes still free: " + ", ".join(f"{count} x {size}" for size, count in sorted(sizes.items()))
 
 
-def passed_over(snapshot: Snapshot, verdicts: Mapping[str, Verdict]) -> Iterator[tuple[str, str]]:
-    """Give the volumes that the driver speaks ill of, or contradicts, and what it says."""
-    for name, volume in sorted(snapshot.volumes.items()):
-        if why := _fault(volume, verdicts):
-            yield name, f"{format_quantity(volume.capacity)} in {zone_of_volume(snapshot, volume)}: {why}"
+def sickness(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
+    """Say what became of the volume that fell sick, with times."""
+    if diary:
+        yield ""
+        yield "A volume fell sick while pods waited:"
+        yield from told(diary)
 
 
-def refusals(events: Mapping[str, SeenEvent]) -> Iterator[str]:
-    """Say which pods get nothing and why, in the words of the Events on them."""
+def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[str]:
+    """Say which pods still get nothing and why, in the words of the Events on them."""
+    waiting = {f"{demo_scene.NAMESPACE}/{row.pod}" for row in rows if row.state.startswith("Refused")}
     for pod, event in sorted(events.items()):
+        if pod not in waiting:
+            continue
         yield ""
         yield f"{pod} waits:"
         yield from (f"  {line}" for line in event.note.splitlines())
@@ -71,6 +83,19 @@ def looking_around(ready: Ready, directory: str) -> Iterator[str]:
     yield f"  kubectl get pv,pvc,pod,sc -A -o json | pvc-prebinder match -f - --node {demo_scene.node_names()[0][0]}"
     yield f"The controller logs to {ready.controller_log}; its metrics are at {ready.metrics}."
     yield f"Stop it: pvc-prebinder devcluster down --directory {directory}"
+
+
+def _faulty(snapshot: Snapshot, verdicts: Mapping[str, Verdict], *, kept: bool) -> Iterator[tuple[str, str]]:
+    """Yield the volumes, in quarantine or not, that the driver speaks ill of or contradicts, and what it says."""
+    for name, volume in sorted(snapshot.volumes.items()):
+        why = _fault(volume, verdicts)
+        if why and in_quarantine(volume, DEFAULT_PREFIX) is kept:
+            yield name, f"{format_quantity(volume.capacity)} in {zone_of_volume(snapshot, volume)}: {why}"
+
+
+def _listed(faulty: Iterable[tuple[str, str]], taken: Collection[str]) -> Iterator[str]:
+    lines = [f"  {name:<20} {why}" for name, why in faulty if name not in taken]
+    yield from lines or ["  none"]
 
 
 def _fault(volume: Volume, verdicts: Mapping[str, Verdict]) -> str:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rich.table import Table
+from rich.text import Text
 
+from binder.quarantine import in_quarantine
 from binder.reservation import DEFAULT_PREFIX
 from csi.verdict import HealthState, Verdict
 from kube.model import BIND_COMPLETED, Claim, Pod, Volume, value_of
@@ -13,12 +15,23 @@ from kube.snapshot import Snapshot
 from kube.topology import ZONE_LABEL, zone_of
 
 COLUMNS = ("CLAIM", "POD", "ZONE", "VOLUME", "HEALTH", "STATE", "AFTER")
-_COLOURS = {"Bound": "green", "Running": "green", "Reserved": "cyan", "Binding": "cyan", "Refused": "red"}
+_COLOURS = {"Bound": "green", "Reserved": "cyan", "Binding": "cyan", "Refused": "red", "Quarantined": "red"}
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRow:
-    """One claim as the table shows it. `settled_after` is None until the claim is bound or refused."""
+class Patient:
+    """The volume that falls sick, and when it did."""
+
+    volume: str
+    fell_sick: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One claim as the table shows it, or a volume that nobody claims; `claim` and `pod` are empty then.
+
+    Ages are in seconds. `settled_after` is None until the claim is bound or refused.
+    """
 
     claim: str
     pod: str
@@ -31,7 +44,18 @@ class ClaimRow:
 
     def cells(self) -> tuple[str, ...]:
         after = self.age if self.settled_after is None else self.settled_after
-        return (self.claim, self.pod, self.zone, self.volume, self.health, self.state, f"{after:.1f}s")
+        texts = (self.claim, self.pod, self.zone, self.volume, self.health, self.state)
+        return (*(text or "-" for text in texts), f"{after:.1f}s")
+
+    @property
+    def settled(self) -> bool:
+        """Whether the claim has its volume, or was told that there is none."""
+        return self.state == "Bound" or self.state.startswith("Refused")
+
+    @property
+    def name(self) -> str:
+        """What the row is about."""
+        return self.claim or self.volume
 
 
 def claim_rows(
@@ -40,7 +64,7 @@ def claim_rows(
     refused: Mapping[str, str],
     settled: Mapping[str, datetime],
     now: datetime,
-) -> list[ClaimRow]:
+) -> list[Row]:
     """Return a row for every claim, by pod and name.
 
     `verdicts` is by volume name, `refused` maps a pod's key to the reason in one word, `settled` says when a claim
@@ -53,18 +77,35 @@ def claim_rows(
         volume = snapshot.volumes.get(name)
         created = claim.created or now
         rows.append(
-            ClaimRow(
+            Row(
                 claim=claim.name,
-                pod=pod.name if pod else "-",
-                zone=zone_of_volume(snapshot, volume) or "-",
-                volume=name or "-",
-                health=health_word(verdicts.get(name)) if name else "-",
+                pod=pod.name if pod else "",
+                zone=zone_of_volume(snapshot, volume),
+                volume=name,
+                health=health_word(verdicts.get(name)) if name else "",
                 state=_state(claim, name, refused.get(pod.key) if pod else None),
                 age=max(0.0, (now - created).total_seconds()),
                 settled_after=(settled[key] - created).total_seconds() if key in settled else None,
             )
         )
     return sorted(rows, key=lambda row: (row.pod, row.claim))
+
+
+def patient_row(snapshot: Snapshot, verdicts: Mapping[str, Verdict], patient: Patient, now: datetime) -> Row | None:
+    """Return a row for the volume that fell sick, None if there is no such volume."""
+    volume = snapshot.volumes.get(patient.volume)
+    if volume is None:
+        return None
+    return Row(
+        claim="",
+        pod="",
+        zone=zone_of_volume(snapshot, volume),
+        volume=volume.name,
+        health=health_word(verdicts.get(volume.name)),
+        state="Quarantined" if in_quarantine(volume, DEFAULT_PREFIX) else volume.phase,
+        age=(now - patient.fell_sick).total_seconds(),
+        settled_after=None,
+    )
 
 
 def volume_of(snapshot: Snapshot, claim: Claim) -> str:
@@ -97,27 +138,28 @@ def health_word(verdict: Verdict | None) -> str:
     return f"{symbol} {verdict.state}"
 
 
-def table(rows: Sequence[ClaimRow]) -> Table:
-    """Return the rows as a table for a terminal."""
+def table(rows: Sequence[Row]) -> Table:
+    """Return the rows as a table that fits into 80 columns; states are one word there."""
     drawn = Table(header_style="bold", box=None, pad_edge=False)
     for column in COLUMNS:
         drawn.add_column(column, no_wrap=True, justify="right" if column == "AFTER" else "left")
     for row in rows:
-        colour = _COLOURS.get(row.state.partition(" ")[0], "yellow")
-        cells = list(row.cells())
-        cells[5] = f"[{colour}]{cells[5]}[/{colour}]"
+        cells: list[str | Text] = [*row.cells()]
+        state = row.state.partition(" ")[0]
+        cells[5] = Text(state, style=_COLOURS.get(state, "yellow"))
         drawn.add_row(*cells)
     return drawn
 
 
-def changed_lines(before: Sequence[ClaimRow], after: Sequence[ClaimRow]) -> list[str]:
+def changed_lines(before: Sequence[Row], after: Sequence[Row]) -> list[str]:
     """Return a plain line for each row that is new or whose state, volume or health changed."""
-    known = {row.claim: (row.state, row.volume, row.health) for row in before}
-    return [
-        f"{row.age:6.1f}s  {row.claim:<22} {row.state:<28} volume={row.volume} zone={row.zone} health={row.health}"
-        for row in after
-        if known.get(row.claim) != (row.state, row.volume, row.health)
-    ]
+    known = {row.name: (row.state, row.volume, row.health) for row in before}
+    return [_line(row) for row in after if known.get(row.name) != (row.state, row.volume, row.health)]
+
+
+def _line(row: Row) -> str:
+    facts = [f"{key}={value}" for key in ("volume", "zone", "health") if (value := getattr(row, key))]
+    return f"{row.age:6.1f}s  {row.name:<14} {row.state:<22} {' '.join(facts)}".rstrip()
 
 
 def _pod_of(snapshot: Snapshot, claim_key: str) -> Pod | None:

@@ -23,9 +23,9 @@ from kube.resource import CLAIMS, EVENTS, NODES, PODS, VOLUMES
 from kube.snapshot import Snapshot
 from kube.store import Store
 from prebinder import demo_scene
-from prebinder.demo_view import ClaimRow, claim_rows
+from prebinder.demo_view import Patient, Row, claim_rows, patient_row
 
-_VERDICT_AGE: Final = timedelta(seconds=5)
+_VERDICT_AGE: Final = timedelta(seconds=0.5)
 
 
 class _Regarding(msgspec.Struct, frozen=True):
@@ -69,7 +69,11 @@ class _Silent:
 
 @dataclass
 class Watcher:
-    """Follows the demo's namespace. `look` brings it up to date and returns the table's rows."""
+    """Follows the demo's namespace. `look` brings it up to date and returns the table's rows.
+
+    `refusals` holds the last refusal of each pod, though it may have been served since; `settled` says as what a claim
+    was seen last that was bound or refused, and since when. The `patient` has a row of its own while no claim has it.
+    """
 
     api: KubeApi
     store: Store
@@ -77,22 +81,34 @@ class Watcher:
     clock: SystemClock
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     refusals: dict[str, SeenEvent] = field(default_factory=dict)
-    settled: dict[str, datetime] = field(default_factory=dict)
+    settled: dict[str, tuple[str, datetime]] = field(default_factory=dict)
+    patient: Patient | None = None
 
     @property
     def snapshot(self) -> Snapshot:
         return self.store.snapshot()
 
-    async def look(self) -> list[ClaimRow]:
+    async def look(self) -> list[Row]:
         await self._read_events()
         snapshot, now = self.snapshot, self.clock.now()
-        reasons = {pod: event.reason for pod, event in self.refusals.items()}
-        rows = claim_rows(snapshot, self.verdicts, reasons, self.settled, now)
+        rows = self._rows(snapshot, now)
         await self.ask_about([snapshot.volumes[row.volume] for row in rows if row.volume in snapshot.volumes])
         for row in rows:
-            if row.state == "Bound" or row.state.startswith("Refused"):
-                self.settled.setdefault(f"{demo_scene.NAMESPACE}/{row.claim}", now)
-        return claim_rows(snapshot, self.verdicts, reasons, self.settled, now)
+            key = f"{demo_scene.NAMESPACE}/{row.claim}"
+            if not row.settled:
+                self.settled.pop(key, None)
+            elif self.settled.get(key, ("", now))[0] != row.state:
+                self.settled[key] = row.state, now
+        return self._rows(snapshot, now)
+
+    def _rows(self, snapshot: Snapshot, now: datetime) -> list[Row]:
+        reasons = {pod: event.reason for pod, event in self.refusals.items()}
+        settled = {key: since for key, (_, since) in self.settled.items()}
+        rows = claim_rows(snapshot, self.verdicts, reasons, settled, now)
+        if self.patient is None or any(row.volume == self.patient.volume for row in rows):
+            return rows
+        row = patient_row(snapshot, self.verdicts, self.patient, now)
+        return [*rows, row] if row else rows
 
     async def ask_about(self, volumes: list[Volume]) -> None:
         """Ask the driver how these volumes are, unless it said so a moment ago."""

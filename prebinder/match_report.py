@@ -110,7 +110,7 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
     if not matches:
         console.print("There is no PersistentVolumeClaim in the input.")
         return
-    console.print(_answers(matches))
+    console.print(_answers(matches, volumes))
     for match in matches:
         refused = tallies(match, volumes)
         if refused:
@@ -125,8 +125,8 @@ def console_for() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
 
-def answer_text(match: Match) -> str:
-    """Say in words what becomes of the claim."""
+def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
+    """Say in words what becomes of the claim, and of these volumes what decided it."""
     if match.reason is not None:
         return _IN_WORDS[match.reason]
     if value_of(match.claim.annotations, BIND_COMPLETED) is not None:
@@ -135,10 +135,18 @@ def answer_text(match: Match) -> str:
         return "asked for by name"
     if match.volume is not None and match.volume.claim is not None:
         return "reserved for it by its claimRef"
+    if match.volume is not None and _modes_decided(match, match.volume, volumes):
+        return "of those with the fewest access modes the smallest that fits"
     return "the smallest that fits"
 
 
-def _answers(matches: Sequence[Match]) -> Table:
+def _modes_decided(match: Match, chosen: Volume, volumes: Iterable[Volume]) -> bool:
+    """Whether a volume of that size or less fits too, and lost because it offers more access modes."""
+    rivals = (volume for volume in volumes if volume.capacity <= chosen.capacity and volume.name != chosen.name)
+    return any(match.why_not(volume) is Reason.MORE_ACCESS_MODES_THAN_CHOSEN for volume in rivals)
+
+
+def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> Table:
     table = _table("CLAIM", "CLASS", "REQUEST", "BINDING", "VOLUME", "SIZE", "WHY")
     for match in matches:
         volume = match.volume
@@ -149,7 +157,7 @@ def _answers(matches: Sequence[Match]) -> Table:
             match.binding_mode or "-",
             Text(volume.name if volume else "-", style="green" if volume else "yellow"),
             quantity_text(volume.capacity) if volume else "-",
-            answer_text(match),
+            answer_text(match, volumes),
         )
     return table
 

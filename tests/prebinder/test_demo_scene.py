@@ -8,7 +8,7 @@ from kube.model import Claim, Pod, Record, Volume
 from kube.quantity import parse_quantity
 from kube.topology import ZONE_LABEL
 from prebinder import demo_scene
-from prebinder.demo_scene import CLASS, IMPOSSIBLE_POD, REPLICAS, ZONES
+from prebinder.demo_scene import CLASS, FAST_CLASS, IMPOSSIBLE_POD, PATIENT, REPLICAS, SHOP, ZONES
 
 
 def records() -> list[Record]:
@@ -54,6 +54,21 @@ def test_the_smallest_volumes_that_fit_are_the_traps() -> None:
             for zone in ZONES
         }
         assert all(note != "well" for _, _, note in first.values()), first
+
+
+def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_falls_sick() -> None:
+    fast = [volume for volume in demo_scene.volumes() if volume.storage_class == FAST_CLASS]
+    (shop,) = demo_scene.shop_documents()
+    (template,) = shop["spec"]["volumeClaimTemplates"]
+    wanted = parse_quantity(template["spec"]["resources"]["requests"]["storage"])
+    assert (shop["metadata"]["name"], shop["spec"]["replicas"]) == (SHOP, len(fast))
+    assert all(parse_quantity(volume.size) >= wanted and volume.note == "well" for volume in fast)
+    assert min((parse_quantity(volume.size), volume.name) for volume in fast)[1] == PATIENT
+
+
+def test_nothing_but_quarantine_keeps_kube_scheduler_from_the_volume_that_falls_sick() -> None:
+    (shop,) = demo_scene.shop_documents()
+    assert shop["spec"]["template"]["spec"]["schedulingGates"] == []
 
 
 def test_it_is_one_list_of_plain_documents() -> None:

@@ -1,13 +1,27 @@
 """Rows of the demo's table from snapshots, and the plain lines of a run without a terminal."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from csi.verdict import HealthState, Verdict
-from kube.model import BIND_COMPLETED, Claim, Volume
+from kube.model import BIND_COMPLETED, Claim, ClaimReference, Volume
 from kube.store import snapshot_of
-from prebinder.demo_view import ClaimRow, changed_lines, claim_rows, health_word, table, zone_of_volume
+from prebinder import demo_scene
+from prebinder.demo_view import (
+    Patient,
+    Row,
+    changed_lines,
+    claim_rows,
+    health_word,
+    patient_row,
+    table,
+    zone_of_volume,
+)
 from tests import builders
 from tests.fake_clock import START
 
@@ -15,7 +29,7 @@ RESERVED = {"scheduler.cloud.example/reserved-volume": "pv-1"}
 BOUND = {BIND_COMPLETED: "yes"}
 
 
-def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> ClaimRow:
+def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> Row:
     pod = builders.pod("web", claims=["data"])
     snapshot = snapshot_of([claim, pod, *volumes])
     refusals = {pod.key: refused} if refused else {}
@@ -26,7 +40,7 @@ def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> ClaimR
 @pytest.mark.parametrize(
     ("claim", "volumes", "refused", "state", "volume"),
     [
-        pytest.param(builders.claim("data"), (), None, "Pending", "-", id="nothing yet"),
+        pytest.param(builders.claim("data"), (), None, "Pending", "", id="nothing yet"),
         pytest.param(builders.claim("data", annotations=RESERVED), (), None, "Reserved", "pv-1", id="annotated"),
         pytest.param(
             builders.claim("data"),
@@ -45,7 +59,7 @@ def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> ClaimR
             "pv-1",
             id="bound",
         ),
-        pytest.param(builders.claim("data"), (), "NoVolumeFits", "Refused (NoVolumeFits)", "-", id="refused"),
+        pytest.param(builders.claim("data"), (), "NoVolumeFits", "Refused (NoVolumeFits)", "", id="refused"),
         pytest.param(
             builders.claim("data", annotations=RESERVED), (), "NoVolumeFits", "Reserved", "pv-1", id="refused before"
         ),
@@ -99,5 +113,58 @@ def test_only_changes_make_a_line() -> None:
     assert ["Reserved" in line and "volume=pv-1" in line for line in changed_lines(before, after)] == [True]
 
 
-def test_the_table_has_a_row_for_each_claim() -> None:
-    assert table([row_of(builders.claim("data"))]).row_count == 1
+@pytest.mark.parametrize(
+    ("volume", "state"),
+    [
+        pytest.param(builders.volume("pv-1", zone="zone-a"), "Available", id="not kept yet"),
+        pytest.param(
+            builders.volume(
+                "pv-1",
+                zone="zone-a",
+                claim=ClaimReference("kube-system", "quarantine-pv-1"),
+                annotations={"scheduler.cloud.example/quarantine": "Inaccessible"},
+            ),
+            "Quarantined",
+            id="kept from claims",
+        ),
+    ],
+)
+def test_the_volume_that_falls_sick_has_a_row(volume: Volume, state: str) -> None:
+    sick = Verdict(HealthState.INACCESSIBLE, "", "", "driver", START)
+    patient = Patient("pv-1", START - timedelta(seconds=2))
+    row = patient_row(snapshot_of([volume]), {"pv-1": sick}, patient, START)
+    assert row is not None
+    assert row.cells() == ("-", "-", "zone-a", "pv-1", "✗ Inaccessible", state, "2.0s")
+    assert changed_lines([], [row]) == [
+        f"   2.0s  pv-1           {state:<22} volume=pv-1 zone=zone-a health=✗ Inaccessible"
+    ]
+    assert patient_row(snapshot_of([]), {}, patient, START) is None
+
+
+def test_the_table_fits_into_80_columns_and_cuts_nothing() -> None:
+    names = list(claims_of(demo_scene.documents() + demo_scene.shop_documents()))
+    longest = max(len(volume.name) for volume in demo_scene.volumes() if volume.note == "well")
+    widest = [
+        Row(claim, pod, "zone-a", "v" * longest, "✗ Inaccessible", "Refused (NoJointAssignment)", 99.9, None)
+        for pod, claim in names
+    ]
+    widest.append(replace(widest[0], state="Quarantined"))
+    with StringIO() as out:
+        Console(file=out, width=80).print(table(widest))
+        printed = out.getvalue()
+    assert "…" not in printed
+    assert all(claim in printed and pod in printed for pod, claim in names)
+    assert "Refused" in printed
+    assert "NoJointAssignment" not in printed
+
+
+def claims_of(documents: list[demo_scene.Document]) -> Iterator[tuple[str, str]]:
+    """Yield (pod, claim) of the documents; the first of a StatefulSet stands for all of them."""
+    for document in documents:
+        if document["kind"] == "StatefulSet":
+            pod = f"{document['metadata']['name']}-0"
+            for template in document["spec"]["volumeClaimTemplates"]:
+                yield pod, f"{template['metadata']['name']}-{pod}"
+        elif document["kind"] == "Pod":
+            for volume in document["spec"]["volumes"]:
+                yield document["metadata"]["name"], volume["persistentVolumeClaim"]["claimName"]

@@ -176,6 +176,28 @@ def test_the_table_groups_the_refusals_and_shows_the_nearest(match: Run) -> None
     assert lines[-1].startswith("Read 5 PersistentVolume, 1 PersistentVolumeClaim")
 
 
+@pytest.mark.parametrize(
+    ("rival", "why"),
+    [
+        pytest.param(
+            volume("pv-rival", "10Gi", accessModes=[*RWO, "ReadWriteMany"]),
+            "of those with the fewest access modes the smallest that fits",
+            id="a smaller one with more access modes",
+        ),
+        pytest.param(
+            volume("pv-rival", "30Gi", accessModes=[*RWO, "ReadWriteMany"]),
+            "the smallest that fits",
+            id="a larger one with more access modes",
+        ),
+        pytest.param(volume("pv-rival", "8Gi"), "the smallest that fits", id="one that is too small"),
+    ],
+)
+def test_the_table_says_what_decided(match: Run, rival: dict[str, object], why: str) -> None:
+    _, out, _ = match([claim("data", "10Gi"), volume("pv-12", "12Gi"), rival])
+    (answer,) = (" ".join(line.split()) for line in out.splitlines() if line.startswith("default/data "))
+    assert answer == f"default/data fast 10Gi Immediate pv-12 12Gi {why}"
+
+
 def test_the_table_says_in_words_what_becomes_of_a_claim(match: Run) -> None:
     bound = claim("bound", "1Gi", volumeName="a")
     bound["metadata"] = {"name": "bound", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}

@@ -21,6 +21,21 @@ pytestmark = pytest.mark.cluster
 COMMAND = [sys.executable, "-m", "prebinder.cli", "demo"]
 
 
+STORY = [
+    line.split()
+    for line in """\
+        N s a-fast falls sick: its directory is gone
+        N s a-fast is quarantined: no claim can get it; N pods come that want such volumes
+        N s shop-N has X, shop-N has X; shop-N waits
+        N s a-fast recovers: its directory is back
+        N s a-fast is released, N s after it recovered
+        N s shop-N has a-fast and runs
+    """.splitlines()
+    if line.strip()
+]
+"""What is told of the volume that falls sick, without the numbers."""
+
+
 @pytest.fixture(autouse=True)
 def binaries() -> None:
     build.ensure([build.CONTROL_PLANE, build.KWOK])
@@ -71,18 +86,28 @@ async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
     demo = await start(home, "--timeout=180")
     output, errors = (stream.decode() for stream in await demo.communicate())
     assert demo.returncode == 0, output + errors
-    assert "12 of 14 claims bound, 2 refused; 5 pods running." in output
-    placed = re.findall(r"^  (postgres-\d) +(zone-[abc]) +(.*)$", output, re.MULTILINE)
+    assert "15 of 17 claims bound, 2 refused; 8 pods running." in output
+    placed = re.findall(r"^  (db-\d) +(zone-[abc]) +(.*)$", output, re.MULTILINE)
     assert len({zone for _, zone, _ in placed}) == 3
     assert all("sick" not in volumes and "elsewhere" not in volumes for _, _, volumes in placed)
-    assert "demo/warehouse waits:" in output
     assert "a-small-0-elsewhere" in output.partition("Passed over")[2]
+    assert "a-small-0-sick" in output.partition("In quarantine")[2]
     assert "faster" not in output
+    told = output.partition("A volume fell sick while pods waited:\n")[2].partition("\n\n")[0].splitlines()
+    assert [re.sub(r"\d+\.\d|\d", "N", re.sub("[bc]-fast", "X", line)).split() for line in told] == STORY
+    seconds = [float(line.split()[0]) for line in told]
+    assert seconds == sorted(seconds)
+    waiting = re.findall(r"; (shop-\d) waits$", output, re.MULTILINE)
+    assert re.findall(r"(shop-\d) has a-fast and runs$", output, re.MULTILINE) == waiting
+    assert re.search(r"^ +\d+\.\ds +a-fast +Quarantined .*✗ Inaccessible$", output, re.MULTILINE)
+    assert re.findall(r"^(\S+) waits:$", output, re.MULTILINE) == ["demo/vault"]
     assert clusters(home) == []
     assert alive(home) == []
 
 
-@pytest.mark.parametrize("after", ["starting etcd", "adding 6 nodes", "watching"])
+@pytest.mark.parametrize(
+    "after", ["starting etcd", "adding 6 nodes", "watching", "falls sick", "is quarantined", "recovers", "is released"]
+)
 async def test_ctrl_c_at_any_time_leaves_nothing_behind(home: Path, after: str) -> None:
     demo = await start(home)
     assert demo.stdout is not None
@@ -117,7 +142,7 @@ async def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(home: Path) ->
             stdout=-1,
         )
         claims, _ = await reading.communicate()
-        assert len(json.loads(claims)["items"]) == 14
+        assert len(json.loads(claims)["items"]) == 17
     finally:
         await asyncio.to_thread(down, directory)
     assert clusters(home) == []

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from binder.controller_match import match_as_controller
 from binder.match import Match
@@ -11,7 +12,9 @@ from binder.scheduler_match import match_pod_as_scheduler
 from kube.model import Claim, Node
 from prebinder.errors import CommandError, ExitCode
 from prebinder.match_input import Objects, read_objects
-from prebinder.match_report import console_for, print_table, write_json
+from prebinder.match_pod_report import print_pods, write_pods
+from prebinder.match_pods import PodAnswer, pod_answers, waiting
+from prebinder.match_report import console_for, print_table, write_claims
 
 DESCRIPTION = """\
 Say for every claim in the input which volume Kubernetes would pick, and why it would not pick each other volume.
@@ -22,16 +25,22 @@ already reserved for it. With --node it is kube-scheduler's for that node: claim
 the input, are served smallest request first and share no volume. Otherwise each claim is answered as if it were the
 only one.
 Of volumes that Kubernetes treats as equal, the first by name is named here.
+
+For pods in the input that have no node yet it says on which nodes their volumes let them run, and what becomes of
+each claim there: what kube-scheduler's plugins VolumeBinding, VolumeZone and NodeVolumeLimits say. With --node only
+that node is asked.
 """
 
 EPILOG = """\
 examples:
   kubectl get pv,pvc,sc,node,pod -A -o json | pvc-prebinder match -f -
+  kubectl get csinode,csidriver,csistoragecapacity,volumeattachment -A -o json > drivers.json
+  kubectl get pv,pvc,sc,node,pod -A -o json | pvc-prebinder match -f drivers.json -f -
   pvc-prebinder match -f volumes.json -f claim.yaml --node node-7 -o json
 
 exit codes:
   0 every claim has a volume, or waits as it should   1 error   2 usage
-  3 a claim that no volume fits, or an object that could not be read
+  3 a claim that no volume fits, a pod whose volumes keep it off every node, or an object that could not be read
 """
 
 _AS_IT_SHOULD = frozenset({None, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.DYNAMIC_CLASS, Reason.PROVISIONING_CHOSEN})
@@ -47,8 +56,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         action="append",
         required=True,
         metavar="FILE",
-        help="PersistentVolumes, PersistentVolumeClaims, StorageClasses, Nodes and Pods, as YAML documents, JSON or "
-        "lists; - is the standard input; may be given several times",
+        help="PersistentVolumes, PersistentVolumeClaims, StorageClasses, Nodes and Pods, for pods also CSINodes, "
+        "CSIDrivers, CSIStorageCapacities and VolumeAttachments, as YAML documents, JSON or lists; - is the standard "
+        "input; may be given several times",
     )
     parser.add_argument("--node", metavar="NAME", help="answer as kube-scheduler does for this node of the input")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
@@ -61,21 +71,48 @@ def run(arguments: argparse.Namespace) -> int:
     node = None if arguments.node is None else _node(arguments.node, objects)
     for line in objects.faults + objects.duplicates:
         sys.stderr.write(f"pvc-prebinder match: {line}\n")
-    well = not objects.faults
+    report = _Report(objects, node)
+    if arguments.output == "json":
+        report.write(sys.stdout.buffer)
+    else:
+        report.print()
+    return ExitCode.FINE if report.well else ExitCode.PROBLEM_FOUND
 
-    def watched() -> Iterator[Match]:
-        nonlocal well
-        for match in matches(objects, node):
-            well = well and match.reason in _AS_IT_SHOULD
+
+class _Report:
+    """Answers one after another, so that none has to be kept, and sees whether all was `well` in the end."""
+
+    def __init__(self, objects: Objects, node: Node | None) -> None:
+        self.well = not objects.faults
+        self._objects = objects
+        self._node = node
+        self._volumes = list(objects.volumes.values())
+
+    def write(self, out: BinaryIO) -> None:
+        write_claims(self._claims(), self._volumes, self._node, out)
+        if self._objects.pods:
+            out.write(b',"pods":')
+            write_pods(self._pods(), out)
+        out.write(b"}\n")
+
+    def print(self) -> None:
+        console = console_for()
+        print_table(list(self._claims()), self._volumes, console)
+        if waiting(self._objects.pods.values()):
+            print_pods(list(self._pods()), console)
+        sys.stdout.write(f"\n{self._objects.summary()}\n")
+
+    def _claims(self) -> Iterator[Match]:
+        for match in matches(self._objects, self._node):
+            self.well = self.well and match.reason in _AS_IT_SHOULD
             yield match
 
-    volumes = list(objects.volumes.values())
-    if arguments.output == "json":
-        write_json(watched(), volumes, node, sys.stdout.buffer)
-    else:
-        print_table(list(watched()), volumes, console_for())
-        sys.stdout.write(f"\n{objects.summary()}\n")
-    return ExitCode.FINE if well else ExitCode.PROBLEM_FOUND
+    def _pods(self) -> Iterator[PodAnswer]:
+        nodes = [self._node] if self._node else list(self._objects.nodes.values())
+        for answer in pod_answers(waiting(self._objects.pods.values()), nodes, self._objects.snapshot()):
+            stuck = bool(answer.nodes) and not any(one.fits for one in answer.nodes)
+            self.well = self.well and not (stuck and self._node is None)
+            yield answer
 
 
 def matches(objects: Objects, node: Node | None) -> Iterator[Match]:

@@ -6,7 +6,7 @@ each byte of it is looked at twice: once to cut the list, once to decode the obj
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
@@ -20,6 +20,8 @@ from msgspec import UNSET, Raw
 
 from kube.decode import DECODERS, MalformedObject
 from kube.model import Claim, Node, Pod, Record, StorageClass, Volume, record_key
+from kube.snapshot import Snapshot
+from kube.store import snapshot_of
 from prebinder.errors import CommandError
 from prebinder.match_documents import ENVELOPE, Document, Unreadable, documents
 
@@ -29,6 +31,10 @@ _KINDS: Final = {
     "Pod": "v1",
     "Node": "v1",
     "StorageClass": "storage.k8s.io",
+    "CSINode": "storage.k8s.io",
+    "CSIDriver": "storage.k8s.io",
+    "CSIStorageCapacity": "storage.k8s.io",
+    "VolumeAttachment": "storage.k8s.io",
 }
 """What we read, and the API it belongs to: other APIs have a Node too."""
 
@@ -38,13 +44,17 @@ _HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"
 
 @dataclass(slots=True)
 class Objects:
-    """What the input held, by key. `faults` and `duplicates` are lines for the user, `ignored` counts other kinds."""
+    """What the input held, by key; `others` are the kinds that say what drivers can do and have attached.
+
+    `faults` and `duplicates` are lines for the user, `ignored` counts kinds that are not needed.
+    """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     volumes: dict[str, Volume] = field(default_factory=dict)
     classes: dict[str, StorageClass] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
+    others: dict[type[Record], dict[str, Record]] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
     duplicates: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -58,16 +68,25 @@ class Objects:
             Pod: self.pods,
             Node: self.nodes,
         }
-        kept = by_kind[type(record)]
+        kept = by_kind.get(type(record))
+        if kept is None:
+            kept = self.others.setdefault(type(record), {})
         key = record_key(record)
         if key in kept:
             self.duplicates.append(f"{type(record).__name__} {key} is there twice: the later one counts")
         kept[key] = record
 
+    def snapshot(self) -> Snapshot:
+        """Return all objects as the rules see a cluster."""
+        kinds: list[Mapping[str, Record]] = [self.claims, self.volumes, self.classes, self.pods, self.nodes]
+        return snapshot_of(record for kind in (*kinds, *self.others.values()) for record in kind.values())
+
     def summary(self) -> str:
         """Say in one line what was read and what was not."""
         counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
-        read = ", ".join(f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=True))
+        told = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
+        told += [f"{len(found)} {kind.__name__}" for kind, found in self.others.items()]
+        read = ", ".join(told)
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
         return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")
 

@@ -62,8 +62,8 @@ class _Row(msgspec.Struct):
     offered: str
 
 
-def write_json(matches: Iterable[Match], volumes: Sequence[Volume], node: Node | None, out: BinaryIO) -> None:
-    """Write the report as one JSON object, one refusal a line. No more than a line is held in memory."""
+def write_claims(matches: Iterable[Match], volumes: Sequence[Volume], node: Node | None, out: BinaryIO) -> None:
+    """Write the report's beginning and its claims, one refusal a line. No more than a line is held in memory."""
     out.write(HEADER)
     for number, match in enumerate(matches):
         out.write(b",\n" if number else b"\n")
@@ -72,7 +72,7 @@ def write_json(matches: Iterable[Match], volumes: Sequence[Volume], node: Node |
             row = _Row(rejection.subject, rejection.reason, rejection.wanted, rejection.offered)
             out.write((b",\n  " if position else b"\n  ") + msgspec.json.encode(row))
         out.write(b"]}")
-    out.write(b"\n]}\n")
+    out.write(b"\n]")
 
 
 def _opening(match: Match, node: Node | None) -> bytes:
@@ -147,7 +147,7 @@ def _modes_decided(match: Match, chosen: Volume, volumes: Iterable[Volume]) -> b
 
 
 def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> Table:
-    table = _table("CLAIM", "CLASS", "REQUEST", "BINDING", "VOLUME", "SIZE", "WHY")
+    table = plain_table("CLAIM", "CLASS", "REQUEST", "BINDING", "VOLUME", "SIZE", "WHY")
     for match in matches:
         volume = match.volume
         table.add_row(
@@ -169,7 +169,7 @@ def _heading(match: Match, count: int) -> Text:
 
 
 def _refusals(match: Match, refused: Iterable[Tally]) -> Table:
-    table = _table("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
+    table = plain_table("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
     table.columns[1].justify = "right"
     for rejection, count in _nearest(match, refused):
         table.add_row(
@@ -184,7 +184,8 @@ def _nearest(match: Match, refused: Iterable[Tally]) -> Iterator[tuple[Rejection
         yield next(match.rejections(nearest)), len(tally.volumes)
 
 
-def _table(*headers: str) -> Table:
+def plain_table(*headers: str) -> Table:
+    """Return an empty table in the form of this report."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for header in headers:
         table.add_column(header, overflow="fold")

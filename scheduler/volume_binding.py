@@ -48,7 +48,7 @@ class PodClaims:
 class VolumeChoice:
     """What VolumeBinding decides for a node: the static volumes it takes, the claims it has a volume made for.
 
-    `rejections` are its reasons against the node, in its order; the other two are empty then.
+    `rejections` are its reasons against the node, in its order and for each claim; the other two are empty then.
     """
 
     volumes: tuple[tuple[Claim, Volume], ...] = ()
@@ -191,13 +191,13 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
         else:
             volumes.append((claim, volume))
     for claim in provision:
-        refused = _refuse_provisioning(claim, node, snapshot)
+        refused = refuse_provisioning(claim, node, snapshot)
         if refused is not None:
             return VolumeChoice(rejections=(refused,))
     return VolumeChoice(tuple(volumes), tuple(provision))
 
 
-def _refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
+def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
     """Return why no volume can be made for the claim that this node reaches (checkVolumeProvisions), or None."""
     storage_class = snapshot.classes[class_of(claim)]
     request = quantity_text(claim.request)

@@ -190,11 +190,8 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
             provision.append(claim)
         else:
             volumes.append((claim, volume))
-    for claim in provision:
-        refused = refuse_provisioning(claim, node, snapshot)
-        if refused is not None:
-            return VolumeChoice(rejections=(refused,))
-    return VolumeChoice(tuple(volumes), tuple(provision))
+    refused = tuple(found for claim in provision if (found := refuse_provisioning(claim, node, snapshot)) is not None)
+    return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
 
 
 def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:

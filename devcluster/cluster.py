@@ -1,17 +1,20 @@
 """A whole control plane: certificates, etcd, API server, controller manager, scheduler, and kwok for kubelets."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from devcluster import build, drivers, kubeconfig
-from devcluster.api import Api
+from devcluster import build, components, drivers, kubeconfig
+from devcluster.api import Api, answers_ok
 from devcluster.assembly import administrator_trust, assemble, prepare
 from devcluster.components import Layout, Options
 from devcluster.errors import AddressInUseError, ClusterError
 from devcluster.nodes import NodeSpec, is_schedulable
+from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Component, Probe
 from devcluster.state import State, new_directory
 
@@ -157,6 +160,17 @@ class DevCluster:
         driver = drivers.directory_driver(name, root, topology or {}, self._running_state(), self.directory)
         await driver.start()
         return driver
+
+    async def start_scheduler(self, name: str, configuration: Mapping[str, Any]) -> Component:
+        """Start another kube-scheduler beside the first, for pods that name it; `configuration` as in Options."""
+        layout, options = self._running_layout(), replace(self.options, scheduler_configuration=configuration)
+        profiles = {"profiles": [{"schedulerName": name}]}
+        file, port = f"{name}.yaml", free_ports(1)[0]
+        content = profiles | components.scheduler_configuration(layout, options)
+        (self.directory / file).write_text(json.dumps(content), encoding="utf-8")
+        command = components.scheduler(layout, options, file, port)
+        url = f"https://{LOOPBACK}:{port}/readyz"
+        return await self.start_component(name, command, lambda: answers_ok(url, self.trust))
 
     async def start_component(self, name: str, command: Sequence[str | Path], probe: Probe) -> Component:
         """Start another process beside the cluster, such as the controller; it logs to NAME.log and goes with it."""

@@ -122,15 +122,18 @@ def controller_manager(layout: Layout, options: Options) -> list[str]:
     ]
 
 
-def scheduler(layout: Layout, options: Options) -> list[str]:
+def scheduler(
+    layout: Layout, options: Options, configuration: str = "scheduler.yaml", port: int | None = None
+) -> list[str]:
+    """`configuration` is the name of a file in the directory; a second scheduler has its own, and its own port."""
     kubeconfig = layout.kubeconfig("scheduler")
     return [
         str(layout.binaries["kube-scheduler"]),
-        f"--config={layout.directory / 'scheduler.yaml'}",
+        f"--config={layout.directory / configuration}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
         *_client_authentication(layout),
-        *_serving(layout, layout.ports.scheduler),
+        *_serving(layout, port or layout.ports.scheduler),
         *_feature_gates(options),
         *options.flags.get("kube-scheduler", ()),
     ]

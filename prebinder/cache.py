@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Mapping
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from kube.api import KubeApi
 from kube.clock import Clock
@@ -25,6 +25,9 @@ from kube.resource import (
 )
 from kube.store import Store
 from prebinder.metrics.api import WatchMetrics
+
+DRIFT_SECONDS: Final = 30.0
+"""How often the cache is compared with the API server."""
 
 
 class Cache:

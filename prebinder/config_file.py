@@ -3,7 +3,7 @@
 Keys are the fields of `prebinder.settings` in camelCase; what is left out keeps its default.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -117,15 +117,22 @@ def _field(kind: Any, value: object, place: str) -> Any:
     if is_dataclass(kind):
         return _group(kind, value, place)  # type: ignore[arg-type]
     try:
-        return _endpoints(value) if kind == tuple[Endpoint, ...] else convert(kind, value)
+        return _LISTS[kind](value) if kind in _LISTS else convert(kind, value)
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
 
 
 def _endpoints(value: object) -> tuple[Endpoint, ...]:
+    return tuple(parse_endpoint(one) for one in _texts(value, "NAME=unix:///path"))
+
+
+def _texts(value: object, expected: str = "names") -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"expected a list of NAME=unix:///path, found {_found(value)}")
-    return tuple(parse_endpoint(one) for one in value)
+        raise ValueError(f"expected a list of {expected}, found {_found(value)}")
+    return tuple(value)
+
+
+_LISTS: Final[Mapping[Any, Callable[[object], Any]]] = {tuple[Endpoint, ...]: _endpoints, tuple[str, ...]: _texts}
 
 
 def _plain(value: Any) -> Any:

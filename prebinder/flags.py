@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, get_type_hints
 
 from csi.endpoint import Endpoint, parse_endpoint
@@ -22,7 +23,35 @@ class Flag:
     metavar: str = ""
 
 
-FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
+Flags = Mapping[str, tuple[Flag, ...]]
+"""Title in the help -> the flags below it."""
+
+
+def extender_flags(prefix: str) -> tuple[Flag, ...]:
+    """Return the flags of the extender, which begin with `--` and the prefix."""
+    file = partial(Flag, group="extender", metavar="FILE")
+    return (
+        Flag(
+            f"--{prefix}bind-address",
+            "extender",
+            "bind_address",
+            "where kube-scheduler asks; default 0, nowhere",
+            "ADDRESS",
+        ),
+        file(f"--{prefix}tls-cert-file", field="tls_cert_file", help="certificate; only loopback can do without"),
+        file(f"--{prefix}tls-key-file", field="tls_key_file", help="its key; files are read again when they change"),
+        file(f"--{prefix}client-ca-file", field="client_ca_file", help="admit only clients with its certificates"),
+        Flag(
+            f"--{prefix}scheduler-name",
+            "extender",
+            "scheduler_names",
+            "say something only about pods of this scheduler, default all; repeatable",
+            "NAME",
+        ),
+    )
+
+
+FLAGS: Final[Flags] = {
     "cluster": (
         Flag(
             "--kubeconfig",
@@ -132,33 +161,36 @@ FLAGS: Final[Mapping[str, tuple[Flag, ...]]] = {
         ),
         Flag("--lease-name", "leader_election", "name", "default pvc-prebinder", "NAME"),
     ),
+    "extender for kube-scheduler": extender_flags("extender-"),
     "metrics, probes and logs": (
         Flag("--metrics-bind-address", "serving", "metrics_bind_address", "default :8080, 0 serves none", "ADDRESS"),
         Flag("--health-bind-address", "serving", "health_bind_address", "default :8081, 0 serves none", "ADDRESS"),
         Flag("--log-format", "logging", "format", "text (default) or json", "FORMAT"),
     ),
 }
-"""Title in the help -> the flags below it."""
+"""The flags of the controller."""
+
+_REPEATABLE: Final = frozenset({"endpoints", "scheduler_names"})
 
 LOG_LEVEL: Final = Flag("--log-level", "logging", "level", "")
 """Added to every command by the command line itself."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
+def add_flags(parser: argparse.ArgumentParser, flags: Flags = FLAGS) -> None:
     """Add all flags, in groups. None means that the user did not say."""
-    for title, flags in FLAGS.items():
+    for title, below in flags.items():
         group = parser.add_argument_group(title)
-        for flag in flags:
+        for flag in below:
             if not flag.metavar:
                 group.add_argument(flag.name, action=argparse.BooleanOptionalAction, help=flag.help)
             else:
-                action = "append" if flag.field == "endpoints" else "store"
+                action = "append" if flag.field in _REPEATABLE else "store"
                 group.add_argument(flag.name, action=action, metavar=flag.metavar, help=flag.help)
 
 
-def override(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def override(settings: Settings, arguments: argparse.Namespace, flags: Flags = FLAGS) -> Settings:
     """Return the settings with the flags that the user gave laid over; UsageError names a wrong one."""
-    for flag in (*(flag for flags in FLAGS.values() for flag in flags), LOG_LEVEL):
+    for flag in (*(flag for below in flags.values() for flag in below), LOG_LEVEL):
         given = getattr(arguments, flag.name.removeprefix("--").replace("-", "_"))
         if given is None:
             continue
@@ -174,6 +206,8 @@ def override(settings: Settings, arguments: argparse.Namespace) -> Settings:
 def _value(kind: Any, given: Any) -> Any:
     if kind == tuple[Endpoint, ...]:
         return tuple(parse_endpoint(one) for one in given)
+    if kind == tuple[str, ...]:
+        return tuple(given)
     if kind in {int, float}:
         try:
             return kind(given)

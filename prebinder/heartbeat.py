@@ -5,6 +5,8 @@ from typing import Final
 from kube.clock import Clock
 
 INTERVAL_SECONDS: Final = 0.5
+STUCK_SECONDS: Final = 30.0
+"""An event loop that is so late is not alive: leases, deadlines and watches all depend on it."""
 
 
 class Heartbeat:

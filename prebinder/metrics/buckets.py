@@ -13,3 +13,6 @@ REQUEST: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 
 PROBE: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """A call over a unix socket takes about a millisecond, and its deadline is some seconds."""
+
+EXTENDER: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+"""kube-scheduler gives an extender 5 s unless told otherwise, and it should need a few milliseconds."""

@@ -9,6 +9,7 @@ from kube.resource import WATCHED
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.binding import BindingMetrics, ReservationMetrics
 from prebinder.metrics.drivers import DriverMetrics
+from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
 from prebinder.metrics.state import ClusterState, StateCollector
 
@@ -27,10 +28,26 @@ class Instruments:
         self.reservations = ReservationMetrics(self.registry)
         self.leader = LeaderMetrics(self.registry, lease)
         self.jobs = JobMetrics(self.registry, jobs)
+        self.extender = ExtenderMetrics(self.registry)
         self._state = StateCollector()
         self.registry.register(self._state)
 
     async def render(self, state: ClusterState, now: datetime) -> bytes:
         """Return all metrics in Prometheus' text format. Counting 100,000 objects must not hold up the event loop."""
         self._state.state, self._state.now = state, now
+        return await asyncio.to_thread(generate_latest, self.registry)
+
+
+class ExtenderInstruments:
+    """What is measured where the extender runs alone."""
+
+    def __init__(self) -> None:
+        self.registry = new_registry()
+        self.watches = WatchMetrics(self.registry, [resource.plural for resource in WATCHED])
+        self.requests = RequestMetrics(self.registry)
+        self.jobs = JobMetrics(self.registry, ("drift",))
+        self.extender = ExtenderMetrics(self.registry)
+
+    async def render(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
         return await asyncio.to_thread(generate_latest, self.registry)

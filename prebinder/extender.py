@@ -1,0 +1,106 @@
+"""`pvc-prebinder extender`: the extender as a process of its own, which reads the cluster and writes nothing."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from random import Random
+
+from kube.api import KubeApi
+from kube.clock import Clock, SystemClock
+from kube.connect import connect
+from kube.errors import KubeconfigError
+from kube.pacing import PacedTransport
+from kube.store import Store
+from kube.transport import Transport
+from prebinder.cache import DRIFT_SECONDS, Cache, calm_collector, settle_heap
+from prebinder.errors import CommandError
+from prebinder.extender_part import ExtenderPart
+from prebinder.health_server import HealthServer, metrics_page, probe_pages
+from prebinder.heartbeat import STUCK_SECONDS, Heartbeat
+from prebinder.jobs import Job, scheduled
+from prebinder.logs import configure
+from prebinder.metrics.instruments import ExtenderInstruments
+from prebinder.rehearsal import ReadOnlyTransport
+from prebinder.settings import Settings, parse_address
+from prebinder.signals import stop_requested
+
+logger = logging.getLogger(__name__)
+
+
+def run_extender(settings: Settings) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    try:
+        return asyncio.run(_run(settings))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: Settings) -> int:
+    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
+    async with transport:
+        process = ExtenderProcess(settings, transport, SystemClock())
+        logger.info("Starting", extra={"server": transport.server, "address": settings.extender.bind_address})
+        with stop_requested() as stop:
+            await process.run(stop)
+    logger.info("Stopped")
+    return 0
+
+
+class ExtenderProcess:
+    """All parts of one process. `run` it once."""
+
+    def __init__(self, settings: Settings, transport: Transport, clock: Clock) -> None:
+        self._serving = settings.serving
+        self._instruments = instruments = ExtenderInstruments()
+        self._store = Store(settings.binding.annotation_prefix)
+        self._extender = ExtenderPart(settings, self._store, self._not_ready, clock, instruments.extender)
+        cluster = settings.cluster
+        api = KubeApi(
+            PacedTransport(
+                ReadOnlyTransport(transport), clock, instruments.requests, qps=cluster.qps, burst=cluster.burst
+            )
+        )
+        self._cache = Cache(api, self._store, settings.binding.annotation_prefix, clock, Random(), instruments.watches)
+        self._heartbeat = Heartbeat(clock)
+        self._stopping = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Answer until `stop` is set."""
+        calm_collector()
+        async with AsyncExitStack() as stack:
+            await self._serve_probes(stack)
+            await stack.enter_async_context(self._extender.serving())
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = (self._heartbeat.run(), self._cache.run(), self._settle())
+            tasks = [group.create_task(part) for part in parts]
+            drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
+            with scheduled({"drift": drift}, self._instruments.jobs):
+                await stop.wait()
+            self._stopping = True
+            for task in tasks:
+                task.cancel()
+
+    async def _settle(self) -> None:
+        await self._cache.synced()
+        settle_heap()
+        logger.info("Synced", extra={"volumes": len(self._store.volumes.items), "nodes": len(self._store.nodes.items)})
+
+    def _not_ready(self) -> str | None:
+        return "stopping" if self._stopping else self._cache.waiting_for()
+
+    async def _serve_probes(self, stack: AsyncExitStack) -> None:
+        health = parse_address(self._serving.health_bind_address)
+        metrics = parse_address(self._serving.metrics_bind_address)
+        pages = [(health, page) for page in probe_pages({"event loop": self._stuck}, {"caches": self._not_ready})]
+        try:
+            await stack.enter_async_context(HealthServer([*pages, (metrics, metrics_page(self._instruments.render))]))
+        except OSError as error:
+            raise CommandError(
+                f"cannot serve metrics or probes: {error.strerror or error}; choose another address with "
+                "--metrics-bind-address or --health-bind-address (0 serves none)"
+            ) from error
+
+    def _stuck(self) -> str | None:
+        lag = self._heartbeat.lag()
+        return f"{lag:.0f} s late" if lag > STUCK_SECONDS else None

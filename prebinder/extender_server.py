@@ -1,0 +1,131 @@
+"""Serves the extender over HTTP: two verbs, a limit on everything, and an exact status code for what goes wrong.
+
+200 an answer; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
+cluster has not been read yet. kube-scheduler takes everything but 200 as a failure of the extender.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final, Protocol, Self
+
+from aiohttp import web
+
+from kube.clock import Clock
+from prebinder.health_server import Check
+from prebinder.serving_certificate import ServingCertificate
+from scheduler.extender import Answer
+from scheduler.extender_wire import BadRequest
+
+LARGEST_BODY: Final = 4 * 1024 * 1024
+"""Bytes. A pod has at most 1.5 MiB; beside it there is room for 10,000 nodes with the longest possible names."""
+BODY_SECONDS: Final = 5.0
+"""For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
+
+logger = logging.getLogger(__name__)
+
+
+class Answers(Protocol):
+    """The verbs. Both raise BadRequest."""
+
+    def filter(self, body: bytes, now: datetime) -> Answer: ...
+
+    def prioritize(self, body: bytes, now: datetime) -> Answer: ...
+
+
+class Observer(Protocol):
+    """Counts requests."""
+
+    def began(self, verb: str) -> None: ...
+
+    def answered(self, verb: str, code: int, seconds: float) -> None: ...
+
+    def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None: ...
+
+
+class ExtenderServer:
+    """Serves while in `async with`. `port` is the port it listens on."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        not_ready: Check,
+        address: tuple[str, int],
+        certificate: ServingCertificate | None,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        """`not_ready` says why nothing can be answered yet, None when it can."""
+        self._not_ready = not_ready
+        self._address = address
+        self._certificate = certificate
+        self._clock = clock
+        self._observer = observer
+        self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize}
+        self._open = AsyncExitStack()
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        """Start to serve. Raises OSError when the address cannot be had."""
+        application = web.Application(client_max_size=LARGEST_BODY)
+        application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        self._open.push_async_callback(runner.cleanup)
+        try:
+            await runner.setup()
+            host, port = self._address
+            context = self._certificate.context if self._certificate is not None else None
+            await web.TCPSite(runner, host or None, port, ssl_context=context).start()
+        except BaseException:
+            await self._open.aclose()
+            raise
+        self.port = runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    def _handler(self, verb: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handler(request: web.Request) -> web.Response:
+            began, code = self._clock.monotonic(), 0
+            self._observer.began(verb)
+            try:
+                response = await self._respond(verb, request)
+                code = response.status
+            except web.HTTPException as error:
+                code = error.status
+                raise
+            finally:
+                # 0: the client went away before there was an answer.
+                self._observer.answered(verb, code, self._clock.monotonic() - began)
+            return response
+
+        return handler
+
+    async def _respond(self, verb: str, request: web.Request) -> web.Response:
+        problem = self._not_ready()
+        if problem is not None:
+            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
+        if (request.content_length or 0) > LARGEST_BODY:
+            return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await request.read()
+        except TimeoutError:
+            return _refused(HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {BODY_SECONDS:g} s")
+        try:
+            answer = self._verbs[verb](body, self._clock.now())
+        except BadRequest as error:
+            return _refused(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception:
+            logger.exception("Could not answer", extra={"verb": verb})
+            return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a bug in pvc-prebinder; its log has the traceback")
+        self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
+        return web.Response(body=answer.body, content_type="application/json")
+
+
+def _refused(status: HTTPStatus, text: str) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n")

@@ -1,0 +1,45 @@
+"""What kube-scheduler asks of the extender."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from prebinder.metrics import buckets
+
+_VERBS = ("filter", "prioritize")
+
+
+class ExtenderMetrics:
+    """Port of prebinder.extender_server."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "zone_scheduler_extender_request_duration_seconds",
+            "Duration of kube-scheduler's requests; code 0 means that it went away before the answer.",
+            ["verb", "code"],
+            buckets=buckets.EXTENDER,
+            registry=registry,
+        )
+        self._inflight = Gauge(
+            "zone_scheduler_extender_inflight_requests", "Requests being answered.", ["verb"], registry=registry
+        )
+        self._nodes = Counter(
+            "zone_scheduler_extender_candidate_nodes_total",
+            "Nodes that were asked about (in) and kept (out).",
+            ["verb", "stage"],
+            registry=registry,
+        )
+        for verb in _VERBS:
+            self._seconds.labels(verb, "200")
+            self._inflight.labels(verb)
+            for stage in ("in", "out"):
+                self._nodes.labels(verb, stage)
+
+    def began(self, verb: str) -> None:
+        self._inflight.labels(verb).inc()
+
+    def answered(self, verb: str, code: int, seconds: float) -> None:
+        self._inflight.labels(verb).dec()
+        self._seconds.labels(verb, str(code)).observe(seconds)
+
+    def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None:
+        self._nodes.labels(verb, "in").inc(nodes_in)
+        self._nodes.labels(verb, "out").inc(nodes_out)

@@ -1,0 +1,173 @@
+"""The words of kube-scheduler's extender protocol, version 1: bytes to values and back.
+
+Source: k8s.io/kube-scheduler/extender/v1/types.go. The envelope has no JSON tags, so its names are those of Go's
+fields, which Go reads in any letter case; objects inside have the API's names. Pods and nodes arrive whole, of which
+only what is needed is read.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, ValidationError, field
+from msgspec.json import Decoder, Encoder
+
+HIGHEST: Final = 10
+"""MaxExtenderPriority. kube-scheduler does not clamp what is above it."""
+
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class BadRequest(ValueError):
+    """A body that is not what kube-scheduler sends. The text says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A pod and the nodes in question. `items` are the nodes' own texts, in the order of `names`, if they were sent
+    whole (an extender configured without nodeCacheCapable); None if only names were."""
+
+    namespace: str
+    scheduler_name: str
+    claims: tuple[str, ...]
+    names: Sequence[str]
+    items: Sequence[Raw] | None = None
+
+
+class _Metadata(Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _ClaimSource(Struct, rename="camel"):
+    claim_name: str = ""
+
+
+class _PodVolume(Struct, rename="camel"):
+    name: str = ""
+    persistent_volume_claim: _ClaimSource | None = None
+    ephemeral: dict[str, object] | None = None
+
+
+class _PodSpec(Struct, rename="camel"):
+    scheduler_name: str = ""
+    volumes: list[_PodVolume] | None = None
+
+
+class _Pod(Struct):
+    metadata: _Metadata
+    spec: _PodSpec
+
+
+class _Node(Struct):
+    metadata: _Metadata
+
+
+class _NodeList(Struct):
+    items: list[Raw] | None = None
+
+
+class _Arguments(Struct):
+    pod: _Pod | UnsetType | None = field(name="Pod", default=UNSET)
+    names: list[str] | UnsetType | None = field(name="NodeNames", default=UNSET)
+    nodes: _NodeList | UnsetType | None = field(name="Nodes", default=UNSET)
+
+
+class _FilterResult(Struct):
+    nodes: dict[str, object] | None = field(name="Nodes", default=None)
+    names: Sequence[str] | None = field(name="NodeNames", default=None)
+    failed: Mapping[str, str] = field(name="FailedNodes", default_factory=dict)
+    unresolvable: Mapping[str, str] = field(name="FailedAndUnresolvableNodes", default_factory=dict)
+    error: str = field(name="Error", default="")
+
+
+class HostPriority(Struct, gc=False):
+    """A node's score. kube-scheduler refuses a score that is not written as an integer."""
+
+    host: str = field(name="Host")
+    score: int = field(name="Score")
+
+
+T = TypeVar("T")
+
+_ARGUMENTS: Final = Decoder(_Arguments)
+_ANY_CASE: Final = Decoder(dict[str, Raw])
+_POD: Final = Decoder(_Pod | None)
+_NAMES: Final = Decoder(list[str] | None)
+_NODES: Final = Decoder(_NodeList | None)
+_NODE: Final = Decoder(_Node)
+_JSON: Final = Encoder()
+
+
+def read(body: bytes) -> Candidates:
+    """Read ExtenderArgs, or raise BadRequest."""
+    try:
+        return _candidates(_arguments(body))
+    except ValidationError as error:
+        raise BadRequest(f"ExtenderArgs: {error}") from error
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"expected ExtenderArgs as JSON: {error}") from error
+
+
+def filter_result(candidates: Candidates, refused: Mapping[str, str]) -> bytes:
+    """Write ExtenderFilterResult: every candidate is either kept or refused with a reason.
+
+    All reasons go where preemption does not look: evicting a pod frees no volume that is sick or held.
+    """
+    if candidates.items is None:
+        kept = [name for name in candidates.names if name not in refused] if refused else candidates.names
+        return _JSON.encode(_FilterResult(names=kept, unresolvable=refused))
+    items = [item for name, item in zip(candidates.names, candidates.items, strict=True) if name not in refused]
+    return _JSON.encode(_FilterResult(nodes={"metadata": {}, "items": items}, unresolvable=refused))
+
+
+def priorities(scores: Sequence[HostPriority]) -> bytes:
+    """Write HostPriorityList."""
+    return _JSON.encode(scores)
+
+
+def _arguments(body: bytes) -> _Arguments:
+    found = _ARGUMENTS.decode(body)
+    if UNSET not in (found.pod, found.names, found.nodes):
+        return found
+    # Another letter case, or another client than kube-scheduler, which sends all three.
+    parts = {name.lower(): part for name, part in _ANY_CASE.decode(body).items()}
+    return _Arguments(
+        pod=_part(parts, "pod", _POD), names=_part(parts, "nodenames", _NAMES), nodes=_part(parts, "nodes", _NODES)
+    )
+
+
+def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
+    return decoder.decode(parts[name]) if name in parts else None
+
+
+def _candidates(found: _Arguments) -> Candidates:
+    if not isinstance(found.pod, _Pod):
+        raise BadRequest("ExtenderArgs: expected Pod, found none")
+    metadata, spec = found.pod.metadata, found.pod.spec
+    names, items = _nodes(found)
+    return Candidates(
+        namespace=metadata.namespace or "default",
+        scheduler_name=spec.scheduler_name or _DEFAULT_SCHEDULER,
+        claims=tuple(dict.fromkeys(_claims(metadata.name, spec.volumes or ()))),
+        names=names,
+        items=items,
+    )
+
+
+def _nodes(found: _Arguments) -> tuple[Sequence[str], Sequence[Raw] | None]:
+    if isinstance(found.names, list):
+        return found.names, None
+    if isinstance(found.nodes, _NodeList):
+        items = found.nodes.items or []
+        return [_NODE.decode(item).metadata.name for item in items], items
+    raise BadRequest("ExtenderArgs: expected NodeNames or Nodes, found neither")
+
+
+def _claims(pod_name: str, volumes: Sequence[_PodVolume]) -> list[str]:
+    """Return the names of the claims; that of a generic ephemeral volume is the pod's name and the volume's."""
+    return [
+        volume.persistent_volume_claim.claim_name if volume.persistent_volume_claim else f"{pod_name}-{volume.name}"
+        for volume in volumes
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None
+    ]

@@ -1,0 +1,83 @@
+"""The real command `pvc-prebinder extender` beside a real kube-scheduler that asks it over TLS, both of one story."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from devcluster.api import answers_ok
+from devcluster.certificates import Authority
+from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes import Component
+from tests.scenarios.controller import account
+from tests.scenarios.documents import Document
+from tests.scenarios.world import World
+
+
+class Extended:
+    """A story's own kube-scheduler and extender. `name` is for pods' schedulerName."""
+
+    def __init__(self, world: World, name: str, scheduler: Component, extender: Component, metrics: str) -> None:
+        self.world, self.name = world, name
+        self.scheduler, self.extender = scheduler, extender
+        self.metrics = metrics
+
+    async def pod(self, name: str, claims: dict[str, Document], *, gated: bool = False, **spec: Any) -> None:
+        """Create claims (name -> spec) and a pod of this scheduler; `spec` is laid over the pod's."""
+        await self.world.pod(name, claims, gated=gated, extra={"schedulerName": self.name, **spec})
+
+    async def refusals(self, pod: str) -> list[str]:
+        """What kube-scheduler said about a pod that it could not place."""
+        events = await self.world.admin.list("Event", self.world.namespace)
+        return [
+            one["note"] for one in events if one["reason"] == "FailedScheduling" and one["regarding"]["name"] == pod
+        ]
+
+
+@asynccontextmanager
+async def extended(world: World) -> AsyncIterator[Extended]:
+    """Start both; stop them at the end. The extender admits clients of the story's own authority only."""
+    name = f"{world.namespace}-scheduler"
+    files = world.cluster.directory / f"{name}-tls"
+    files.mkdir()
+    authority = Authority(files, datetime.now(UTC))
+    address, health, metrics = (f"{LOOPBACK}:{port}" for port in free_ports(3))
+    extender = await _start_extender(world, authority, address, health, metrics)
+    scheduler = await world.cluster.start_scheduler(name, _configuration(authority, address))
+    yield Extended(world, name, scheduler, extender, metrics)
+    await scheduler.stop()
+    await extender.stop()
+
+
+async def _start_extender(world: World, authority: Authority, address: str, health: str, metrics: str) -> Component:
+    serving = authority.serving("extender")
+    command: list[str | Path] = [sys.executable, "-m", "prebinder.cli", "extender"]
+    command += [f"--kubeconfig={await account(world.cluster)}", f"--annotation-prefix={world.prefix}"]
+    command += [f"--bind-address={address}", f"--health-bind-address={health}", f"--metrics-bind-address={metrics}"]
+    command += [f"--tls-cert-file={serving.certificate}", f"--tls-key-file={serving.key}"]
+    command += [f"--client-ca-file={authority.certificate}"]
+    return await world.cluster.start_component(
+        f"{world.namespace}-extender", command, lambda: answers_ok(f"http://{health}/readyz")
+    )
+
+
+def _configuration(authority: Authority, address: str) -> Document:
+    client = authority.client("kube-scheduler")
+    extender = {
+        "urlPrefix": f"https://{address}",
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "weight": 5,
+        "nodeCacheCapable": True,
+        "ignorable": True,
+        "httpTimeout": "500ms",
+        "enableHTTPS": True,
+        "tlsConfig": {
+            "caFile": str(authority.certificate),
+            "certFile": str(client.certificate),
+            "keyFile": str(client.key),
+        },
+    }
+    return {"extenders": [extender]}

@@ -1,0 +1,112 @@
+"""A small cluster in a store, and requests as kube-scheduler sends them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from kube.model import Claim, Node, Record, StorageClass, Volume, VolumeAttachment
+from kube.store import Store
+from scheduler.extender import Extender
+from tests import builders
+from tests.fake_clock import START
+
+PREFIX = "scheduler.cloud.example/"
+NOW = START
+LATER, EARLIER = "2026-01-01T12:05:00Z", "2026-01-01T11:55:00Z"
+
+
+def promised_volume(name: str, claim: str, until: str = LATER, **how: Any) -> Volume:
+    """A volume held for `namespace/name`."""
+    said = {"reserved-for": claim, "reserved-for-uid": f"uid-{claim.replace('/', '-')}", "expires-at": until}
+    said |= {"bound-at": EARLIER, "reserved-by": "us/1"}
+    return builders.volume(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
+
+
+def sick_volume(name: str, state: str = "Inaccessible", **how: Any) -> Volume:
+    said = {f"{PREFIX}health": state, f"{PREFIX}health-reason": "NotFound"}
+    return builders.volume(name, annotations=said, **how)
+
+
+def promised_claim(name: str, volume: str, until: str = LATER, zone: str = "", nodes: str = "", **how: Any) -> Claim:
+    """A claim for which a volume is held."""
+    said = {"reserved-volume": volume, "bound-at": EARLIER, "expires-at": until}
+    said |= {key: value for key, value in (("reserved-zone", zone), ("reserved-nodes", nodes)) if value}
+    return builders.claim(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
+
+
+def nodes(zones: str = "aabb") -> list[Node]:
+    """Nodes n1, n2, ... in these zones."""
+    return [builders.node(f"n{number}", zone=zone) for number, zone in enumerate(zones, 1)]
+
+
+def extender(records: Iterable[Record], scheduler_names: Iterable[str] = ()) -> Extender:
+    """An extender that has seen these objects appear one by one, in a cluster with the class `fast`."""
+    store = Store(PREFIX)
+    answers = Extender(store, PREFIX, frozenset(scheduler_names))
+    for record in (builders.storage_class(), *records):
+        put(store, record)
+    return answers
+
+
+def put(store: Store, record: Record) -> None:
+    match record:
+        case Claim():
+            store.claims.upsert(record)
+        case Volume():
+            store.volumes.upsert(record)
+        case Node():
+            store.nodes.upsert(record)
+        case StorageClass():
+            store.classes.upsert(record)
+        case VolumeAttachment():
+            store.attachments.upsert(record)
+        case _:
+            raise TypeError(type(record))
+
+
+def pod(claims: Sequence[str] = ("data",), scheduler_name: str = "default-scheduler") -> dict[str, Any]:
+    return {
+        "metadata": {"name": "web", "namespace": "default", "uid": "1", "creationTimestamp": None},
+        "spec": {
+            "schedulerName": scheduler_name,
+            "containers": [{"name": "main", "resources": {}}],
+            "volumes": [
+                *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims),
+                {"name": "token", "projected": {"sources": []}},
+            ],
+        },
+        "status": {"phase": "Pending"},
+    }
+
+
+def arguments(names: Sequence[str], **how: Any) -> bytes:
+    """ExtenderArgs as Go writes them for an extender with nodeCacheCapable."""
+    return json.dumps({"Pod": pod(**how), "Nodes": None, "NodeNames": list(names)}).encode()
+
+
+def filtered(answers: Extender, names: Sequence[str], *, seconds: float = 0, **how: Any) -> dict[str, Any]:
+    """The decoded answer to `filter`."""
+    answer = answers.filter(arguments(names, **how), NOW + timedelta(seconds=seconds))
+    result: dict[str, Any] = json.loads(answer.body)
+    assert set(result) == {"Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error"}
+    assert answer.nodes_in == len(names)
+    assert answer.nodes_out == len(result["NodeNames"])
+    return result
+
+
+def kept(answers: Extender, names: Sequence[str], **how: Any) -> list[str]:
+    """The nodes that pass the filter; every other one must have a reason."""
+    result = filtered(answers, names, **how)
+    refused: Mapping[str, str] = result["FailedAndUnresolvableNodes"]
+    assert sorted([*result["NodeNames"], *refused]) == sorted(names)
+    return list(result["NodeNames"])
+
+
+def scores(answers: Extender, names: Sequence[str], *, seconds: float = 0, **how: Any) -> dict[str, int]:
+    """Node -> score."""
+    answer = answers.prioritize(arguments(names, **how), NOW + timedelta(seconds=seconds))
+    result = json.loads(answer.body)
+    assert [one["Host"] for one in result] == list(names)
+    assert all(type(one["Score"]) is int and 0 <= one["Score"] <= 10 for one in result)
+    return {one["Host"]: one["Score"] for one in result}

@@ -1,14 +1,14 @@
 """Looks at every volume of one driver, once: by pages where the driver can list, else one by one, at a limited rate.
 
-What is asked, and in which order, is the caller's. A driver that does not answer ends its own sweep early and slows
-nobody else's.
+What is asked is the caller's, and in which order as long as nothing is known. A driver that does not answer ends its
+own sweep early and slows nobody else's.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 from csi import interpret
@@ -24,13 +24,14 @@ from kube.pacing import TokenBucket
 
 _BREATH: Final = 500
 """Records written before others get a turn on the event loop."""
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class AskingOrder(Protocol):
     """Says which volumes there are."""
 
     async def handles(self, driver: str) -> Iterable[str]:
-        """Return the handles of the driver's volumes, in the order in which it matters to know."""
+        """Return the handles of the driver's volumes, in the order in which it matters to learn of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class Sweep:
             await self.run()
 
     async def _run(self) -> None:
-        handles = [handle for handle in dict.fromkeys(await self._order.handles(self._driver)) if handle]
+        handles = self._ordered(await self._order.handles(self._driver))
         started, started_at = self._clock.monotonic(), self._clock.now()
         self._done, self._total = 0, len(handles)
         answered = await self._sweep(handles)
@@ -112,6 +113,17 @@ class Sweep:
         oldest = max(ages, default=timedelta())
         seconds = self._clock.monotonic() - started
         self._observer.swept(SweepProgress(self._driver, self._done, self._total, seconds, answered, oldest))
+
+    def _ordered(self, handles: Iterable[str]) -> list[str]:
+        """Put first what is not known, in the given order; then what was looked at longest ago.
+
+        So no volume waits longer than from one sweep to the next, whatever becomes more urgent than it.
+        """
+        return sorted((handle for handle in dict.fromkeys(handles) if handle), key=self._known_at)
+
+    def _known_at(self, handle: str) -> datetime:
+        record = self._records.state(self._driver, handle)
+        return record.checked_at if record is not None and record.silence is None else _NEVER
 
     async def _sweep(self, handles: Sequence[str]) -> bool:
         """Return whether the driver answered to the end."""

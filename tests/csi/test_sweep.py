@@ -60,6 +60,34 @@ async def test_each_volume_is_asked_about_once_in_the_given_order(driver: Script
     await stage.drivers.close()
 
 
+async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_longest_ago(
+    driver: ScriptedDriver,
+) -> None:
+    asked = asked_for(driver)
+    stage = Stage(driver, pace=Pace(100_000, at_once=1))
+    await stage.sweep.run()
+    asked.clear()
+    stage.order.ordered = ["c", "e", "b", "d", "a"]
+    await stage.sweep.run()
+    assert asked == ["e", "d", "a", "b", "c"]
+    await stage.drivers.close()
+
+
+async def test_a_driver_that_is_back_is_asked_in_the_given_order(driver: ScriptedDriver) -> None:
+    asked = asked_for(driver)
+    stage = Stage(driver, pace=Pace(100_000, at_once=1))
+    await stage.sweep.run()
+    driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+    await stage.sweep.run()
+    assert stage.states() == ["Unknown"] * 3
+    driver.script["Probe"] = gives(b"")
+    asked.clear()
+    stage.order.ordered = ["c", "a", "b"]
+    await stage.sweep.run()
+    assert asked == ["c", "a", "b"]
+    await stage.drivers.close()
+
+
 async def test_no_volumes(stage: Stage) -> None:
     stage.order.ordered = []
     await stage.sweep.run()

@@ -9,6 +9,7 @@ import pytest
 
 from csi.proto import csi_v1_pb2 as csi
 from tests.csi.scripted_driver import Refused, Rpc, Script, ScriptedDriver, gives, hangs, volume_answer
+from tests.csi.test_readonly import ALLOWED
 from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.drivers import Directories, Mock, endpoint_flag, start_directories, start_mock
@@ -102,6 +103,7 @@ async def test_unknown_volumes_are_taken_if_the_policy_allows_it(own_world: Worl
 
 
 UNKNOWN_CODE = 4711
+GETTING_TO_KNOW = {"/csi.v1.Identity/GetPluginInfo"}
 NONSENSE: dict[str, dict[str, Script]] = {
     "no-protobuf": {"ControllerGetVolume": gives(b"\xff\xfe<html>502 Bad Gateway</html>")},
     "empty-answer": {"ControllerGetVolume": gives(b"")},
@@ -143,7 +145,8 @@ async def test_nonsense_never_counts_as_healthy(
             await own_world.pod(word, {word: claim_spec(disks)}, gated=True)
         await own_world.all_run(*NONSENSE)
         assert await own_world.bound() == {word: own_world.name(f"{word}-1") for word in NONSENSE}
-        assert all(driver.calls for driver in scripted.values()), "a driver was not asked at all"
+        for driver in scripted.values():
+            assert GETTING_TO_KNOW <= set(driver.calls) <= ALLOWED, "not asked at all, or more than may be asked"
         await stop_and_show_no_traceback(controller)
 
 

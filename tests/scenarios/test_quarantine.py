@@ -107,18 +107,34 @@ async def test_a_new_process_keeps_and_ends_what_a_dead_one_quarantined(own_worl
         assert "claimRef" not in (await own_world.own_volumes())[name]["spec"]
 
 
-async def test_a_driver_that_calls_everything_sick_does_not_empty_a_class(own_world: World) -> None:
-    disks = await own_world.storage_class(None)
-    async with watched(own_world, "--quarantine") as (driver, controller):
-        made = await volumes(own_world, driver, disks, 10)
+async def test_a_driver_that_calls_everything_sick_does_not_empty_a_class(
+    own_world: World, directories: Directories
+) -> None:
+    """At most 30 % of the volumes are quarantined, a metric tells of the rest, and pods get those of another driver."""
+    disks, honest = await own_world.storage_class("prebind"), endpoint_flag(directories.driver)
+    async with watched(own_world, "--quarantine", honest) as (driver, controller):
+        made = await volumes(own_world, driver, disks, 9)
+        well = {"driver": directories.driver.driver_name, "handle": directories.healthy("zone-a")}
+        await own_world.volumes(disks, own_world.volume("well", disks, zone="zone-a", **well))
         for handle in made.values():
             driver.fall_sick(handle, Sickness.GONE)
         await eventually(
-            partial(health, own_world), lambda found: set(found.values()) == {"Inaccessible"}, "all are known as sick"
+            partial(health, own_world), lambda found: {found[name] for name in made} == {"Inaccessible"}, "all are sick"
         )
         held_back = partial(controller.metric, "pvc_prebinder_quarantine_held_back_volumes", storage_class=disks)
-        await eventually(held_back, lambda count: count == 7, "the metric says how many are held back")
+        await eventually(held_back, lambda count: count == 6, "the metric says how many are held back")
         assert len(await quarantined(own_world)) == 3
+        await own_world.pod("served", {"first": claim_spec(disks)}, gated=True)
+        await own_world.all_run("served")
+        assert await own_world.bound() == {"first": own_world.name("well")}
+        await own_world.pod("waiting", {"second": claim_spec(disks)}, gated=True)
+        (event, *_) = await eventually(partial(own_world.events, about="waiting"), bool, "an Event about the pod")
+        assert "Unhealthy" in event["note"]
+        assert set(await own_world.held()) - {f"quarantine-{name}" for name in made} == {"first"}
+        name = min(set(made) - await quarantined(own_world))
+        driver.recover(made[name])
+        await own_world.all_run("waiting")
+        assert (await own_world.bound())["second"] == name
 
 
 @pytest.mark.parametrize("mode", ["annotate", "prebind"])

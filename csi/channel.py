@@ -9,9 +9,11 @@ from urllib.parse import quote
 import grpc
 from google.protobuf.message import DecodeError
 
+from csi.credentials import Material, material
 from csi.endpoint import Endpoint
 from csi.interpret import MALFORMED
 from csi.readonly import Answer, ReadOnlyMethod, Request
+from csi.socket_access import access_trouble
 from kube.clock import Clock
 
 OPTIONS: Final = (
@@ -69,8 +71,11 @@ class DriverChannel:
         self._endpoint, self._limits, self._clock, self._observer = endpoint, limits, clock, observer
         self._lost = lost
         self._turns = asyncio.Semaphore(limits.calls_at_once)
-        self._channel = grpc.aio.insecure_channel(f"unix://{quote(endpoint.path)}", options=OPTIONS)
+        self._channel: grpc.aio.Channel | None = None
+        self._material = Material()
         self._watcher: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request, *, first: bool = False) -> Answer:
         """Return the answer, or raise CallFailed within twice the deadline; `first` goes ahead of all turns."""
@@ -88,8 +93,6 @@ class DriverChannel:
             raise CallFailed(MALFORMED, f"{method.name}: {len(received)} bytes that are no answer") from error
 
     async def _observed(self, path: str, request: bytes) -> bytes:
-        if self._watcher is None:
-            self._watcher = asyncio.create_task(self._watch())
         started, code = self._clock.monotonic(), "Canceled"
         try:
             answer = await self._send(path, request)
@@ -104,10 +107,9 @@ class DriverChannel:
 
     async def close(self) -> None:
         """Break off the calls under way and free the connection."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.gather(self._watcher, return_exceptions=True)
-        await self._channel.close(None)
+        self._closed = True
+        self._retire(grace=None)
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
     async def _take_turn(self) -> None:
         try:
@@ -119,23 +121,73 @@ class DriverChannel:
 
     async def _send(self, path: str, request: bytes) -> bytes:
         try:
-            send = self._channel.unary_unary(path, None, None)
+            send = self._connected().unary_unary(path, None, None)
             answer: bytes = await send(request, timeout=self._limits.deadline)
             return answer
         except grpc.aio.AioRpcError as error:
-            raise CallFailed(canonical_name(error.code()), error.details() or "") from error
+            code, details = canonical_name(error.code()), error.details() or ""
+            if code == "Unavailable" and (trouble := self._trouble()):
+                details = f"{trouble} ({details})"
+            raise CallFailed(code, details) from error
         except grpc.aio.UsageError as error:
             raise CallFailed("Unavailable", "the channel is closed") from error
 
-    async def _watch(self) -> None:
+    def _connected(self) -> grpc.aio.Channel:
+        """Return the channel; a new one when the certificates have changed. CallFailed while there are none."""
+        if self._closed:
+            raise CallFailed("Unavailable", "the channel is closed")
+        if self._channel is not None and not self._endpoint.remote:
+            return self._channel
+        try:
+            held = material(self._endpoint)
+        except (OSError, ValueError) as error:
+            # What was read before serves until the files are there again.
+            if self._channel is not None:
+                return self._channel
+            raise CallFailed("Unavailable", f"cannot read the certificates: {error}") from error
+        if self._channel is None or held != self._material:
+            self._retire(grace=self._limits.deadline)
+            self._material, self._channel = held, _open(self._endpoint, held)
+            self._watcher = asyncio.create_task(self._watch(self._channel))
+        return self._channel
+
+    def _retire(self, grace: float | None) -> None:
+        """Let go of the channel; calls under way on it have that many seconds to end."""
+        watcher, channel = self._watcher, self._channel
+        self._watcher = self._channel = None
+        if watcher is not None and channel is not None:
+            watcher.cancel()
+            closing = asyncio.create_task(_close(watcher, channel, grace))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    def _trouble(self) -> str | None:
+        return None if self._endpoint.remote else access_trouble(self._endpoint.path)
+
+    async def _watch(self, channel: grpc.aio.Channel) -> None:
         """Report each time a connection that was ready no longer is."""
-        state = self._channel.get_state()
+        state = channel.get_state()
         while state is not grpc.ChannelConnectivity.SHUTDOWN:
-            await self._channel.wait_for_state_change(state)
+            await channel.wait_for_state_change(state)
             was_ready = state is grpc.ChannelConnectivity.READY
-            state = self._channel.get_state()
+            state = channel.get_state()
             if was_ready:
                 self._lost()
+
+
+def _open(endpoint: Endpoint, held: Material) -> grpc.aio.Channel:
+    """Return a channel, which connects at the first call. The driver must show that it is `server_name`."""
+    if not endpoint.remote:
+        return grpc.aio.insecure_channel(f"unix://{quote(endpoint.path)}", options=OPTIONS)
+    credentials = grpc.ssl_channel_credentials(held.authority, held.key, held.certificate)
+    # Despite its name it overrides no check: it is the name that the certificate is checked for.
+    name = ("grpc.ssl_target_name_override", endpoint.server_name)
+    return grpc.aio.secure_channel(endpoint.address, credentials, options=(*OPTIONS, name))
+
+
+async def _close(watcher: asyncio.Task[None], channel: grpc.aio.Channel, grace: float | None) -> None:
+    await asyncio.gather(watcher, return_exceptions=True)
+    await channel.close(grace)
 
 
 def canonical_name(code: grpc.StatusCode) -> str:

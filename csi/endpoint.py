@@ -1,21 +1,50 @@
-"""Where a driver listens: `NAME=unix:///path`, refused early if it cannot work or would not be safe."""
+"""Where a driver listens: `NAME=unix:///path`, or `NAME=tcp://HOST:PORT`, which takes certificates of both sides.
+
+What cannot work or would not be safe is refused early. A CSI driver asks nobody who they are: who reaches its socket
+may delete volumes, and on a network that is everybody, unless TLS says who both are.
+"""
 
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
 
 FORM = "NAME=unix:///absolute/path.sock"
+REMOTE_FORM = "NAME=tcp://HOST:PORT, with ?serverName=NAME if the driver's certificate names another host"
 LONGEST_SOCKET_PATH = 107
 """Bytes the kernel keeps for the path of a unix socket, less the closing zero: unix(7)."""
 
 
 @dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Paths of PEM files: the authority of the driver's certificate, and our own certificate with its key."""
+
+    authority: str
+    certificate: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A driver's name, as in `spec.csi.driver` of its volumes, and the path of its socket."""
+    """A driver's name, as in `spec.csi.driver` of its volumes, and the path of its socket.
+
+    Or, for tcp, an empty path, `address` as HOST:PORT, the `server_name` that its certificate must carry, and `tls`,
+    without which nothing is sent there.
+    """
 
     driver: str
     path: str
+    address: str = ""
+    server_name: str = ""
+    tls: TlsFiles | None = None
+
+    @property
+    def remote(self) -> bool:
+        return bool(self.address)
 
     def __str__(self) -> str:
-        return f"unix://{self.path}"
+        if not self.remote:
+            return f"unix://{self.path}"
+        implied = self.address.rpartition(":")[0].strip("[]") == self.server_name
+        return f"tcp://{self.address}" + ("" if implied else f"?serverName={self.server_name}")
 
 
 def parse_endpoint(text: str) -> Endpoint:
@@ -24,10 +53,12 @@ def parse_endpoint(text: str) -> Endpoint:
     if not separator or not driver:
         raise ValueError(f"CSI endpoint {text!r}: expected {FORM}")
     scheme, separator, path = address.partition("://")
+    if scheme == "tcp" and separator:
+        return _remote(text, driver, address)
     if separator and scheme != "unix":
         raise ValueError(
             f"CSI endpoint {text!r}: {scheme} is refused, because a CSI driver asks nobody who they are and would "
-            f"delete volumes for anyone who can connect; expected {FORM}"
+            f"delete volumes for anyone who can connect; expected {FORM}, or {REMOTE_FORM}"
         )
     if not separator or not path.startswith("/"):
         raise ValueError(f"CSI endpoint {text!r}: the address is not a unix socket; expected {FORM}")
@@ -37,3 +68,27 @@ def parse_endpoint(text: str) -> Endpoint:
             f"unix sockets allow at most {LONGEST_SOCKET_PATH}"
         )
     return Endpoint(driver, path)
+
+
+def refuse_plain(endpoint: Endpoint) -> str | None:
+    """Return why nothing may be sent to the endpoint, with the next step, or None when it may."""
+    if not endpoint.remote or endpoint.tls is not None:
+        return None
+    return (
+        f"{endpoint.driver}={endpoint}: tcp without TLS is refused, because a CSI driver asks nobody who they are and "
+        "would delete volumes for anyone who can connect; put the driver behind a proxy that asks for client "
+        "certificates, and give --csi-tls-ca, --csi-tls-cert and --csi-tls-key, or use the driver's unix socket"
+    )
+
+
+def _remote(text: str, driver: str, address: str) -> Endpoint:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # a port that is no number
+        host, port = None, None
+    named = dict(parse_qsl(parts.query, keep_blank_values=True)) if host else {}
+    server_name = named.pop("serverName", host) if host else None
+    if not host or not port or not server_name or named or parts.path or parts.fragment or parts.username:
+        raise ValueError(f"CSI endpoint {text!r}: expected {REMOTE_FORM}")
+    return Endpoint(driver, "", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", server_name)

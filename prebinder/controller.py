@@ -91,7 +91,7 @@ class Controller:
         )
         health = settings.health
         debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
-        self._drivers = Drivers(health.endpoints, clock, instruments.drivers, debounce=debounce)
+        self._drivers = Drivers(health.connections, clock, instruments.drivers, debounce=debounce)
         self._drivers.records.listeners += [instruments.drivers.health_changed, self._health_changed]
         instruments.drivers.expect_drivers(endpoint.driver for endpoint in health.endpoints)
         self._recorder = EventRecorder(

@@ -51,6 +51,13 @@ def extender_flags(prefix: str) -> tuple[Flag, ...]:
     )
 
 
+TLS_FLAGS: Final = (
+    Flag("--csi-tls-ca", "health", "tls_ca", "authority of the certificates of drivers on tcp", "FILE"),
+    Flag("--csi-tls-cert", "health", "tls_certificate", "our own certificate for them", "FILE"),
+    Flag("--csi-tls-key", "health", "tls_key", "its key; files are read again when they change", "FILE"),
+)
+"""Shared with the command health."""
+
 FLAGS: Final[Flags] = {
     "cluster": (
         Flag(
@@ -87,11 +94,14 @@ FLAGS: Final[Flags] = {
         Flag("--dry-run", "binding", "dry_run", "say what would be written, write nothing, hold no Lease"),
     ),
     "volume health": (
+        # Before the endpoints, of which those on tcp are refused without them.
+        *TLS_FLAGS,
         Flag(
             "--csi-endpoint",
             "health",
             "endpoints",
-            "ask this driver about its volumes; NAME is the driver's, as in spec.csi.driver; repeatable",
+            "ask this driver about its volumes; NAME is the driver's, as in spec.csi.driver; repeatable;"
+            " tcp://HOST:PORT[?serverName=NAME] takes the three files above",
             "NAME=unix:///PATH",
         ),
         Flag(

@@ -15,8 +15,10 @@ from csi.verdict import HealthState, Verdict
 from kube.clock import SystemClock
 from kube.model import Volume
 from prebinder.errors import ExitCode, UsageError
+from prebinder.flags import TLS_FLAGS
 from prebinder.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.match_report import console_for
+from prebinder.settings import HealthSettings
 from prebinder.volume_access import add_cluster_flags, cluster_api, read_volumes, table_of
 
 DESCRIPTION = """\
@@ -58,16 +60,23 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="NAME=unix:///PATH",
         help="ask this driver about its volumes; NAME is the driver's, as in spec.csi.driver; repeatable",
     )
+    for flag in TLS_FLAGS:
+        parser.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
     add_cluster_flags(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        endpoints = [parse_endpoint(one) for one in arguments.csi_endpoint]
+        health = HealthSettings(
+            tuple(parse_endpoint(one) for one in arguments.csi_endpoint),
+            arguments.csi_tls_ca,
+            arguments.csi_tls_cert,
+            arguments.csi_tls_key,
+        )
     except ValueError as error:
         raise UsageError(f"--csi-endpoint: {error}") from error
-    return asyncio.run(_run(arguments, endpoints))
+    return asyncio.run(_run(arguments, health.connections))
 
 
 async def _run(arguments: argparse.Namespace, endpoints: Sequence[Endpoint]) -> int:

@@ -4,14 +4,14 @@
 refused when the group is made, with ValueError and a sentence for the user.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 
 from binder.decision import Mode
 from binder.reservation import DEFAULT_PREFIX
 from binder.view import UnknownHealth
-from csi.endpoint import Endpoint
+from csi.endpoint import Endpoint, TlsFiles, refuse_plain
 
 
 class LogFormat(StrEnum):
@@ -77,6 +77,12 @@ class HealthSettings:
 
     endpoints: tuple[Endpoint, ...] = ()
     """Drivers that can be asked, by the unix sockets they listen on. Volumes of others count as unsupported."""
+    tls_ca: str | None = None
+    """For endpoints on tcp: file with the authority of the drivers' certificates. Read again when it changes."""
+    tls_certificate: str | None = None
+    """Our own certificate, for endpoints on tcp."""
+    tls_key: str | None = None
+    """Its key."""
     unknown: UnknownHealth = UnknownHealth.BLOCK
     """Whether a volume is reserved although its driver could not say how it is. Block: whoever configures an
     endpoint wants to be asked for."""
@@ -107,6 +113,13 @@ class HealthSettings:
         drivers = [endpoint.driver for endpoint in self.endpoints]
         twice = sorted({name for name in drivers if drivers.count(name) > 1})
         _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")
+        for refusal in filter(None, map(refuse_plain, self.connections)):
+            raise ValueError(f"CSI endpoint {refusal}")
+
+    @property
+    def connections(self) -> tuple[Endpoint, ...]:
+        """The endpoints, each with what it takes to connect to it."""
+        return tuple(with_tls(one, self.tls_ca, self.tls_certificate, self.tls_key) for one in self.endpoints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +181,13 @@ class Settings:
     serving: ServingSettings = field(default_factory=ServingSettings)
     extender: ExtenderSettings = field(default_factory=ExtenderSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+def with_tls(endpoint: Endpoint, authority: str | None, certificate: str | None, key: str | None) -> Endpoint:
+    """Return an endpoint on tcp with the files, if there are all three; one on a unix socket as it is."""
+    if not endpoint.remote or not (authority and certificate and key):
+        return endpoint
+    return replace(endpoint, tls=TlsFiles(authority, certificate, key))
 
 
 def parse_address(text: str) -> tuple[str, int] | None:

@@ -121,6 +121,14 @@ class ScriptedDriver:
         self._server.add_insecure_port(f"unix://{self.socket}")
         await self._server.start()
 
+    async def start_on_tcp(self, credentials: grpc.ServerCredentials) -> int:
+        """Serve on loopback instead, and return the port."""
+        self._server = grpc.aio.server()
+        self._server.add_generic_rpc_handlers((_Everything(self._answer),))
+        port = self._server.add_secure_port("127.0.0.1:0", credentials)
+        await self._server.start()
+        return port
+
     async def stop(self) -> None:
         assert self._server is not None, "the driver was not started"
         await self._server.stop(0)

@@ -1,0 +1,75 @@
+"""Why a driver's unix socket cannot be opened by this process, and what to set in the pod so that it can.
+
+To connect takes the right to write to the socket, and to search each directory above it: unix(7). Sidecars usually run
+as root and never notice; one that does not gets a bare "Permission denied" from gRPC.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_WRITE: Final = 0o2
+_SEARCH: Final = 0o1
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A socket or a directory: whose it is, and its permission bits. `needed` is the bit that we need, of 0o7."""
+
+    what: str
+    uid: int
+    gid: int
+    mode: int
+    needed: int
+
+    def __str__(self) -> str:
+        return f"{self.what} has uid {self.uid}, gid {self.gid} and mode {self.mode:04o}"
+
+    def opens_for(self, uid: int, groups: Iterable[int]) -> bool:
+        """Whether the permission bits let this user in: those of the first class that the user belongs to count."""
+        if uid == self.uid:
+            return bool(self.mode >> 6 & self.needed)
+        return bool(self.mode >> (3 if self.gid in groups else 0) & self.needed)
+
+
+def access_trouble(path: str) -> str | None:
+    """Say who may not open the socket, what was found on it and what to set; None if that is not the reason."""
+    # Root may do without permission bits, unless its capabilities were dropped: the kernel knows.
+    if os.access(path, os.W_OK, effective_ids=True):
+        return None
+    uid, groups = os.geteuid(), (os.getegid(), *os.getgroups())
+    for owned in _way_to(Path(path)):
+        if not owned.opens_for(uid, groups):
+            return f"{described(uid, groups)} may not open it: {owned}; {advice(owned, uid)}"
+    return None
+
+
+def described(uid: int, groups: Iterable[int]) -> str:
+    return f"uid {uid} with groups {', '.join(map(str, sorted(set(groups))))}"
+
+
+def advice(owned: Owned, uid: int) -> str:
+    """Return what to set in the pod; pure."""
+    if owned.gid and owned.mode >> 3 & owned.needed:
+        return f"set fsGroup or supplementalGroups of the pod to {owned.gid}"
+    bits = "g+w" if owned.needed == _WRITE else "g+x"
+    if owned.uid not in {0, uid} and owned.mode >> 6 & owned.needed:
+        return f"set runAsUser of the container to {owned.uid}"
+    grant = f"let the driver grant {bits} to a group (a umask of 0007) and set fsGroup of the pod to that group"
+    if owned.uid == 0 and uid != 0:
+        return f"{grant}, or set runAsUser of the container to 0"
+    return grant
+
+
+def _way_to(socket: Path) -> Iterable[Owned]:
+    """Yield the directories above the socket, outermost first, then the socket, as far as they can be seen."""
+    directories = [(directory, "the directory", _SEARCH) for directory in reversed(socket.parents)]
+    for path, kind, needed in (*directories, (socket, "the socket", _WRITE)):
+        try:
+            found = path.stat()
+        except OSError:
+            return
+        yield Owned(f"{kind} {path}", found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), needed)

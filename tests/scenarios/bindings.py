@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 from tests.scenarios.admin import Document
+from tests.scenarios.documents import IMMEDIATE, claim, claim_spec
+from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
 
 _OF_THE_OBJECT = ("name", "uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "generation")
@@ -56,3 +58,13 @@ def _replaced(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, list):
         return [_replaced(each, names) for each in value]
     return names.get(value, value) if isinstance(value, str) else value
+
+
+async def as_kubernetes_binds(world: World) -> dict[str, object]:
+    """Let the PV controller bind a claim all by itself, and return what it leaves."""
+    theirs = await world.storage_class("off", "now", binding=IMMEDIATE)
+    await world.volumes(theirs, world.volume("theirs", theirs, zone="zone-a"))
+    await world.admin.create(claim(world.namespace, "theirs", claim_spec(theirs)))
+    await eventually(world.bound, lambda bound: "theirs" in bound, "Kubernetes binds")
+    found = await pairs(world)
+    return comparable(*found["theirs"])

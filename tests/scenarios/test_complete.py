@@ -6,50 +6,12 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.scenarios.bindings import comparable, pairs
+from tests.scenarios.bindings import as_kubernetes_binds, comparable, pairs
 from tests.scenarios.controller import account, start_controller
-from tests.scenarios.documents import IMMEDIATE, claim, claim_spec
+from tests.scenarios.documents import claim_spec
 from tests.scenarios.proxy import Proxy, Write
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
-
-PAIRS = 100
-
-
-async def as_kubernetes_binds(world: World) -> dict[str, object]:
-    """Let the PV controller bind a claim all by itself, and return what it leaves."""
-    theirs = await world.storage_class("off", "now", binding=IMMEDIATE)
-    await world.volumes(theirs, world.volume("theirs", theirs, zone="zone-a"))
-    await world.admin.create(claim(world.namespace, "theirs", claim_spec(theirs)))
-    await eventually(world.bound, lambda bound: "theirs" in bound, "Kubernetes binds")
-    found = await pairs(world)
-    return comparable(*found["theirs"])
-
-
-async def as_kube_scheduler_binds(world: World) -> dict[str, object]:
-    """Let kube-scheduler choose and the PV controller bind, and return what they leave."""
-    theirs = await world.storage_class("off", "later")
-    await world.volumes(theirs, world.volume("late", theirs, zone="zone-a"))
-    await world.pod("late", {"late": claim_spec(theirs)})
-    await world.all_run("late")
-    found = await pairs(world)
-    return comparable(*found["late"])
-
-
-async def test_many_pairs_end_up_as_kubernetes_leaves_them(world: World) -> None:
-    by_itself, with_scheduler = await as_kubernetes_binds(world), await as_kube_scheduler_binds(world)
-    assert by_itself == with_scheduler
-    disks = await world.storage_class("complete")
-    await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-a") for n in range(PAIRS)))
-    names = [f"app-{number}" for number in range(PAIRS)]
-    documents = [each for name in names for each in world.pod_documents(name, {name: claim_spec(disks)}, gated=True)]
-    await world.admin.create_at_once(documents)
-    await eventually(world.bound, lambda bound: set(names) <= set(bound), "all claims are bound", 90)
-    await world.all_run(*names, seconds=90)
-    found = await pairs(world)
-    different = {name: comparable(*found[name]) for name in names if comparable(*found[name]) != with_scheduler}
-    assert len(different) == 0, f"{len(different)} differ; {next(iter(different.items()))} instead of {with_scheduler}"
-
 
 BIND = (
     "persistentvolumes/{}",

@@ -1,6 +1,7 @@
 """Only reading calls can be sent: no other name is in the code, and none goes over the wire."""
 
 import ast
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -68,6 +69,21 @@ def test_no_module_of_the_product_can_name_another_method(path: Path) -> None:
     assert module == "csi/readonly.py" or "ReadOnlyMethod" not in called
     if module != "csi/readonly.py":
         assert "/csi.v1." not in path.read_text()
+
+
+ALL_METHODS = {method.name for service in csi.DESCRIPTOR.services_by_name.values() for method in service.methods}
+
+
+@pytest.mark.parametrize("name", sorted(ALL_METHODS - {path.rpartition("/")[2] for path in ALLOWED}))
+def test_no_other_method_is_named_anywhere(name: str) -> None:
+    """Not even in a text from which a path could be put together."""
+    assert [path for path in PRODUCT if re.search(rf"\b{name}\b", path.read_text())] == []
+
+
+def test_there_is_one_place_that_sends() -> None:
+    sends = re.compile(r"\b(?:unary|stream)_(?:unary|stream)\b")
+    found = [path.relative_to(ROOT).as_posix() for path in PRODUCT for _ in sends.finditer(path.read_text())]
+    assert found == ["csi/channel.py"]
 
 
 KINDS: dict[str, list[int]] = {

@@ -19,17 +19,26 @@ from kube.topology import volume_zone_matches
 
 def refuse_node(pod: Pod, node: Node) -> Rejection | None:
     """Return why the node, whatever is free on it, is not for this pod; None when it is."""
-    if node.deleting or not node.ready:
-        return Rejection(
-            Reason.NODE_NOT_READY, node.name, "a ready node", "being deleted" if node.deleting else "not ready"
-        )
+    return refuse_readiness(node) or refuse_taints(pod, node) or refuse_labels(pod, node)
+
+
+def refuse_readiness(node: Node) -> Rejection | None:
+    """Return why no pod should come to the node now, or None."""
+    if not node.deleting and node.ready:
+        return None
+    found = "being deleted" if node.deleting else "not ready"
+    return Rejection(Reason.NODE_NOT_READY, node.name, "a ready node", found)
+
+
+def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
+    """Return the cordon or the first taint that the pod does not tolerate, or None."""
     if node.unschedulable and not tolerates_unschedulable(pod.tolerations):
         return Rejection(Reason.NODE_UNSCHEDULABLE, node.name, "a schedulable node", "cordoned")
     taint = untolerated_taint(node.taints, pod.tolerations)
-    if taint is not None:
-        found = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-        return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "only tolerated taints", f"taint {found}")
-    return _refuse_labels(pod, node)
+    if taint is None:
+        return None
+    found = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "only tolerated taints", f"taint {found}")
 
 
 def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
@@ -74,7 +83,8 @@ def refuse_attachments(
     return None
 
 
-def _refuse_labels(pod: Pod, node: Node) -> Rejection | None:
+def refuse_labels(pod: Pod, node: Node) -> Rejection | None:
+    """Return what the pod's node selector or required node affinity asks that the node has not, or None."""
     labels = dict(node.labels)
     for key, value in pod.node_selector:
         if labels.get(key) != value:

@@ -48,6 +48,15 @@ class Reason(StrEnum):
     TOPOLOGY_NOT_ALLOWED = "TopologyNotAllowed"
     INSUFFICIENT_STORAGE = "InsufficientStorage"
     ATTACH_LIMIT_REACHED = "VolumeLimitReached"
+    # A node, for a pod that says more about its place.
+    POD_AFFINITY_MISMATCH = "PodAffinityMismatch"
+    POD_ANTI_AFFINITY = "PodAntiAffinity"
+    EXISTING_POD_ANTI_AFFINITY = "ExistingPodAntiAffinity"
+    TOPOLOGY_LABEL_MISSING = "TopologyLabelMissing"
+    TOPOLOGY_SPREAD = "TopologySpreadExceeded"
+    HOST_PORT_TAKEN = "HostPortTaken"
+    STORAGE_LABEL_MISSING = "StorageLabelMissing"
+    VOLUME_IN_USE = "ReadWriteOncePodInUse"
     # A claim or a pod as a whole.
     NO_VOLUME_FITS = "NoVolumeFits"
     NO_JOINT_ASSIGNMENT = "NoJointAssignment"
@@ -66,6 +75,7 @@ class Reason(StrEnum):
     MODE_OFF = "ModeOff"
     POD_GATED = "SchedulingGated"
     POD_ENDED = "PodEnded"
+    POD_INVALID = "InvalidPod"
     ALREADY_RESERVED = "AlreadyReserved"
     NO_UNBOUND_CLAIM = "NoUnboundClaim"
     PROGRESSING = "Progressing"

@@ -69,12 +69,12 @@ def identity(metadata: wire.Metadata | None) -> Identity:
 
 
 def labels(metadata: wire.Metadata) -> Pairs:
-    return _part(_LABELS, metadata.labels, "$.metadata.labels") or ()
+    return decoded_part(_LABELS, metadata.labels, "$.metadata.labels") or ()
 
 
 def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
     """Return the annotations some rule may read: ours and those of KEPT_ANNOTATIONS."""
-    return _part(_annotations(own_prefix), metadata.annotations, "$.metadata.annotations") or ()
+    return decoded_part(_annotations(own_prefix), metadata.annotations, "$.metadata.annotations") or ()
 
 
 @lru_cache(maxsize=8)
@@ -115,37 +115,33 @@ def amounts(quantities: wire.Amounts, path: str) -> dict[str, int]:
 
 
 def label_selector(raw: wire.RawPart, path: str) -> LabelSelector | None:
-    return _part(_SELECTORS, raw, path)
+    return decoded_part(_SELECTORS, raw, path)
 
 
 def volume_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
     """Return `spec.nodeAffinity.required` of a volume."""
-    return _part(_VOLUME_AFFINITIES, raw, path)
+    return decoded_part(_VOLUME_AFFINITIES, raw, path)
 
 
-def pod_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
-    return _part(_POD_AFFINITIES, raw, path)
-
-
-def _part(parts: DecodedParts[V], raw: wire.RawPart, path: str) -> V | None:
+def decoded_part(parts: DecodedParts[V], raw: wire.RawPart, path: str) -> V | None:
     try:
         return parts.of(raw)
     except DecodeError as error:
         raise field_error(error, path) from error
 
 
-def _label_selector(selector: wire.LabelSelector) -> LabelSelector:
-    return shared(LabelSelector(pairs(selector.match_labels), _requirements(selector.match_expressions)))
+def selector(found: wire.LabelSelector) -> LabelSelector:
+    return shared(LabelSelector(pairs(found.match_labels), _requirements(found.match_expressions)))
 
 
-def _node_selector(selector: wire.NodeSelector | None) -> NodeSelector | None:
-    if selector is None:
+def node_selector(found: wire.NodeSelector | None) -> NodeSelector | None:
+    if found is None:
         return None
-    terms = (
-        NodeSelectorTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
-        for term in selector.node_selector_terms or ()
-    )
-    return shared(NodeSelector(tuple(terms)))
+    return shared(NodeSelector(tuple(map(node_selector_term, found.node_selector_terms or ()))))
+
+
+def node_selector_term(found: wire.NodeSelectorTerm) -> NodeSelectorTerm:
+    return NodeSelectorTerm(_requirements(found.match_expressions), _requirements(found.match_fields))
 
 
 def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
@@ -156,10 +152,8 @@ def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requ
 
 _MAPPING: Final = Decoder(dict[str, str | None])
 _LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
-_NODE_SELECTOR: Final = Decoder(wire.NodeSelector)
 _VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
 
 _LABELS: Final = DecodedParts(lambda part: pairs(_MAPPING.decode(part)))
-_SELECTORS: Final = DecodedParts(lambda part: _label_selector(_LABEL_SELECTOR.decode(part)))
-_VOLUME_AFFINITIES: Final = DecodedParts(lambda part: _node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))
-_POD_AFFINITIES: Final = DecodedParts(lambda part: _node_selector(_NODE_SELECTOR.decode(part)))
+_SELECTORS: Final = DecodedParts(lambda part: selector(_LABEL_SELECTOR.decode(part)))
+_VOLUME_AFFINITIES: Final = DecodedParts(lambda part: node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))

@@ -1,45 +1,51 @@
 """Pods as records, with the requests the scheduler reckons with."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
-from msgspec import UNSET
-
 from kube import model, wire_compute
-from kube.decode_parts import amounts, identity, labels, pod_node_affinity, present
+from kube.decode_affinity import affinity, constraints
+from kube.decode_parts import amounts, identity, labels, present
+from kube.quantity import NANO
 from kube.resources import in_scheduler_units
 from kube.sharing import pairs, shared, text, texts
 
 Requests = dict[str, int]
-_REQUIRED_AFFINITY: Final = "$.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 _POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
+_SCORED_DEFAULTS: Final = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
+"""What a container that requests none counts with when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
+
+_NO_DEFAULTS: Final[Mapping[str, int]] = {}
 
 
 def pod(found: wire_compute.Pod) -> model.Pod:
     """Read a pod. Without a spec it says nothing and is malformed."""
     who = identity(found.metadata)
     metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else UNSET
-    requests = effective_requests(spec, found.status or wire_compute.PodStatus())
+    status = found.status or wire_compute.PodStatus()
+    wanted = affinity(spec.affinity)
+    requests = in_scheduler_units(effective_requests(spec, status))
     return model.Pod(
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
         resource_version=who.resource_version,
         node_name=text(spec.node_name),
-        phase=text(found.status.phase if found.status else None) or "Pending",
+        phase=text(status.phase) or "Pending",
         scheduler_name=text(spec.scheduler_name) or "default-scheduler",
         claims=tuple(_claims(who.name, spec.volumes or ())),
-        requests=shared(in_scheduler_units(requests)),
+        requests=shared(requests),
         node_selector=pairs(spec.node_selector),
-        node_affinity=pod_node_affinity(required, _REQUIRED_AFFINITY),
+        node_affinity=wanted.nodes,
         tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
         scheduling_gates=texts(gate.name or "" for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,
         labels=labels(metadata),
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
+        constraints=constraints(spec, wanted),
+        scored=_scored(spec, status, dict(requests)),
+        nominated_node=text(status.nominated_node_name),
     )
 
 
@@ -56,15 +62,25 @@ def _toleration(found: wire_compute.Toleration) -> model.Toleration:
     return model.Toleration(text(found.key), operator, text(found.value), text(found.effect))
 
 
-def effective_requests(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> Requests:
+def _scored(spec: wire_compute.PodSpec, status: wire_compute.PodStatus, requests: Requests) -> tuple[int, int] | None:
+    if all(_SCORED_DEFAULTS.keys() <= _named(one) for one in (*(spec.containers or ()), *(spec.init_containers or ()))):
+        return None
+    counted = dict(in_scheduler_units(effective_requests(spec, status, _SCORED_DEFAULTS)))
+    scored = (counted.get("cpu", 0), counted.get("memory", 0))
+    return None if scored == (requests.get("cpu", 0), requests.get("memory", 0)) else shared(scored)
+
+
+def effective_requests(
+    spec: wire_compute.PodSpec, status: wire_compute.PodStatus, defaults: Mapping[str, int] = _NO_DEFAULTS
+) -> Requests:
     """Return what the pod asks of a node, as PodRequests of component-helpers/resource does with status resources.
 
     Containers add up; an init container needs its own plus those of the restartable ones before it (KEP-753), and the
     larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead comes on top. A container resized
     in place counts with the largest of what it wants, has and was promised, and without what it wants if that cannot
-    be (KEP-1287).
+    be (KEP-1287). `defaults` is what a container counts with of a resource it does not request.
     """
-    resized = _Resized(status)
+    resized = _Resized(status, defaults)
     total: Requests = {}
     for container in spec.containers or ():
         _add(total, resized.requests(container))
@@ -77,7 +93,7 @@ def effective_requests(spec: wire_compute.PodSpec, status: wire_compute.PodStatu
             _add(restartable, wanted)
             _raise(initial, restartable)
         else:
-            running = _requests(container)
+            running = _requests(container, defaults)
             _add(running, restartable)
             _raise(initial, running)
     _raise(total, initial)
@@ -90,7 +106,8 @@ def effective_requests(spec: wire_compute.PodSpec, status: wire_compute.PodStatu
 class _Resized:
     """What the kubelet says the pod's containers have and were promised."""
 
-    def __init__(self, status: wire_compute.PodStatus) -> None:
+    def __init__(self, status: wire_compute.PodStatus, defaults: Mapping[str, int]) -> None:
+        self._defaults = defaults
         statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
         self._held = {one.name: self._read(one) for one in statuses if one.resources is not None}
         self._infeasible = any(
@@ -106,7 +123,7 @@ class _Resized:
         return held
 
     def requests(self, container: wire_compute.Container) -> Requests:
-        wanted, held = _requests(container), self._held.get(container.name)
+        wanted, held = _requests(container, self._defaults), self._held.get(container.name)
         if held is None:
             return wanted
         if self._infeasible:
@@ -115,9 +132,14 @@ class _Resized:
         return wanted
 
 
-def _requests(container: wire_compute.Container) -> Requests:
+def _requests(container: wire_compute.Container, defaults: Mapping[str, int]) -> Requests:
     path = f"$.spec.containers[{container.name}].resources.requests"
-    return amounts(container.resources.requests if container.resources else None, path)
+    said = amounts(container.resources.requests if container.resources else None, path)
+    return {**defaults, **said} if defaults else said
+
+
+def _named(container: wire_compute.Container) -> Set[str]:
+    return ((container.resources.requests if container.resources else None) or {}).keys()
 
 
 def _add(total: Requests, more: Requests) -> None:

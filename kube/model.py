@@ -7,9 +7,12 @@ exact. A field that Kubernetes defaults carries the default; `None` always means
 """
 
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from kube.constraints import Constraints
 
 READ_WRITE_ONCE: Final = "ReadWriteOnce"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
@@ -173,7 +176,8 @@ class PodClaim(Struct, frozen=True, gc=False):
 class Pod(Struct, frozen=True, gc=False):
     """A Pod. `requests` are the effective requests (KEP-753 restartable init containers and overhead included).
 
-    `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none.
+    `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `scored` is (cpu,
+    memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
     """
 
     namespace: str
@@ -193,6 +197,9 @@ class Pod(Struct, frozen=True, gc=False):
     labels: Pairs = ()
     deleting: bool = False
     created: datetime | None = None
+    constraints: "Constraints | None" = None
+    scored: tuple[int, int] | None = None
+    nominated_node: str = ""
 
     @property
     def key(self) -> str:
@@ -282,8 +289,6 @@ class VolumeAttachment(Struct, frozen=True, gc=False):
 
 Record = Claim | Volume | StorageClass | Pod | Node | CSINode | CSIDriver | CSIStorageCapacity | VolumeAttachment
 
-_NAMESPACED: Final = (Claim, Pod, CSIStorageCapacity)
-
 
 def value_of(pairs: Pairs, key: str) -> str | None:
     """Return the value of a label or annotation, or None when the key is absent."""
@@ -295,6 +300,6 @@ def value_of(pairs: Pairs, key: str) -> str | None:
 
 def record_key(record: Record) -> str:
     """Return the key a record is stored under: `namespace/name`, or the name for cluster-scoped kinds."""
-    if isinstance(record, _NAMESPACED):
+    if isinstance(record, Claim | Pod | CSIStorageCapacity):
         return record.key
     return record.name

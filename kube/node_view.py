@@ -44,7 +44,7 @@ def node_view(snapshot: Snapshot, name: str) -> NodeView:
         node=node,
         zone=zone_of(node.labels),
         free=free_resources(node, pods),
-        taints=_taints(node),
+        taints=effective_taints(node),
         claims_bound_here=tuple(key for key in claim_keys if _is_bound(snapshot, key)),
         attached=attached,
         attach_used=_count(driver for driver, _ in attached),
@@ -88,7 +88,8 @@ def _is_bound(snapshot: Snapshot, claim_key: str) -> bool:
     return claim is not None and bool(claim.volume_name)
 
 
-def _taints(node: Node) -> tuple[Taint, ...]:
+def effective_taints(node: Node) -> tuple[Taint, ...]:
+    """Return the node's taints, with that of a cordon whether or not the node controller has set it yet."""
     if not node.unschedulable or UNSCHEDULABLE.key in {taint.key for taint in node.taints}:
         return node.taints
     return (*node.taints, UNSCHEDULABLE)

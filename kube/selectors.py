@@ -58,17 +58,18 @@ def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, nod
     if selector is None:
         return True
     known = _as_mapping(labels)
-    return any(_term_matches(term, known, node_name) for term in selector.terms)
+    return any(term_matches(term, known, node_name) for term in selector.terms)
 
 
 def _as_mapping(labels: Labels) -> Mapping[str, str]:
     return dict(labels) if isinstance(labels, tuple) else labels
 
 
-def _term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: str) -> bool:
+def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: str) -> bool:
+    """Whether a node fulfils one term. Without a name the node's fields are not asked."""
     if not term.match_expressions and not term.match_fields:
         return False
-    if _term_problem(term) is not None or not _holds(term.match_expressions, labels):
+    if term_problem(term) is not None or not _holds(term.match_expressions, labels):
         return False
     return not node_name or _fields_hold(term.match_fields, node_name)
 
@@ -82,7 +83,8 @@ def _fields_hold(requirements: Iterable[Requirement], node_name: str) -> bool:
 
 
 @lru_cache(maxsize=16384)
-def _term_problem(term: NodeSelectorTerm) -> str | None:
+def term_problem(term: NodeSelectorTerm) -> str | None:
+    """Say why Kubernetes would not parse a term, or None if it would."""
     for found in term.match_fields:
         if found.operator not in _SET_OPERATORS:
             return f"{found.operator!r} is not an operator of matchFields: expected In or NotIn"
@@ -127,7 +129,12 @@ def _integer(text: str) -> int | None:
 
 
 def _holds(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    return all(_OPERATIONS[found.operator](labels.get(found.key), found.values) for found in requirements)
+    return all(requirement_holds(found, labels.get(found.key)) for found in requirements)
+
+
+def requirement_holds(found: Requirement, value: str | None) -> bool:
+    """Whether a label's value, None when the label is absent, fulfils a requirement that has no problem."""
+    return _OPERATIONS[found.operator](value, found.values)
 
 
 def _greater(value: str | None, values: tuple[str, ...]) -> bool:

@@ -11,7 +11,7 @@ from kube.model import Taint, Toleration
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """What `spec.unschedulable` amounts to, whether or not the node controller has set the taint yet."""
 
-_REFUSING_EFFECTS: Final = {"NoSchedule", "NoExecute"}
+REFUSING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -30,7 +30,7 @@ def untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]
     """
     accepted = tuple(tolerations)
     for taint in taints:
-        if taint.effect in _REFUSING_EFFECTS and not any(tolerates(one, taint) for one in accepted):
+        if taint.effect in REFUSING_EFFECTS and not any(tolerates(one, taint) for one in accepted):
             return taint
     return None
 

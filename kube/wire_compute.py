@@ -2,13 +2,32 @@
 
 from msgspec import UNSET, field
 
-from kube.wire import Amounts, Mapping, Metadata, RawPart, Resources, Text, Texts, Wire
+from kube.wire import (
+    Amounts,
+    LabelSelector,
+    Mapping,
+    Metadata,
+    NodeSelector,
+    NodeSelectorTerm,
+    RawPart,
+    Resources,
+    Text,
+    Texts,
+    Wire,
+)
+
+
+class ContainerPort(Wire):
+    host_port: int | None = None
+    host_ip: Text = field(default=None, name="hostIP")
+    protocol: Text = None
 
 
 class Container(Wire):
     name: Text = None
     restart_policy: Text = None
     resources: Resources | None = None
+    ports: list[ContainerPort] | None = None
 
 
 class ClaimSource(Wire):
@@ -21,12 +40,48 @@ class PodVolume(Wire):
     ephemeral: dict[str, object] | None = None
 
 
+class PreferredSchedulingTerm(Wire):
+    weight: int | None = None
+    preference: NodeSelectorTerm | None = None
+
+
 class NodeAffinity(Wire):
-    required_during_scheduling_ignored_during_execution: RawPart = UNSET
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
+
+
+class PodAffinityTerm(Wire):
+    label_selector: LabelSelector | None = None
+    namespaces: Texts = None
+    namespace_selector: LabelSelector | None = None
+    topology_key: Text = None
+
+
+class WeightedPodAffinityTerm(Wire):
+    weight: int | None = None
+    pod_affinity_term: PodAffinityTerm | None = None
+
+
+class PodAffinity(Wire):
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
 
 
 class Affinity(Wire):
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SpreadConstraint(Wire):
+    max_skew: int | None = None
+    topology_key: Text = None
+    when_unsatisfiable: Text = None
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: Text = None
+    node_taints_policy: Text = None
+    match_label_keys: Texts = None
 
 
 class Toleration(Wire):
@@ -44,13 +99,15 @@ class PodSpec(Wire):
     node_name: Text = None
     scheduler_name: Text = None
     priority: int | None = None
+    preemption_policy: Text = None
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     overhead: Amounts = None
     resources: Resources | None = None
     volumes: list[PodVolume] | None = None
     node_selector: Mapping = None
-    affinity: Affinity | None = None
+    affinity: RawPart = UNSET
+    topology_spread_constraints: RawPart = UNSET
     tolerations: list[Toleration] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
 
@@ -69,6 +126,7 @@ class ContainerStatus(Wire):
 
 class PodStatus(Wire):
     phase: Text = None
+    nominated_node_name: Text = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

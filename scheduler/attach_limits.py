@@ -6,7 +6,7 @@ when the pod brings it: so does upstream. In-tree volumes that Kubernetes hands 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from binder.node_fit import refuse_attachments
@@ -31,6 +31,11 @@ class AttachUse:
 def attach_use(snapshot: Snapshot, node_name: str) -> AttachUse:
     """Return what is attached on a node, at a cost that grows with the pods on it."""
     pods = (snapshot.pods[key] for key in snapshot.pods_by_node.get(node_name, ()))
+    return attach_use_by(pods, snapshot, node_name)
+
+
+def attach_use_by(pods: Iterable[Pod], snapshot: Snapshot, node_name: str) -> AttachUse:
+    """Return what would be attached on a node if these pods were the ones on it."""
     used = frozenset(volume for pod in pods for volume in attachments_of(pod, snapshot))
     csi_node = snapshot.csi_nodes.get(node_name)
     drivers = csi_node.drivers if csi_node is not None else ()

@@ -1,31 +1,36 @@
 """One scheduling cycle: a pod, a view of the cluster and a profile in, a placement or the reasons against it out.
 
-As schedulePod in pkg/scheduler/schedule_one.go, without its chance: of nodes that score alike the first by a rotating
-start wins, so the same input gives the same answer.
+As schedulePod in pkg/scheduler/schedule_one.go, without its chance: among nodes that score alike the first one wins,
+counted from where the search began, so the same input gives the same answer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final
 
 from binder.rejection import Rejection
 from kube.model import Pod
-from scheduler.cluster import ClusterView, NodeState
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule, Placement
-from scheduler.profile import Profile
-from scheduler.volumes import PodInfo
+from scheduler.profile import ALL_NODES, Profile
+from scheduler.volumes import PodInfo, pod_info
 
 _FEWEST_NODES: Final = 100
 """Clusters up to this size are looked at whole (minFeasibleNodesToFind)."""
 
 _LEAST_PERCENTAGE: Final = 5
+_CHUNK: Final = 128
+"""Nodes that are asked together before it is looked whether there are enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """All filters of a profile, prepared for one pod.
 
-    `rejection` is why the pod fits no node at all; `among` the only nodes to look at, as bits by number.
+    `rejection` is why the pod fits no node at all; `among` the only nodes that can fit, as bits by number. `rules` are
+    by the name of their filter, in the profile's order.
     """
 
     info: PodInfo
@@ -38,6 +43,10 @@ class Judgement:
         if self.rejection is not None:
             return self.rejection
         return next((found for _, rule in self.rules if (found := rule.why(node)) is not None), None)
+
+    def refusing(self, node: NodeState) -> str | None:
+        """Return the name of the filter that refuses the node first, None when it fits or no filter was asked."""
+        return next((name for name, rule in self.rules if rule.why(node) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +69,92 @@ class Unschedulable:
 
 def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
     """Prepare the profile's filters for a pod."""
-    raise NotImplementedError
+    info = pod_info(pod, cluster.storage, cluster.now)
+    among = cluster.index.everything
+    for pre_filter in profile.pre_filters:
+        found = pre_filter.confine(info, cluster)
+        if isinstance(found, Rejection):
+            return Judgement(info, found, 0, ())
+        if found is not None:
+            among &= found
+    prepared = ((one.name, one.rule(info, cluster)) for one in profile.filters)
+    rules = tuple((name, rule) for name, rule in prepared if rule is not None)
+    for _, rule in rules:
+        if rule.among is not None:
+            among &= rule.among
+    return Judgement(info, None, among, rules)
 
 
 def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeState]:
     """Return nodes that fit, looking from node number `start` on, no more of them than the profile wants to score."""
-    raise NotImplementedError
+    tests = [_test(rule) for _, rule in judgement.rules if rule.among is None]
+    wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
+    candidates = _candidates(judgement.among, cluster, start)
+    found: list[NodeState] = []
+    for first in range(0, len(candidates), _CHUNK):
+        fitting = candidates[first : first + _CHUNK]
+        for allows in tests:
+            fitting = [node for node in fitting if allows(node)]
+        found += fitting
+        if len(found) >= wanted:
+            return found[:wanted]
+    return found
+
+
+def nodes_wanted(nodes: int, percentage: int) -> int:
+    """Return how many fitting nodes are enough (numFeasibleNodesToFind); 0 percent adapts to the cluster's size."""
+    if nodes < _FEWEST_NODES or percentage >= ALL_NODES:
+        return nodes
+    if not percentage:
+        percentage = max(_LEAST_PERCENTAGE, 50 - nodes // 125)
+    return max(_FEWEST_NODES, nodes * percentage // 100)
 
 
 def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]) -> Sequence[int]:
     """Return the weighted sum of all scores for each of the nodes."""
-    raise NotImplementedError
+    sums = [0] * len(nodes)
+    for weighted in profile.scores:
+        scores = weighted.plugin.scores(info, cluster, nodes)
+        if scores is not None:
+            weight = weighted.weight
+            sums = [known + weight * score for known, score in zip(sums, scores, strict=True)]
+    return sums
 
 
 def breakdown(
     info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]
 ) -> Mapping[str, Sequence[int]]:
     """Return the scores of each plugin that had something to say, by its name, before weighting."""
-    raise NotImplementedError
+    found = {one.plugin.name: one.plugin.scores(info, cluster, nodes) for one in profile.scores}
+    return {name: scores for name, scores in found.items() if scores is not None}
 
 
 def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> Placement | Unschedulable:
-    """Return where the pod goes."""
-    raise NotImplementedError
+    """Return where the pod goes. `start` is the node number the search begins at; rotate it to spread the looking."""
+    judgement = judge(pod, cluster, profile)
+    nodes = feasible(judgement, cluster, profile, start)
+    if not nodes:
+        return Unschedulable(judgement, cluster)
+    chosen = nodes[0]
+    if len(nodes) > 1:
+        sums = totals(judgement.info, cluster, profile, nodes)
+        chosen = nodes[sums.index(max(sums))]
+    return Placement(pod, chosen.name, judgement.info.choice(chosen).own)
+
+
+def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeState]:
+    nodes = cluster.nodes
+    found: Sequence[NodeState] = nodes
+    if among != cluster.index.everything:
+        # The digits of a binary number, the lowest first, say which nodes are in the set.
+        found = list(compress(nodes, map(int, reversed(f"{among:b}"))))
+    if not start:
+        return found
+    return [*(one for one in found if one.number >= start), *(one for one in found if one.number < start)]
+
+
+def _test(rule: NodeRule) -> Callable[[NodeState], bool]:
+    if rule.allows is not None:
+        return rule.allows
+    why = rule.why
+    return lambda node: why(node) is None

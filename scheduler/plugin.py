@@ -13,8 +13,10 @@ from typing import Final, Protocol
 
 from binder.rejection import Rejection
 from kube.model import Pod
-from scheduler.cluster import ClusterView, NodeState
-from scheduler.volumes import NodeVolumes, PodInfo
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
+from scheduler.volume_binding import VolumeChoice
+from scheduler.volumes import PodInfo
 
 LOWEST: Final = 0
 HIGHEST: Final = 100
@@ -45,7 +47,7 @@ class Placement:
 
     pod: Pod
     node: str
-    volumes: NodeVolumes
+    volumes: VolumeChoice
 
 
 class QueueSort(Protocol):
@@ -54,7 +56,7 @@ class QueueSort(Protocol):
     @property
     def name(self) -> str: ...
 
-    def key(self, pod: Pod) -> SortKey: ...
+    def key(self, pod: Pod, /) -> SortKey: ...
 
 
 class PreFilter(Protocol):
@@ -63,7 +65,7 @@ class PreFilter(Protocol):
     @property
     def name(self) -> str: ...
 
-    def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
+    def confine(self, info: PodInfo, cluster: ClusterView, /) -> int | Rejection | None:
         """Return the only nodes to be considered (bits by `NodeState.number`), why the pod fits none, or None."""
 
 
@@ -73,7 +75,7 @@ class Filter(Protocol):
     @property
     def name(self) -> str: ...
 
-    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+    def rule(self, info: PodInfo, cluster: ClusterView, /) -> NodeRule | None:
         """Return the judgement for this pod; None when there is nothing in the pod that any node could fail."""
 
 
@@ -83,7 +85,7 @@ class Score(Protocol):
     @property
     def name(self) -> str: ...
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState], /) -> Sequence[int] | None:
         """Return LOWEST to HIGHEST for each node, in their order; None when all are alike to this plugin."""
 
 

@@ -14,7 +14,7 @@ class Thresholds:
     """Numbers and names that plugins go by.
 
     `storage_label`: nodes without this label get no local volumes; empty asks for none. `resources`: the weight of
-    each resource in BinPack, Balanced and Spread of resources.
+    each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights.
     """
 
     storage_label: str = ""

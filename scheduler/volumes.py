@@ -1,40 +1,115 @@
 """A pod with its claims looked up, and which volumes it takes on a node."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
+from binder.matching import class_of
 from binder.rejection import Rejection
-from kube.model import Claim, Pod, Volume
-from scheduler.cluster import NodeState
+from binder.reservation import ClaimReservation, reservation_of_claim
+from binder.usable import refuse_use
+from binder.view import View
+from kube.model import SELECTED_NODE, Claim, NodeSelector, Pod, Volume, value_of
+from kube.selectors import NAME_FIELD
+from kube.topology import ZONE_LABELS
+from scheduler.node_state import NodeState
+from scheduler.own_choice import own_choice
+from scheduler.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
 
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumes:
     """What becomes of a pod's unbound claims on one node.
 
-    `volumes` are the static volumes kube-scheduler's VolumeBinding takes there, in its order; `provision` the claims
-    it has a volume made for. `own` is what our scheduler takes: the reserved volumes first, and none that is held for
-    another claim or known sick; None when there is no such choice on the node. `rejection` is VolumeBinding's own
-    reason against the node, None when it passes it.
+    `upstream` is what kube-scheduler's VolumeBinding decides there. `own` is what we take: the reserved volumes first,
+    and none that is held for another claim or known sick.
     """
 
-    volumes: tuple[tuple[Claim, Volume], ...] = ()
-    provision: tuple[Claim, ...] = ()
-    own: tuple[tuple[Claim, Volume], ...] | None = ()
-    rejection: Rejection | None = None
+    upstream: VolumeChoice
+    own: VolumeChoice
 
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
     """A pod to be scheduled, and what every storage plugin has to know of it.
 
-    `bound` are the claims that have a volume, `delayed` those for which one is chosen with the node. `rejection` is
-    the reason for which the pod fits no node whatever (missing or lost claim, unbound Immediate claim, ...).
+    `rejection` is the reason for which the pod fits no node whatever (missing or lost claim, unbound Immediate claim,
+    ...), and then `claims` is empty. `reserved` are the claims' reservations that have not expired, by claim key.
     `choice(node)` is what happens on a node; it is worked out once for nodes that are alike.
     """
 
     pod: Pod
-    bound: tuple[tuple[Claim, Volume], ...]
-    delayed: tuple[Claim, ...]
+    claims: PodClaims
     rejection: Rejection | None
+    reserved: Mapping[str, ClaimReservation]
     choice: Callable[[NodeState], NodeVolumes]
+
+
+_NO_CLAIMS: Final = PodClaims()
+_NOTHING: Final = NodeVolumes(VolumeChoice(), VolumeChoice())
+
+
+def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
+    """Look up a pod's claims."""
+    if not pod.claims:
+        return PodInfo(pod, _NO_CLAIMS, None, {}, lambda _: _NOTHING)
+    found = claims_of(pod, storage.snapshot)
+    if isinstance(found, Rejection):
+        return PodInfo(pod, _NO_CLAIMS, found, {}, lambda _: _NOTHING)
+    prefix = storage.settings.prefix
+    reservations = {claim.key: reservation_of_claim(claim, prefix) for claim in found.delayed}
+    reserved = {key: one for key, one in reservations.items() if one is not None and not one.expired(now)}
+    return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now))
+
+
+def _choices(
+    claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime
+) -> Callable[[NodeState], NodeVolumes]:
+    """Return the choice by node, remembered by the labels on which it depends."""
+    keys = _deciding_labels(claims, storage)
+    known: dict[tuple[str | None, ...], NodeVolumes] = {}
+
+    def usable(claim: Claim, volume: Volume) -> bool:
+        return refuse_use(storage, volume, now, claim) is None
+
+    def choice(node: NodeState) -> NodeVolumes:
+        alike = tuple([node.name if key == NAME_FIELD else node.labels.get(key) for key in keys])
+        found = known.get(alike)
+        if found is None:
+            upstream = choose_volumes(claims, node.node, storage.snapshot, storage.index)
+            own = own_choice(claims, reserved, node.node, storage, usable)
+            found = known[alike] = NodeVolumes(upstream, own)
+        return found
+
+    return choice
+
+
+def _deciding_labels(claims: PodClaims, storage: View) -> tuple[str, ...]:
+    """Return the labels of nodes on which the choice depends, and `metadata.name` if it depends on the node itself."""
+    snapshot = storage.snapshot
+    keys = set(ZONE_LABELS)
+    affinities: list[NodeSelector | None] = [volume.node_affinity for _, volume in claims.bound]
+    for claim in claims.delayed:
+        if value_of(claim.annotations, SELECTED_NODE) is not None:
+            keys.add(NAME_FIELD)
+        named = snapshot.volumes_by_claim.get(claim.key, ())
+        affinities += [snapshot.volumes[name].node_affinity for name in named]
+        affinities += storage.index.topologies(claim)
+        storage_class = snapshot.classes.get(class_of(claim))
+        if storage_class is not None:
+            affinities.append(storage_class.allowed_topologies)
+            keys |= _capacity_labels(storage_class.name, storage)
+    for affinity in affinities:
+        for term in affinity.terms if affinity is not None else ():
+            keys.update(requirement.key for requirement in term.match_expressions)
+    return tuple(sorted(keys))
+
+
+def _capacity_labels(class_name: str, storage: View) -> set[str]:
+    keys: set[str] = set()
+    for capacity in storage.snapshot.capacities.values():
+        if capacity.storage_class == class_name and capacity.node_topology is not None:
+            keys.update(key for key, _ in capacity.node_topology.match_labels)
+            keys.update(requirement.key for requirement in capacity.node_topology.match_expressions)
+    return keys

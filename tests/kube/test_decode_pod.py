@@ -7,6 +7,7 @@ import pytest
 
 from kube.decode import decode_pod_record
 from kube.model import NodeSelector, NodeSelectorTerm, Pod, PodClaim, Requirement, Toleration
+from kube.quantity import parse_quantity
 from tests import builders
 
 METADATA = {"name": "web-0", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
@@ -36,7 +37,7 @@ def test_a_pod() -> None:
             "tolerations": [{"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute"}],
             "schedulingGates": [{"name": "wait.example/here"}],
         },
-        {"phase": "Running"},
+        {"phase": "Running", "nominatedNodeName": "n2"},
     )
     names = NodeSelectorTerm((), (Requirement("metadata.name", "In", ("n1",)),))
     assert found == Pod(
@@ -53,7 +54,25 @@ def test_a_pod() -> None:
         tolerations=(Toleration(operator="Exists"), Toleration("a", "Equal", "b", "NoExecute")),
         scheduling_gates=("wait.example/here",),
         priority=100,
+        scored=(10**9, 200 * 2**20 * 10**9),
+        nominated_node="n2",
     )
+
+
+@pytest.mark.parametrize(
+    ("containers", "scored"),
+    [
+        pytest.param([container(cpu="1", memory="1Gi")], None, id="all-said"),
+        pytest.param([container(cpu="0", memory="0")], None, id="zero-is-said-too"),
+        pytest.param([container()], ("100m", "200Mi"), id="nothing-said"),
+        pytest.param([container(), container("b", cpu="1")], ("1100m", "400Mi"), id="each-container"),
+    ],
+)
+def test_containers_that_request_nothing_count_when_nodes_are_scored(
+    containers: list[dict[str, Any]], scored: tuple[str, str] | None
+) -> None:
+    expected = None if scored is None else tuple(map(parse_quantity, scored))
+    assert pod({"containers": containers}).scored == expected
 
 
 def test_a_pod_that_says_nothing_has_the_defaults() -> None:

@@ -1,0 +1,87 @@
+"""Which pods run where, by what selectors can ask about them: namespace, labels, and what they say of other pods.
+
+Pods of one template are alike, so a selector is asked once for all of them, and a topology domain is counted by nodes,
+not by pods. Persistent: a pod more or less copies a few entries.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from immutables import Map
+from msgspec import Struct
+
+from kube.constraints import Constraints
+from kube.model import Pairs, Pod
+
+Places = Mapping[int, int]
+"""Node number -> how many pods."""
+
+
+class Group(Struct, frozen=True, gc=False):
+    """Pods that are alike. `constraints` is None unless they say something of other pods."""
+
+    namespace: str
+    labels: Pairs
+    deleting: bool = False
+    constraints: Constraints | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Groups by namespace, and apart from them the groups that say something of other pods, in any namespace."""
+
+    groups: Map[str, Map[Group, Map[int, int]]] = Map()
+    outspoken: Map[Group, Map[int, int]] = Map()
+
+    @classmethod
+    def of(cls, placed: Iterable[tuple[Pod, int]]) -> "Crowd":
+        """Return the crowd of pods and the numbers of their nodes."""
+        counted: dict[str, dict[Group, dict[int, int]]] = {}
+        for pod, number in placed:
+            group = group_of(pod)
+            places = counted.setdefault(group.namespace, {}).setdefault(group, {})
+            places[number] = places.get(number, 0) + 1
+        groups = Map(
+            {namespace: Map({one: Map(at) for one, at in known.items()}) for namespace, known in counted.items()}
+        )
+        return cls(groups, Map({one: at for known in groups.values() for one, at in known.items() if one.constraints}))
+
+    def with_pod(self, pod: Pod, number: int) -> "Crowd":
+        """Return the crowd with one more pod on a node."""
+        return self._changed(group_of(pod), number, 1)
+
+    def without_pod(self, pod: Pod, number: int) -> "Crowd":
+        """Return the crowd without a pod that is on the node."""
+        return self._changed(group_of(pod), number, -1)
+
+    def among(self, namespace: str) -> Iterator[tuple[Group, Places]]:
+        """Yield the groups of a namespace and where they are."""
+        yield from self.groups.get(namespace, _NOBODY).items()
+
+    def everywhere(self) -> Iterator[tuple[Group, Places]]:
+        """Yield all groups."""
+        for known in self.groups.values():
+            yield from known.items()
+
+    def _changed(self, group: Group, number: int, more: int) -> "Crowd":
+        known = self.groups.get(group.namespace, _NOBODY)
+        places = known.get(group, _NOWHERE)
+        count = places.get(number, 0) + more
+        places = places.set(number, count) if count else places.delete(number)
+        outspoken = _put(self.outspoken, group, places) if group.constraints is not None else self.outspoken
+        return Crowd(self.groups.set(group.namespace, _put(known, group, places)), outspoken)
+
+
+_NOWHERE: Final[Map[int, int]] = Map()
+_NOBODY: Final[Map[Group, Map[int, int]]] = Map()
+
+
+def group_of(pod: Pod) -> Group:
+    said = pod.constraints
+    concerning = said if said is not None and said.concerns_pods else None
+    return Group(pod.namespace, pod.labels, pod.deleting, concerning)
+
+
+def _put(known: Map[Group, Map[int, int]], group: Group, places: Map[int, int]) -> Map[Group, Map[int, int]]:
+    return known.set(group, places) if places else known.delete(group)

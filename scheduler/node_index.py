@@ -1,0 +1,176 @@
+"""Which nodes have which labels and taints, as sets of bits: one bit a node, so that a rule is asked once for all.
+
+Every label and every taint is interned as the set of nodes that have it. A selector becomes a few operations on such
+sets, whatever the number of nodes. The plain rules of kube.selectors and kube.taints say what is right; this must
+agree with them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from immutables import Map
+
+from kube.model import Node, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Taint, Toleration
+from kube.node_view import effective_taints
+from kube.selectors import NAME_FIELD, requirement_holds, term_problem
+from kube.taints import REFUSING_EFFECTS, tolerates
+
+_MOST_REMEMBERED: Final = 4096
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIndex:
+    """Sets of nodes, as bits by number.
+
+    `values` is label key -> value -> nodes, `taints` are those that refuse pods, `wishes` those that only prefer
+    others. `ready` nodes are ready and stay. Answers are remembered for as long as the index lives.
+    """
+
+    everything: int = 0
+    ready: int = 0
+    values: Map[str, Map[str, int]] = Map()
+    taints: Map[Taint, int] = Map()
+    wishes: Map[Taint, int] = Map()
+    names: Map[str, int] = Map()
+    _selected: dict[tuple[Pairs, NodeSelector | None], int] = field(default_factory=dict, compare=False)
+    _tolerated: dict[tuple[Toleration, ...], int] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> "NodeIndex":
+        """Return the index of nodes in the order of their numbers."""
+        values: dict[str, dict[str, int]] = {}
+        taints: dict[Taint, int] = {}
+        everything = ready = 0
+        names = {}
+        for number, node in enumerate(nodes):
+            bit = 1 << number
+            everything |= bit
+            ready |= bit if node.ready and not node.deleting else 0
+            names[node.name] = bit
+            for key, value in node.labels:
+                known = values.setdefault(key, {})
+                known[value] = known.get(value, 0) | bit
+            for taint in effective_taints(node):
+                taints[taint] = taints.get(taint, 0) | bit
+        return cls(
+            everything,
+            ready,
+            Map({key: Map(known) for key, known in values.items()}),
+            Map({taint: bits for taint, bits in taints.items() if taint.effect in REFUSING_EFFECTS}),
+            Map({taint: bits for taint, bits in taints.items() if taint.effect not in REFUSING_EFFECTS}),
+            Map(names),
+        )
+
+    def with_node(self, number: int, old: Node | None, new: Node) -> "NodeIndex":
+        """Return the index after a node changed, or appeared (old is None)."""
+        bit = 1 << number
+        values, taints, wishes = self.values, self.taints, self.wishes
+        for key, value in old.labels if old is not None else ():
+            left = values[key][value] & ~bit
+            known = values[key].set(value, left) if left else values[key].delete(value)
+            values = values.set(key, known) if known else values.delete(key)
+        for key, value in new.labels:
+            known = values.get(key, Map())
+            values = values.set(key, known.set(value, known.get(value, 0) | bit))
+        for taint in effective_taints(old) if old is not None else ():
+            taints, wishes = _without(taints, taint, bit), _without(wishes, taint, bit)
+        for taint in effective_taints(new):
+            if taint.effect in REFUSING_EFFECTS:
+                taints = taints.set(taint, taints.get(taint, 0) | bit)
+            else:
+                wishes = wishes.set(taint, wishes.get(taint, 0) | bit)
+        ready = self.ready | bit if new.ready and not new.deleting else self.ready & ~bit
+        return NodeIndex(self.everything | bit, ready, values, taints, wishes, self.names.set(new.name, bit))
+
+    def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
+        """Return the nodes that fulfil a pod's node selector and required node affinity."""
+        asked = (node_selector, affinity)
+        found = self._selected.get(asked)
+        if found is None:
+            found = self.everything
+            for key, value in node_selector:
+                found &= self.with_label(key, value)
+            if affinity is not None:
+                found &= self.matching(affinity.terms)
+            _remember(self._selected, asked, found)
+        return found
+
+    def matching(self, terms: Iterable[NodeSelectorTerm]) -> int:
+        """Return the nodes that match any of the terms."""
+        found = 0
+        for term in terms:
+            found |= self._matching(term)
+        return found
+
+    def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
+        """Return the nodes none of whose taints keeps a pod with these tolerations away."""
+        found = self._tolerated.get(tolerations)
+        if found is None:
+            found = self.everything & ~_untolerated(self.taints, tolerations)
+            _remember(self._tolerated, tolerations, found)
+        return found
+
+    def with_key(self, key: str) -> int:
+        """Return the nodes that have a label of this key."""
+        found = 0
+        for bits in self.values.get(key, _NO_VALUES).values():
+            found |= bits
+        return found
+
+    def with_label(self, key: str, value: str) -> int:
+        """Return the nodes that have this label."""
+        return self.values.get(key, _NO_VALUES).get(value, 0)
+
+    def _matching(self, term: NodeSelectorTerm) -> int:
+        if not term.match_expressions and not term.match_fields:
+            return 0
+        if term_problem(term) is not None:
+            return 0
+        found = self.everything
+        for requirement in term.match_expressions:
+            found &= self._holding(requirement)
+        for requirement in term.match_fields:
+            found &= self._named(requirement)
+        return found
+
+    def _holding(self, requirement: Requirement) -> int:
+        """Ask each value that occurs, once; nodes without the key are asked as one."""
+        found = having = 0
+        for value, bits in self.values.get(requirement.key, _NO_VALUES).items():
+            having |= bits
+            if requirement_holds(requirement, value):
+                found |= bits
+        return found | (self.everything & ~having) if requirement_holds(requirement, None) else found
+
+    def _named(self, requirement: Requirement) -> int:
+        """Ask for the node's name; any other field is empty."""
+        value = requirement.values[0]
+        bits = self.names.get(value, 0) if requirement.key == NAME_FIELD else 0 if value else self.everything
+        return bits if requirement.operator == "In" else self.everything & ~bits
+
+
+_NO_VALUES: Final[Mapping[str, int]] = Map()
+
+
+def _untolerated(taints: Mapping[Taint, int], tolerations: tuple[Toleration, ...]) -> int:
+    found = 0
+    for taint, bits in taints.items():
+        if not any(tolerates(one, taint) for one in tolerations):
+            found |= bits
+    return found
+
+
+def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]:
+    bits = taints.get(taint)
+    if bits is None:
+        return taints
+    return taints.set(taint, bits & ~bit) if bits & ~bit else taints.delete(taint)
+
+
+def _remember(known: dict[K, int], asked: K, found: int) -> None:
+    if len(known) >= _MOST_REMEMBERED:
+        known.clear()
+    known[asked] = found

@@ -1,0 +1,50 @@
+"""Filters that look at a node alone, whatever runs on it. Each is answered for all nodes at once by the node index."""
+
+from typing import Final
+
+from binder.node_fit import refuse_labels, refuse_readiness, refuse_taints
+from scheduler.cluster import ClusterView
+from scheduler.plugin import NodeRule
+from scheduler.volumes import PodInfo
+
+
+class NodeReady:
+    """No pod goes to a node that is not ready or being deleted, before the node controller has tainted it too."""
+
+    name: Final = "NodeReady"
+
+    def rule(self, _: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        if cluster.index.ready == cluster.index.everything:
+            return None
+        return NodeRule(lambda state: refuse_readiness(state.node), among=cluster.index.ready)
+
+
+class TaintToleration:
+    """A taint, or a cordon, that the pod does not tolerate keeps it away.
+
+    Source: plugins/tainttoleration/taint_toleration.go and plugins/nodeunschedulable/node_unschedulable.go.
+    """
+
+    name: Final = "TaintToleration"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        if not cluster.index.taints:
+            return None
+        among = cluster.index.tolerated(info.pod.tolerations)
+        return NodeRule(lambda state: refuse_taints(info.pod, state.node), among=among)
+
+
+class NodeAffinity:
+    """The node must fulfil the pod's node selector and its required node affinity, all operators of both.
+
+    Source: plugins/nodeaffinity/node_affinity.go and component-helpers/scheduling/corev1/nodeaffinity.
+    """
+
+    name: Final = "NodeAffinity"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        pod = info.pod
+        if not pod.node_selector and pod.node_affinity is None:
+            return None
+        among = cluster.index.selected(pod.node_selector, pod.node_affinity)
+        return NodeRule(lambda state: refuse_labels(pod, state.node), among=among)

@@ -1,0 +1,106 @@
+"""One node of a cluster view: what is on it and what it has left."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from msgspec import Struct
+
+from kube.constraints import HostPort
+from kube.model import Node, Pod, Taint
+from kube.node_view import UsedVolume, effective_taints
+from kube.quantity import NANO
+from kube.resources import PODS, free_resources
+from kube.snapshot import Snapshot
+from kube.topology import zone_of
+from scheduler.attach_limits import AttachUse, attach_use_by, attachments_of
+
+
+class NodeState(Struct, frozen=True, gc=False):
+    """A node with everything on it, pods that are only assumed to be there included.
+
+    `number` is its place in `ClusterView.nodes` and its bit in sets of nodes. `allocatable` and `free` are in
+    nano-units by resource, `pods` included; `scored` is (cpu, memory) requested, where containers that request nothing
+    count with upstream's defaults: scores go by it, fit does not. `taints` include that of a cordon. `attach` is what
+    is attached there, and how much may be.
+    """
+
+    number: int
+    node: Node
+    labels: Mapping[str, str]
+    zone: str
+    taints: tuple[Taint, ...]
+    pods: tuple[Pod, ...]
+    allocatable: Mapping[str, int]
+    free: Mapping[str, int]
+    scored: tuple[int, int]
+    ports: frozenset[HostPort]
+    attach: AttachUse
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeState:
+    """Return the state of a node with these pods on it; finished ones are left out."""
+    staying = tuple(pod for pod in pods if not pod.finished)
+    counted = [scored_requests(pod) for pod in staying]
+    return NodeState(
+        number=number,
+        node=node,
+        labels=dict(node.labels),
+        zone=zone_of(node.labels),
+        taints=effective_taints(node),
+        pods=staying,
+        allocatable=dict(node.allocatable),
+        free=free_resources(node, staying),
+        scored=(sum(cpu for cpu, _ in counted), sum(memory for _, memory in counted)),
+        ports=frozenset(port for pod in staying for port in host_ports(pod)),
+        attach=attach_use_by(staying, snapshot, node.name),
+    )
+
+
+def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
+    """Return the state with one more pod, at a cost that does not depend on those that are there."""
+    if pod.finished:
+        return state
+    free = dict(state.free)
+    free[PODS] = free.get(PODS, 0) - NANO
+    for name, wanted in pod.requests:
+        free[name] = free.get(name, 0) - wanted
+    cpu, memory = scored_requests(pod)
+    ports = host_ports(pod)
+    return NodeState(
+        state.number,
+        state.node,
+        state.labels,
+        state.zone,
+        state.taints,
+        (*state.pods, pod),
+        state.allocatable,
+        free,
+        (state.scored[0] + cpu, state.scored[1] + memory),
+        state.ports.union(ports) if ports else state.ports,
+        _with_volumes(state.attach, attachments_of(pod, snapshot)) if pod.claims else state.attach,
+    )
+
+
+def scored_requests(pod: Pod) -> tuple[int, int]:
+    """Return (cpu, memory) as scores count them (NonZeroRequested of NodeInfo)."""
+    if pod.scored is not None:
+        return pod.scored
+    cpu = memory = 0
+    for name, wanted in pod.requests:
+        if name == "cpu":
+            cpu = wanted
+        elif name == "memory":
+            memory = wanted
+    return cpu, memory
+
+
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    return pod.constraints.ports if pod.constraints is not None else ()
+
+
+def _with_volumes(use: AttachUse, more: frozenset[UsedVolume]) -> AttachUse:
+    return replace(use, used=use.used | more, left=use.left - more) if more else use

@@ -1,0 +1,89 @@
+"""Which volumes we take for a pod on a node, where kube-scheduler would take the smallest and ask nobody.
+
+As VolumeBinding, with three differences: a reserved volume is taken before any other, none is taken that is held for
+another claim or known sick, and the claims are decided together, so that an assignment that exists is found.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice
+
+from binder.assignment import assign
+from binder.matching import class_of, scheduler_refusal
+from binder.rejection import Reason, Rejection
+from binder.reservation import ClaimReservation
+from binder.view import View
+from kube.model import NO_PROVISIONER, SELECTED_NODE, Claim, Node, Volume, value_of
+from scheduler.volume_binding import PodClaims, VolumeChoice, choose_volumes, refuse_provisioning, static_volume
+
+Usable = Callable[[Claim, Volume], bool]
+"""Whether a volume may be taken for a claim by our own rules."""
+
+
+def own_choice(
+    claims: PodClaims, reserved: Mapping[str, ClaimReservation], node: Node, storage: View, usable: Usable
+) -> VolumeChoice:
+    """Return what we take on the node, or why there is nothing to take."""
+    against = choose_volumes(replace(claims, delayed=(), wanted=()), node, storage.snapshot, storage.index).rejections
+    if against or not claims.delayed:
+        return VolumeChoice(rejections=against)
+    labels = dict(node.labels)
+    searching = [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
+    options = {claim.key: _options(claim, len(searching), labels, reserved, storage, usable) for claim in searching}
+    found = {key: volumes for key, volumes in options.items() if volumes}
+    assigned = assign(found) if found else {}
+    if assigned is None:
+        found = {
+            key: volumes for key, volumes in found.items() if not _provisions(storage.snapshot.claims[key], storage)
+        }
+        assigned = assign(found) if found else {}
+    if assigned is None:
+        names = ", ".join(sorted(found))
+        wanted = f"different volumes for {names}"
+        return VolumeChoice(rejections=(Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, wanted, "fewer that fit"),))
+    volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
+    return _with_provisioning(claims, volumes, node, storage)
+
+
+def _options(
+    claim: Claim,
+    most: int,
+    labels: Mapping[str, str],
+    reserved: Mapping[str, ClaimReservation],
+    storage: View,
+    usable: Usable,
+) -> list[Volume]:
+    """Return what to choose from, smallest first: the one that names the claim, the reserved one, or free ones."""
+    snapshot = storage.snapshot
+    named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
+    decided = {None, Reason.NODE_AFFINITY_MISMATCH}
+    if any(scheduler_refusal(claim, volume, labels) in decided for volume in named):
+        volume = static_volume(claim, labels, snapshot, storage.index)
+        return [] if volume is None else [volume]
+    promised = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
+    if promised is not None and scheduler_refusal(claim, promised, labels) is None and usable(claim, promised):
+        return [promised]
+    fitting = (volume for volume in storage.index.candidates(claim, labels) if usable(claim, volume))
+    return list(islice(fitting, most))
+
+
+def _with_provisioning(
+    claims: PodClaims, volumes: tuple[tuple[Claim, Volume], ...], node: Node, storage: View
+) -> VolumeChoice:
+    """Add the claims that have a volume made for them, or return why that cannot be."""
+    static = {claim.key for claim, _ in volumes}
+    provision = tuple(claim for claim in claims.delayed if claim.key not in static)
+    for claim in provision:
+        selected = value_of(claim.annotations, SELECTED_NODE)
+        if selected is not None and selected != node.name:
+            chosen = f"node {selected}, chosen to make the volume of {claim.key}"
+            return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
+        refused = refuse_provisioning(claim, node, storage.snapshot)
+        if refused is not None:
+            return VolumeChoice(rejections=(refused,))
+    return VolumeChoice(volumes, provision)
+
+
+def _provisions(claim: Claim, storage: View) -> bool:
+    storage_class = storage.snapshot.classes.get(class_of(claim))
+    return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)

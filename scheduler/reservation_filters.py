@@ -1,0 +1,122 @@
+"""Filters for what is promised and what is sick: the reason for a scheduler of our own.
+
+kube-scheduler takes the smallest volume that fits on the node it chose, and asks neither whom it was promised nor how
+it is (kubernetes#83323, KEP-1432 leaves the reaction to volume health to others).
+"""
+
+from typing import Final
+
+from binder.evidence import affinity_text
+from binder.rejection import Reason, Rejection
+from binder.reservation import ClaimReservation, reservation_of
+from binder.usable import refuse_health, refuse_use
+from kube.model import Claim, Volume
+from kube.selectors import node_matches
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
+from scheduler.plugin import NodeRule
+from scheduler.profile import Thresholds
+from scheduler.volume_filters import about
+from scheduler.volumes import PodInfo
+
+_PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
+
+
+class ReservedVolume:
+    """A reserved claim goes where its volume is; no pod goes where the only volume for it is held for another claim."""
+
+    name: Final = "ReservedVolume"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        if not info.claims.delayed:
+            return None
+        promised = _promised(info, cluster)
+
+        def why(state: NodeState) -> Rejection | None:
+            for volume in promised:
+                if not node_matches(volume.node_affinity, state.labels):
+                    wanted = f"a node that reaches the reserved volume {volume.name}"
+                    where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
+                    return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is reachable where {where}")
+            found = _only_choice(info, cluster, state)
+            return found if found is not None and found.reason in _PROMISED else None
+
+        return NodeRule(why)
+
+
+class VolumeHealth:
+    """No pod goes where the only volume for it is known sick, in quarantine, or not where its driver says it is.
+
+    A volume that is bound already is not asked: its data is nowhere else.
+    """
+
+    name: Final = "VolumeHealth"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        if not info.claims.delayed:
+            return None
+
+        def why(state: NodeState) -> Rejection | None:
+            found = _only_choice(info, cluster, state)
+            return found if found is not None and found.reason not in _PROMISED else None
+
+        return NodeRule(why)
+
+
+class LocalStorage:
+    """Local volumes are only for nodes that carry the label of local storage, if one is configured."""
+
+    name: Final = "LocalStorage"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._label = thresholds.storage_label
+
+    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
+        if not self._label or not info.claims.delayed:
+            return None
+
+        def why(state: NodeState) -> Rejection | None:
+            choice = info.choice(state).own
+            local = next((volume.name for _, volume in choice.volumes if is_local(volume)), None)
+            if local is None or self._label in state.labels:
+                return None
+            wanted = f"a node with the label {self._label}, for local volume {local}"
+            return Rejection(Reason.STORAGE_LABEL_MISSING, state.name, wanted, "no such label")
+
+        return NodeRule(why)
+
+
+def is_local(volume: Volume) -> bool:
+    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host or less."""
+    if volume.source in {"local", "hostPath"}:
+        return True
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    return any(one.key == "kubernetes.io/hostname" for term in terms for one in term.match_expressions)
+
+
+def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
+    """Return the volumes that are still held for the pod's claims, and that they may take."""
+    found = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
+    held = (_held(claim, reservation, cluster) for claim, reservation in found if reservation is not None)
+    return [volume for volume in held if volume is not None]
+
+
+def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> Volume | None:
+    storage = cluster.storage
+    volume = storage.snapshot.volumes.get(reservation.volume)
+    if volume is None or refuse_health(storage, volume, cluster.now) is not None:
+        return None
+    kept = reservation_of(volume, storage.settings.prefix)
+    return volume if kept is not None and kept.is_for(claim) and not kept.expired(cluster.now) else None
+
+
+def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeState) -> Rejection | None:
+    """Return why we take nothing on a node on which kube-scheduler would take something."""
+    choice = info.choice(state)
+    if not choice.own.rejections or choice.upstream.rejections:
+        return None
+    refusals = (refuse_use(cluster.storage, volume, cluster.now, claim) for claim, volume in choice.upstream.volumes)
+    found = next((refusal for refusal in refusals if refusal is not None), None)
+    if found is None:
+        return None
+    return about(state, Rejection(found.reason, state.name, f"{found.wanted} beside {found.subject}", found.offered))

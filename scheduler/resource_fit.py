@@ -1,0 +1,70 @@
+"""Filters for what a node has left: resources and ports.
+
+Source: plugins/noderesources/fit.go and plugins/nodeports/node_ports.go. `Pod.requests` already count overhead and
+init containers, restartable ones included (kube.decode_pod).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from binder.node_fit import refuse_resources
+from binder.rejection import Reason, Rejection
+from kube.constraints import HostPort
+from kube.quantity import NANO
+from kube.resources import PODS
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState, host_ports
+from scheduler.plugin import NodeRule
+from scheduler.volumes import PodInfo
+
+_ALL_ADDRESSES: Final = "0.0.0.0"
+
+
+class NodeResourcesFit:
+    """The node must have left what the pod requests, and room for one pod more."""
+
+    name: Final = "NodeResourcesFit"
+
+    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule:
+        pod = info.pod
+        wanted = tuple((name, amount) for name, amount in pod.requests if amount > 0)
+
+        def allows(state: NodeState) -> bool:
+            free = state.free
+            if free.get(PODS, 0) < NANO:
+                return False
+            for name, amount in wanted:  # noqa: SIM110  asked for every node, and all() takes twice as long
+                if amount > free.get(name, 0):
+                    return False
+            return True
+
+        return NodeRule(lambda state: refuse_resources(pod, state.name, state.free), allows)
+
+
+class NodePorts:
+    """A port of the node can be taken once: by protocol and address, and an address of all conflicts with each."""
+
+    name: Final = "NodePorts"
+
+    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
+        wanted = host_ports(info.pod)
+        if not wanted:
+            return None
+
+        def why(state: NodeState) -> Rejection | None:
+            taken = _conflict(wanted, state.ports)
+            if taken is None:
+                return None
+            port = f"{taken.protocol} port {taken.port}"
+            return Rejection(Reason.HOST_PORT_TAKEN, state.name, f"{port} of the node", f"taken on {taken.ip}")
+
+        return NodeRule(why)
+
+
+def _conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> HostPort | None:
+    for used in taken:
+        for port in wanted:
+            same = (port.port, port.protocol) == (used.port, used.protocol)
+            if same and (port.ip == used.ip or _ALL_ADDRESSES in (port.ip, used.ip)):
+                return used
+    return None

@@ -1,0 +1,101 @@
+"""Scores for a pod's volumes: where they are promised, where more of their kind are, where they are attached, and where
+the least of a volume is wasted.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Final
+
+from binder.reservation import ClaimReservation
+from kube.model import Volume
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
+from scheduler.plugin import HIGHEST
+from scheduler.preference_scores import normalised
+from scheduler.volumes import PodInfo
+
+_ENOUGH: Final = 100
+"""From so many free volumes on, zones are alike."""
+
+
+class ReservedZone:
+    """First the zone of the pod's reservations, and the very nodes for local volumes; the mean over its claims."""
+
+    name: Final = "ReservedZone"
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        reservations = tuple(info.reserved.values())
+        if not reservations:
+            return None
+        claims = len(info.claims.delayed)
+        return [HIGHEST * sum(_is_at(one, state) for one in reservations) // claims for state in nodes]
+
+
+class ZoneVolumes:
+    """First where most free volumes would still fit the pod's claims: a pod is easier to move, and to repeat, there."""
+
+    name: Final = "ZoneVolumes"
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        claims = info.claims.delayed
+        if not claims:
+            return None
+        index = cluster.storage.index
+
+        def count(state: NodeState) -> int:
+            return sum(sum(1 for _ in islice(index.candidates(claim, state.labels), _ENOUGH)) for claim in claims)
+
+        return normalised(_by_zone(nodes, count))
+
+
+class AttachedVolumes:
+    """First where the pod's bound volumes are attached already: it starts without waiting for a detach."""
+
+    name: Final = "AttachedVolumes"
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        wanted = [(volume.driver, volume.handle) for _, volume in info.claims.bound if volume.driver and volume.handle]
+        if not wanted:
+            return None
+        attached = [sum(one in state.attach.used or one in state.attach.left for one in wanted) for state in nodes]
+        return [HIGHEST * count // len(wanted) for count in attached] if any(attached) else None
+
+
+class BestFit:
+    """First where the volumes taken are filled best by what is requested (kubernetes#83323): the mean over the claims.
+
+    kube-scheduler takes the smallest volume on a node, and chooses the node blindly. A claim that has a volume made
+    for it counts nothing: static volumes come first.
+    """
+
+    name: Final = "BestFit"
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        claims = len(info.claims.delayed)
+        return [_filled(info, state) // claims for state in nodes] if claims else None
+
+
+def _is_at(reservation: ClaimReservation, state: NodeState) -> bool:
+    if reservation.nodes:
+        return state.name in reservation.nodes
+    return bool(reservation.zone) and reservation.zone == state.zone
+
+
+def _by_zone(nodes: Sequence[NodeState], count: Callable[[NodeState], int]) -> list[int]:
+    """Ask once for each zone; nodes without one are asked one by one."""
+    known: dict[str, int] = {}
+    found = []
+    for state in nodes:
+        place = state.zone or f"node {state.name}"
+        if place not in known:
+            known[place] = count(state)
+        found.append(known[place])
+    return found
+
+
+def _filled(info: PodInfo, state: NodeState) -> int:
+    return sum(_share(claim.request, volume) for claim, volume in info.choice(state).own.volumes)
+
+
+def _share(request: int, volume: Volume) -> int:
+    return min(HIGHEST, HIGHEST * request // volume.capacity) if volume.capacity else 0

@@ -1,0 +1,93 @@
+"""Filters for a pod's volumes: those of kube-scheduler.
+
+Sources: plugins/volumebinding, plugins/volumezone/volume_zone.go, plugins/nodevolumelimits/csi.go and
+plugins/volumerestrictions/volume_restrictions.go. The rules stand in scheduler.volume_binding, volume_zone and
+attach_limits; here they become plugins.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from binder.rejection import Reason, Rejection
+from kube.model import READ_WRITE_ONCE_POD, Claim
+from scheduler.attach_limits import attach_refusal, attachments_of
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
+from scheduler.plugin import NodeRule
+from scheduler.volume_zone import zone_refusal, zoned_volumes
+from scheduler.volumes import PodInfo
+
+
+class VolumeBinding:
+    """The node must reach the volumes the pod has, and there must be volumes for the rest, or a way to make them.
+
+    As a PreFilter it refuses pods whose claims are missing, lost, or bound by others and not bound yet.
+    """
+
+    name: Final = "VolumeBinding"
+
+    def confine(self, info: PodInfo, _: ClusterView) -> int | Rejection | None:
+        return info.rejection
+
+    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
+        if not info.pod.claims:
+            return None
+
+        def why(state: NodeState) -> Rejection | None:
+            rejections = info.choice(state).own.rejections
+            return about(state, rejections[0]) if rejections else None
+
+        return NodeRule(why, lambda state: not info.choice(state).own.rejections)
+
+
+class VolumeZone:
+    """A volume that is bound already has to be in the node's zone and region, by their labels."""
+
+    name: Final = "VolumeZone"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        volumes = tuple(zoned_volumes(info.pod, cluster.storage.snapshot)) if info.pod.claims else ()
+        return NodeRule(lambda state: zone_refusal(volumes, state.node)) if volumes else None
+
+
+class NodeVolumeLimits:
+    """The node's drivers must be able to attach that many more volumes."""
+
+    name: Final = "NodeVolumeLimits"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        wanted = attachments_of(info.pod, cluster.storage.snapshot) if info.pod.claims else frozenset()
+        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach)) if wanted else None
+
+
+class VolumeRestrictions:
+    """A ReadWriteOncePod claim that another pod uses keeps its pod from every node (KEP-2485)."""
+
+    name: Final = "VolumeRestrictions"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        claims = (*(claim for claim, _ in info.claims.bound), *info.claims.delayed)
+        exclusive = [claim for claim in claims if READ_WRITE_ONCE_POD in claim.access_modes]
+        used = next((found for claim in exclusive if (found := _used_by(claim, info, cluster)) is not None), None)
+        if used is None:
+            return None
+        claim, user = used
+        wanted = f"claim {claim.key} for itself ({READ_WRITE_ONCE_POD})"
+        return NodeRule(
+            lambda state: Rejection(Reason.VOLUME_IN_USE, state.name, wanted, f"in use by pod {user}"), among=0
+        )
+
+
+def about(state: NodeState, rejection: Rejection) -> Rejection:
+    """Return a rejection worked out for one node in the name of another that is like it."""
+    return rejection if rejection.subject == state.name else replace(rejection, subject=state.name)
+
+
+def _used_by(claim: Claim, info: PodInfo, cluster: ClusterView) -> tuple[Claim, str] | None:
+    """Return another pod, placed or assumed to be, that uses the claim."""
+    others = set(cluster.storage.snapshot.pods_by_claim.get(claim.key, ())) - {info.pod.key}
+    if not others:
+        return None
+    placed = (pod.key for state in cluster.nodes for pod in state.pods if pod.key in others)
+    user = next(placed, None)
+    return None if user is None else (claim, user)

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,9 +42,23 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--keep", action="store_true", help="leave the cluster up afterwards, and say how to use it")
     parser.add_argument(
-        "--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this long (default %(default)s)"
+        "--timeout",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="give up after this long (default %(default)s)",
     )
     parser.set_defaults(run=_run)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f'expected a number of seconds, more than 0, found "{text}"')
+    return seconds
 
 
 def _run(arguments: argparse.Namespace) -> int:

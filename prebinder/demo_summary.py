@@ -30,8 +30,9 @@ def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verd
         longest, claim = times[-1]
         middle = median(seconds for seconds, _ in times)
         yield f"Claim created to bound: median {middle:.1f} s, longest {longest:.1f} s ({claim})."
-    yield ""
-    yield "Every pod has all of its volumes in one zone:"
+    if bound:
+        yield ""
+        yield "Every pod has all of its volumes in one zone:"
     for pod in sorted({row.pod for row in bound}):
         mine = [row for row in bound if row.pod == pod]
         zones = ", ".join(sorted({row.zone for row in mine}))

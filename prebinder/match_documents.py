@@ -15,6 +15,8 @@ _BLANK: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r\n]+|---(?=[ \t\r\n]|\Z)
 _SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NEXT_OBJECT: Final = re.compile(rb"^(?:[{]|---)", re.MULTILINE)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
+_NO_OBJECT: Final = re.compile(r"Expected `object`, got `(\w+)`")
+_NOUNS: Final = {"str": "a text", "array": "a list", "int": "a number", "float": "a number", "bool": "a truth value"}
 _LONGEST_FLOW: Final = 1 << 20
 """Bytes. YAML may begin with a brace too, but a file longer than this is JSON, and broken."""
 
@@ -38,7 +40,7 @@ class Document(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A part of a file that is neither JSON nor YAML, and the line where it begins."""
+    """A part of a file that is neither JSON nor YAML, and the line where it begins. The problem may name another."""
 
     line: int
     problem: str
@@ -75,7 +77,7 @@ def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
     try:
         return Document(ENVELOPE.decode(contents[at:]), contents[at:]), len(contents)
     except msgspec.ValidationError as error:
-        return Unreadable(_line(contents, at), str(error)), _end_of_json(contents, at)
+        return Unreadable(_line(contents, at), _in_words(error)), _end_of_json(contents, at)
     except msgspec.DecodeError as error:
         problem = str(error)
     trailing = _TRAILING.search(problem)
@@ -109,9 +111,23 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
             return None, end
         text = memoryview(msgspec.json.encode(value))
         return Document(ENVELOPE.decode(text), text), end
+    except yaml.MarkedYAMLError as error:
+        return Unreadable(_line(contents, at), _marked(error, _line(contents, at))), end
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        problem = " ".join(str(error).split()).replace(' in "<byte string>",', " at")
-        return Unreadable(_line(contents, at), problem), end
+        return Unreadable(_line(contents, at), _in_words(error)), end
+
+
+def _in_words(error: Exception) -> str:
+    if found := _NO_OBJECT.fullmatch(str(error)):
+        return f"found {_NOUNS.get(found[1], found[1])}, not an object"
+    return " ".join(str(error).split()).replace(' in "<byte string>",', " at")
+
+
+def _marked(error: yaml.MarkedYAMLError, begins: int) -> str:
+    """Say what YAML met, at the line of the file and not of the document, which `begins` there."""
+    said = ", ".join(text for text in (error.context, error.problem) if text)
+    mark = error.problem_mark
+    return said if mark is None else f"{said} at line {begins + mark.line}, column {mark.column + 1}"
 
 
 def _end_of_yaml(contents: memoryview, at: int) -> int:

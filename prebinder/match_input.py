@@ -38,6 +38,8 @@ _KINDS: Final = {
 }
 """What we read, and the API it belongs to: other APIs have a Node too."""
 
+_EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` prints them"
+
 _HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
 """How the API and kubectl begin an object; anything else is decoded to learn its kind."""
 
@@ -94,13 +96,19 @@ class Objects:
 def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
     """Read all objects of these files; `-` is the standard input.
 
-    Raises CommandError for a file that cannot be read, or in which nothing is JSON or YAML.
+    Raises CommandError for a file that cannot be read, or in which nothing is JSON or YAML, and when all are empty.
     """
-    objects = Objects()
+    objects, found = Objects(), 0
     for path in paths:
         with _contents(path, stdin) as contents:
-            _read(contents, "standard input" if path == "-" else path, objects)
+            found += _read(contents, _name(path), objects)
+    if not found:
+        raise CommandError(f"nothing is in {' and '.join(map(_name, paths))}. {_EXPECTED}")
     return objects
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
 
 
 @contextmanager
@@ -117,7 +125,8 @@ def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
         raise CommandError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _read(contents: memoryview, source: str, objects: Objects) -> None:
+def _read(contents: memoryview, source: str, objects: Objects) -> int:
+    """Add what the file holds, and return how many documents it has."""
     found = 0
     faults = []
     for document in documents(contents):
@@ -127,8 +136,9 @@ def _read(contents: memoryview, source: str, objects: Objects) -> None:
         found += 1
         _add_document(document, source, objects)
     if faults and not found:
-        raise CommandError(f"{faults[0]}. Expected YAML or JSON objects, as `kubectl get ... -o json` prints them")
+        raise CommandError(f"{faults[0]}. {_EXPECTED}")
     objects.faults += faults
+    return found
 
 
 def _add_document(document: Document, source: str, objects: Objects) -> None:

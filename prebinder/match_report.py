@@ -108,7 +108,7 @@ def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
 def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Console) -> None:
     """Print what each claim gets, and then for each claim why it does not get the others."""
     if not matches:
-        console.print("There is no PersistentVolumeClaim in the input.")
+        console.print("There is no PersistentVolumeClaim in the input. Add the output of: kubectl get pvc -A -o json")
         return
     console.print(_answers(matches, volumes))
     for match in matches:

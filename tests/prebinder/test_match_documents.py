@@ -50,7 +50,28 @@ def test_cuts_files(contents: bytes, found: list[object]) -> None:
     assert read(contents) == found
 
 
-def test_says_what_was_wrong() -> None:
-    [problem] = documents(memoryview(b"kind: [\n"))
-    assert isinstance(problem, Unreadable)
-    assert "did not find expected node content at line 2" in problem.problem
+@pytest.mark.parametrize(
+    ("contents", "line", "problem"),
+    [
+        pytest.param(
+            b"# of\n# mine\nkind: [\n",
+            1,
+            "while parsing a flow node, did not find expected node content at line 4, column 1",
+            id="YAML",
+        ),
+        pytest.param(
+            b"kind: A\n---\nkind: B\nspec: a: b\n",
+            3,
+            "mapping values are not allowed in this context at line 4, column 8",
+            id="YAML in the second document",
+        ),
+        pytest.param(b"<html></html>", 1, "found a text, not an object", id="a text"),
+        pytest.param(b"[1]", 1, "found a list, not an object", id="a list"),
+        pytest.param(b"12", 1, "found a number, not an object", id="a number"),
+        pytest.param(b'{"kind":5}', 1, "Expected `str | null`, got `int` - at `$.kind`", id="a field"),
+        pytest.param(LONG, 1, "Input data was truncated", id="an end too early"),
+    ],
+)
+def test_says_what_was_wrong_and_where_in_the_file(contents: bytes, line: int, problem: str) -> None:
+    found = [one for one in documents(memoryview(contents)) if isinstance(one, Unreadable)]
+    assert found == [Unreadable(line, problem)]

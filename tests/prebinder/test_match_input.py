@@ -80,7 +80,7 @@ FAULTS = [
     pytest.param({"metadata": {"name": "x"}}, "an object has no kind", id="no kind"),
     pytest.param(listed("List", 5), "an object has no kind", id="an item that is no object"),
     pytest.param(listed("PodList", 5), "Pod ?: $", id="an item of a typed list that is no object"),
-    pytest.param([PV], "line 2: Expected `object`, got `array`", id="a bare list"),
+    pytest.param([PV], "line 2: found a list, not an object", id="a bare list"),
 ]
 
 
@@ -122,9 +122,19 @@ def binary(folder: Path) -> Path:
     return folder / "x.bin"
 
 
+def empty(folder: Path) -> Path:
+    (folder / "x.yaml").write_text("# only a comment\n---\n")
+    return folder / "x.yaml"
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
-    [(absent, "No such file or directory"), (directory, "Is a directory"), (binary, "Expected YAML or JSON objects")],
+    [
+        (absent, "No such file or directory"),
+        (directory, "Is a directory"),
+        (binary, "Expected YAML or JSON objects"),
+        (empty, "nothing is in .*x.yaml. Expected YAML or JSON objects"),
+    ],
 )
 def test_says_which_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], Path], told: str) -> None:
     path = make(tmp_path)

@@ -42,10 +42,8 @@ def extender_command_flags() -> Flags:
         for title in ("cluster", "metrics, probes and logs")
     }
     prefix = next(flag for flag in FLAGS["binding"] if flag.field == "annotation_prefix")
-    own = tuple(
-        replace(flag, help=f"where kube-scheduler asks, default {BIND_ADDRESS}") if flag.field == "bind_address" else flag
-        for flag in extender_flags("")
-    )
+    address, *others = extender_flags("")
+    own = (replace(address, help=f"where kube-scheduler asks, default {BIND_ADDRESS}"), *others)
     return {"extender": (*own, prefix), **shared}
 
 

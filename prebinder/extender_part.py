@@ -9,7 +9,7 @@ from pathlib import Path
 from kube.clock import Clock
 from kube.store import Store
 from prebinder.errors import CommandError, UsageError
-from prebinder.extender_server import ExtenderServer, Observer
+from prebinder.extender_server import ExtenderServer, Listening, Observer
 from prebinder.health_server import Check
 from prebinder.serving_certificate import CertificateFiles, ServingCertificate
 from prebinder.settings import ExtenderSettings, Settings, parse_address
@@ -30,7 +30,7 @@ class ExtenderPart:
             return
         self._certificate = _certificate(chosen, address)
         extender = Extender(store, settings.binding.annotation_prefix, frozenset(chosen.scheduler_names))
-        self._server = ExtenderServer(extender, not_ready, address, self._certificate, clock, observer)
+        self._server = ExtenderServer(extender, not_ready, Listening(*address, self._certificate), clock, observer)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final, Protocol, Self
@@ -26,6 +27,16 @@ BODY_SECONDS: Final = 5.0
 """For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where and how to listen. Host empty: every address; port 0: any free one; without a certificate plain HTTP."""
+
+    host: str
+    port: int
+    certificate: ServingCertificate | None = None
+    body_seconds: float = BODY_SECONDS
 
 
 class Answers(Protocol):
@@ -53,15 +64,13 @@ class ExtenderServer:
         self,
         answers: Answers,
         not_ready: Check,
-        address: tuple[str, int],
-        certificate: ServingCertificate | None,
+        listening: Listening,
         clock: Clock,
         observer: Observer,
     ) -> None:
         """`not_ready` says why nothing can be answered yet, None when it can."""
         self._not_ready = not_ready
-        self._address = address
-        self._certificate = certificate
+        self._listening = listening
         self._clock = clock
         self._observer = observer
         self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize}
@@ -72,13 +81,14 @@ class ExtenderServer:
         """Start to serve. Raises OSError when the address cannot be had."""
         application = web.Application(client_max_size=LARGEST_BODY)
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        # kube-scheduler does not compress; who does could make little into much.
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
         self._open.push_async_callback(runner.cleanup)
         try:
             await runner.setup()
-            host, port = self._address
-            context = self._certificate.context if self._certificate is not None else None
-            await web.TCPSite(runner, host or None, port, ssl_context=context).start()
+            to = self._listening
+            context = to.certificate.context if to.certificate is not None else None
+            await web.TCPSite(runner, to.host or None, to.port, ssl_context=context).start()
         except BaseException:
             await self._open.aclose()
             raise
@@ -112,10 +122,13 @@ class ExtenderServer:
         if (request.content_length or 0) > LARGEST_BODY:
             return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(self._listening.body_seconds):
                 body = await request.read()
         except TimeoutError:
-            return _refused(HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {BODY_SECONDS:g} s")
+            text = f"the body did not arrive within {self._listening.body_seconds:g} s"
+            return _refused(HTTPStatus.REQUEST_TIMEOUT, text)
+        except web.RequestPayloadError as error:
+            return _refused(HTTPStatus.BAD_REQUEST, str(error))
         try:
             answer = self._verbs[verb](body, self._clock.now())
         except BadRequest as error:

@@ -44,7 +44,7 @@ IN_A, IN_B = ALL[:2], ALL[2:]
             [claim(), promised_volume("pv-a", "default/other", until="soon", zone="a")], ALL, id="half a promise"
         ),
         pytest.param(
-            [claim(), sick_volume("pv-a1", zone="a"), volume("pv-a2", zone="a")], ALL, id="as large a well one beside it"
+            [claim(), sick_volume("pv-a1", zone="a"), volume("pv-a2", zone="a")], ALL, id="a well one as large"
         ),
         pytest.param(
             [claim(), sick_volume("pv-a1", zone="a"), volume("pv-a2", zone="a", size="11Gi")],
@@ -103,7 +103,7 @@ def test_claims_of_one_pod_are_served_one_after_another(volumes: list[Record], p
 
 
 def test_a_reason_names_claim_volume_and_what_is_wrong() -> None:
-    records = [claim("data"), claim("log", size="20Gi"), sick_volume("pv-a", zone="a")]
+    records: list[Record] = [claim("data"), claim("log", size="20Gi"), sick_volume("pv-a", zone="a")]
     records.append(promised_volume("pv-b", "default/other", zone="b", size="20Gi"))
     refused = filtered(extender([*nodes(), *records]), ALL, claims=["data", "log"])["FailedAndUnresolvableNodes"]
     sick = "claim data would get volume pv-a: Unhealthy, Inaccessible: NotFound"

@@ -66,7 +66,11 @@ def test_a_claim_prefers(records: list[Record], expected: Mapping[str, int]) -> 
 
 
 def test_scores_are_averaged_over_the_claims() -> None:
-    records = [promised_claim("data", "pv-b", zone="b"), volume("pv-b", zone="b"), claim("log", size="4Gi")]
+    records: list[Record] = [
+        promised_claim("data", "pv-b", zone="b"),
+        volume("pv-b", zone="b"),
+        claim("log", size="4Gi"),
+    ]
     records += [volume("pv-a", zone="a", size="10Gi"), claim("old", volume_name="pv-1"), attachment("pv-1", "n4")]
     answers = extender([*nodes(), *records])
     # By claim: reserved (0 in a, 10 in b), fit (4 in a; in b 4 of the same size), attached (10 on n4).

@@ -1,0 +1,81 @@
+"""An extender on a port of this machine, and who asks it."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+
+import aiohttp
+
+from devcluster.certificates import Authority, KeyPair
+from prebinder.extender_server import Answers, ExtenderServer, Listening
+from prebinder.health_server import Check
+from prebinder.serving_certificate import ServingCertificate
+from tests.fake_clock import FakeClock
+
+LOOPBACK = "127.0.0.1"
+
+
+class Counts:
+    """Implements prebinder.extender_server.Observer."""
+
+    def __init__(self) -> None:
+        self.inflight = 0
+        self.codes: list[tuple[str, int]] = []
+        self.nodes: list[tuple[str, int, int]] = []
+
+    def began(self, verb: str) -> None:
+        self.inflight += 1
+
+    def answered(self, verb: str, code: int, seconds: float) -> None:
+        self.inflight -= 1
+        self.codes.append((verb, code))
+
+    def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None:
+        self.nodes.append((verb, nodes_in, nodes_out))
+
+
+class Asked:
+    """A running extender and a session that asks it."""
+
+    def __init__(self, session: aiohttp.ClientSession, port: int, counts: Counts) -> None:
+        self.session, self.port, self.counts = session, port, counts
+
+    async def post(self, verb: str, body: bytes, **headers: str) -> tuple[int, bytes]:
+        url = f"http://{LOOPBACK}:{self.port}/{verb}"
+        async with self.session.post(url, data=BytesIO(body), headers=headers) as answer:
+            return answer.status, await answer.read()
+
+
+@asynccontextmanager
+async def asked(
+    answers: Answers,
+    *,
+    not_ready: Check = lambda: None,
+    certificate: ServingCertificate | None = None,
+    body_seconds: float = 60,
+) -> AsyncIterator[Asked]:
+    counts = Counts()
+    listening = Listening(LOOPBACK, 0, certificate, body_seconds)
+    server = ExtenderServer(answers, not_ready, listening, FakeClock(), counts)
+    async with server, aiohttp.ClientSession() as session:
+        yield Asked(session, server.port, counts)
+
+
+class Party:
+    """An authority with a server's and a client's certificate, all in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self.authority = Authority(directory, datetime.now(UTC))
+        self.server: KeyPair = self.authority.serving("server")
+        self.client: KeyPair = self.authority.client("client")
+
+    def trust(self, *, shows: "Party | None") -> ssl.SSLContext:
+        """TLS settings of a client that trusts this authority and shows that party's certificate."""
+        context = ssl.create_default_context(cafile=self.authority.certificate)
+        if shows is not None:
+            context.load_cert_chain(shows.client.certificate, shows.client.key)
+        return context

@@ -1,0 +1,66 @@
+"""Groups of nodes follow the nodes, and the labels of a class follow its volumes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.model import Node, Volume
+from scheduler.node_groups import NodeGroups, labels_of
+from scheduler.volume_labels import VolumeLabels
+from tests.builders import HOSTNAME, ZONE, node, node_selector, volume
+
+KEYS = (ZONE, "disk")
+
+
+def test_nodes_that_are_alike_have_one_kind() -> None:
+    groups = NodeGroups()
+    for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "a")):
+        groups.node_changed(None, node(name, zone=zone))
+    kinds = groups.kinds((ZONE,))
+    assert kinds == {"n1": ("a",), "n2": ("b",), "n3": ("a",)}
+    assert labels_of(KEYS, groups.kinds(KEYS)["n1"]) == {ZONE: "a"}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["n1", "n2", "n3"]),
+            st.one_of(st.none(), st.fixed_dictionaries({}, optional={key: st.sampled_from("ab") for key in KEYS})),
+            st.booleans(),
+        ),
+        max_size=12,
+    )
+)
+def test_after_any_changes_the_groups_are_those_of_the_nodes_there_are(
+    changes: list[tuple[str, dict[str, str] | None, bool]],
+) -> None:
+    groups, present = NodeGroups(), dict[str, Node]()
+    for name, labels, asks in changes:
+        if asks:
+            groups.kinds(KEYS)
+        old, new = present.pop(name, None), None if labels is None else node(name, zone=None, labels=labels)
+        groups.node_changed(old, new)
+        if new is not None:
+            present[name] = new
+    found = {name: tuple(dict(one.labels).get(key) for key in KEYS) for name, one in present.items()}
+    assert groups.kinds(KEYS) == found
+
+
+def test_more_questions_than_are_remembered_are_answered_all_the_same() -> None:
+    groups = NodeGroups()
+    groups.node_changed(None, node("n1", zone="a"))
+    for number in range(200):
+        assert groups.kinds((ZONE, f"z{number}")) == {"n1": ("a", None)}
+
+
+def test_labels_of_a_class_are_those_its_volumes_ask_for() -> None:
+    labels = VolumeLabels()
+    zonal, local = volume("1", zone="a"), volume("2", node="n1")
+    both = volume("3", node_affinity=node_selector({ZONE: "a"}, {"disk": "x"}), storage_class="slow")
+    changes: list[tuple[Volume | None, Volume | None]] = [(None, zonal), (None, local), (None, both)]
+    for old, new in changes:
+        labels.volume_changed(old, new)
+    assert labels.keys("fast") == (HOSTNAME, ZONE)
+    assert labels.keys("slow") == ("disk", ZONE)
+    labels.volume_changed(local, volume("2", zone="b"))
+    labels.volume_changed(both, None)
+    assert (labels.keys("fast"), labels.keys("slow"), labels.keys("none")) == ((ZONE,), (), ())

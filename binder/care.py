@@ -1,19 +1,23 @@
 """What one volume needs because of its health, as one frozen value and one write. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from binder.published_health import health_annotations, unpublished
+from binder.published_health import health_annotations, published_finding, unpublished
 from binder.quarantine import Step, end_patch, quarantine_step, take_patch
 from binder.writes import Patch
 from csi.health import Finding, HealthRecord
+from csi.sources import combined_finding
 from kube.model import Volume
 
 
 @dataclass(frozen=True, slots=True)
 class CareSettings:
-    """What the user decided. `drivers` are those that are asked; without any there is nothing to react to.
+    """What the user decided. `drivers` are those that are asked, and for whose volumes their health is published.
 
+    Volumes of other drivers are looked after by what is reported of them, unless `only_asked`: then nothing is done but
+    to publish (the agent, which leaves quarantine to the controller).
     `quarantine`: put sick free volumes into quarantine, at most `max_share` of a class's Available volumes. Those that
     are in it are let out on recovery in any case. `namespace` is our own, of the placeholder claims.
     """
@@ -24,17 +28,21 @@ class CareSettings:
     quarantine: bool = False
     max_share: float = 0.3
     dry_run: bool = False
+    only_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Care:
     """The volume as it is, what it does not say yet, and the step of its quarantine that is due; None for neither.
 
-    `finding` is what was found of the volume last, None if nothing was.
+    `finding` is the worst of what all sources say, None if none does; `own` what the driver said last, asked by us or
+    by an agent beside it: quarantine goes by that alone, because only who watches the volume itself says that it is
+    well again.
     """
 
     volume: Volume
     finding: Finding | None
+    own: Finding | None
     news: Finding | None
     step: Step | None
 
@@ -51,16 +59,27 @@ class Care:
         annotations = {} if self.news is None else health_annotations(self.news, settings.prefix)
         if self.step is None:
             return {"metadata": {"annotations": annotations}}
-        if self.step is Step.TAKE and self.finding is not None:
-            body = take_patch(self.volume, self.finding, now, settings.namespace, settings.prefix)
+        if self.step is Step.TAKE and self.own is not None:
+            body = take_patch(self.volume, self.own, now, settings.namespace, settings.prefix)
         else:
             body = end_patch(self.volume, self.step, settings.prefix)
         return {**body, "metadata": {"annotations": body["metadata"]["annotations"] | annotations}}
 
 
-def care_for(volume: Volume, record: HealthRecord | None, settings: CareSettings) -> Care:
-    """Compare the volume with what is known of it. The cap on quarantine is the caller's to keep."""
-    finding = record.finding if record is not None else None
-    news = unpublished(volume, finding, settings.prefix)
-    care = Care(volume, finding, news, quarantine_step(volume, finding, settings.prefix))
+def care_for(
+    volume: Volume, record: HealthRecord | None, others: Sequence[Finding], settings: CareSettings, now: datetime
+) -> Care:
+    """Compare the volume with what is known of it. The cap on quarantine is the caller's to keep.
+
+    `record` is what its driver answered; `others` is what neither the driver nor an agent of ours said.
+    """
+    asked = volume.driver in settings.drivers
+    answered = record.finding if record is not None else None
+    own = answered if asked else published_finding(volume, settings.prefix, now)
+    finding = combined_finding([*([own] if own is not None else []), *others])
+    # One writer for each volume: where an agent publishes, nobody else does. And a report that goes away says
+    # nothing of how the volume is, so nothing is published before the driver has answered.
+    news = unpublished(volume, finding, settings.prefix) if asked and own is not None else None
+    step = None if settings.only_asked else quarantine_step(volume, own, settings.prefix)
+    care = Care(volume, finding, own, news, step)
     return care if settings.quarantine else care.without_quarantine()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -18,14 +19,16 @@ from binder.listening import listening
 from binder.live import FASTER, LiveObjects
 from binder.locks import KeyedLocks
 from binder.matching import class_of
+from binder.node_storage import conditions_on
 from binder.observe import Cause, ConflictKind, ReservationMetrics
 from binder.quarantine import Pools, Step
 from binder.release import take_back
+from binder.reported_health import reported_by_others
 from binder.reservation import reservation_of, volume_keys_present
 from binder.sweep import Releasing
 from csi.health import Finding, HealthRecord
 from kube.clock import Clock
-from kube.model import Volume
+from kube.model import Claim, CSINode, Volume
 from kube.pacing import TokenBucket
 from kube.resource import VOLUMES
 from kube.store import Store
@@ -39,6 +42,8 @@ HELD_BACK_SECONDS: Final = 30.0
 AGAIN_SECONDS: Final = 0.1
 STEP: Final = 1_000
 """Volumes filed without a pause when a term begins: some 5 ms."""
+_ALL_OF: Final = "driver/"
+"""Before a driver's name, a key for all of its volumes: no volume's name has a slash."""
 
 logger = logging.getLogger(__name__)
 
@@ -84,9 +89,10 @@ class Caretaker:
 
     async def run(self) -> None:
         """React until the queue is shut down. Start it when all kinds are synced, not before."""
-        if not self.settings.drivers:
-            return
-        with listening(self.store.volumes, self._volume_changed):
+        with ExitStack() as stack:
+            stack.enter_context(listening(self.store.volumes, self._volume_changed))
+            stack.enter_context(listening(self.store.claims, self._claim_changed))
+            stack.enter_context(listening(self.store.csi_nodes, self._csi_node_changed))
             for number, name in enumerate(self.store.snapshot().volumes):
                 self._volume_changed(None, self.store.snapshot().volumes.get(name))
                 if number % STEP == 0:
@@ -110,6 +116,9 @@ class Caretaker:
 
     async def handle(self, name: str) -> float | None:
         """Do what the volume needs now; return the seconds until the next look, None if a change will bring it."""
+        if name.startswith(_ALL_OF):
+            await self._look_at_all_of(name.removeprefix(_ALL_OF))
+            return None
         care = self._care(name)
         if care is None:
             return None
@@ -129,9 +138,9 @@ class Caretaker:
         """Return what the volume needs and may get; None if there is no such volume."""
         self.held_back.pop(name, None)
         volume = self.store.snapshot().volumes.get(name)
-        if volume is None:
+        if volume is None or (self.settings.only_asked and volume.driver not in self.settings.drivers):
             return None
-        care = care_for(volume, self._record(volume), self.settings)
+        care = self._needs(volume)
         if care.step is Step.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
             self.held_back[name] = class_of(volume)
             return care.without_quarantine()
@@ -151,8 +160,8 @@ class Caretaker:
         _log("Reacted to health", care)
         if care.news is not None:
             self.announcer.changed(care.volume, care.news, self.store.snapshot())
-        if care.step is Step.TAKE and care.finding is not None:
-            self.announcer.quarantined(care.volume, care.finding)
+        if care.step is Step.TAKE and care.own is not None:
+            self.announcer.quarantined(care.volume, care.own)
         if care.step is Step.RELEASE:
             self.announcer.released(care.volume)
         return True
@@ -176,20 +185,46 @@ class Caretaker:
         self.announcer.reservation_ended(volume, reservation.claim, finding, snapshot)
         return True
 
-    def _record(self, volume: Volume) -> HealthRecord | None:
-        return self.known.state(volume.driver, volume.handle) if volume.driver else None
+    async def _look_at_all_of(self, driver: str) -> None:
+        """File the driver's volumes for which a report about its storage makes a difference."""
+        for number, volume in enumerate(self.store.snapshot().volumes.values()):
+            if volume.driver == driver:
+                self._file_if_needed(volume)
+            if number % STEP == 0:
+                await asyncio.sleep(0)
+
+    def _needs(self, volume: Volume) -> Care:
+        now = self.clock.now()
+        record = self.known.state(volume.driver, volume.handle) if volume.driver else None
+        return care_for(volume, record, reported_by_others(volume, self.store.snapshot(), now), self.settings, now)
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         self._pools.changed(old, new)
         for volume in (old, new):
             if volume is not None and volume.driver in self.settings.drivers:
                 self._file(volume, present=volume is new)
-        if new is None:
+        if new is not None:
+            self._file_if_needed(new)
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        before, after = (claim.health if claim is not None else None for claim in (old, new))
+        claim = new or old
+        if before != after and claim is not None and claim.volume_name:
+            self.queue.add(claim.volume_name)
+
+    def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
+        before, after = (conditions_on(one) if one is not None else () for one in (old, new))
+        if before != after:
+            for driver in {condition.driver for condition in (*before, *after)}:
+                self.queue.add(_ALL_OF + driver)
+
+    def _file_if_needed(self, volume: Volume) -> None:
+        if self.settings.only_asked and volume.driver not in self.settings.drivers:
             return
-        care = care_for(new, self._record(new), self.settings)
-        reserved = bool(volume_keys_present(new.annotations, self.settings.prefix))
+        care = self._needs(volume)
+        reserved = bool(volume_keys_present(volume.annotations, self.settings.prefix))
         if care.needed or (reserved and care.finding is not None and care.finding.sick):
-            self.queue.add(new.name)
+            self.queue.add(volume.name)
 
     def _file(self, volume: Volume, *, present: bool) -> None:
         names = self._names[volume.driver]

@@ -14,7 +14,7 @@ from binder.matching import class_of, scheduler_refusal
 from binder.offers import Offers
 from binder.reach import Reach, Topology
 from binder.rejection import Reason, Rejection
-from binder.seats import Seats
+from binder.seats import Attach, Seats, attach_of
 from binder.usable import refuse_use
 from binder.view import View
 from kube.model import Claim, Volume
@@ -58,6 +58,7 @@ class Explainer:
         self._offers = Offers(view, now)
         self._by_class: dict[str, list[Volume]] | None = None
         self._told: dict[tuple[object, ...], tuple[Rejection, ...]] = {}
+        self._attached: dict[tuple[object, ...], Attach] = {}
         self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
 
     def refusal(self, demand: Demand) -> Refuse:
@@ -184,9 +185,9 @@ class Explainer:
     def _of_nodes(self, demand: Demand, topologies: Sequence[Topology]) -> list[Rejection]:
         """Return why the nodes do not fit; only a summary when some do."""
         told: list[Rejection] = []
-        looked_at = [node for topology in topologies for node in topology.nodes][:1000]
-        for node in looked_at:
-            rejection = self._seats.refuse(demand, node)
+        looked_at = [(topology, node) for topology in topologies for node in topology.nodes][:1000]
+        for topology, node in looked_at:
+            rejection = self._seats.refuse(demand, node, self._attach(demand, topology))
             if rejection is None:
                 return []
             told.append(rejection)
@@ -196,6 +197,15 @@ class Explainer:
             Rejection(Reason.NO_NODE_FITS, demand.pod.key, "a node that fits and reaches the volumes", offered),
             *told,
         ]
+
+    def _attach(self, demand: Demand, topology: Topology) -> Attach:
+        """Return what would have to be attached if the pod got the first volume of each claim."""
+        key = (topology.number, tuple(map(demand.shape_of, demand.required)))
+        if key not in self._attached:
+            offers = (self._offers.volumes(demand, claim, topology) for claim in demand.required)
+            first = (next(offer, None) for offer in offers)
+            self._attached[key] = attach_of(volume for volume in first if volume is not None)
+        return self._attached[key]
 
     def _lost(self, demand: Demand) -> Refuse:
         """Return who was faster: the pod could have been served alone, but others of the pass came first."""

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from immutables import Map
 
 from binder.decision import Finish, Reserve
-from csi.verdict import Verdict
+from csi.verdict import USABLE, HealthState, Verdict
 from kube.model import Volume
 
 Key = tuple[str, str]
@@ -51,17 +51,29 @@ class HealthGate:
             self.verdicts = Map(kept)
         return bool(stale)
 
-    def outdated(self, driver: str, handle: str) -> None:
+    def outdated(self, driver: str, handle: str) -> bool:
         """Forget a verdict because something else was learned since: a sweep found the volume sick, or well again.
 
-        Without that, a volume of a driver that came back would stay Unknown here for the whole maximal age.
+        Without that, a volume of a driver that came back would stay Unknown here for the whole maximal age. Return
+        whether pods may have been refused because of it.
         """
-        if (driver, handle) in self.verdicts:
-            self.verdicts = self.verdicts.delete((driver, handle))
+        verdict = self.verdicts.get((driver, handle))
+        if verdict is None:
+            return False
+        self.verdicts = self.verdicts.delete((driver, handle))
+        return verdict.state not in USABLE
+
+    def driver_answers(self, driver: str) -> None:
+        """Forget what a driver could not say while it did not answer."""
+        silent = [
+            key for key, verdict in self.verdicts.items() if key[0] == driver and verdict.state is HealthState.UNKNOWN
+        ]
+        for key in silent:
+            self.verdicts = self.verdicts.delete(key)
 
     def _fresh(self, volume: Volume, now: datetime) -> bool:
         verdict = self.verdicts.get((volume.driver, volume.handle))
-        return verdict is not None and now - verdict.observed_at <= self._max_age
+        return verdict is not None and verdict.stands(now, self._max_age)
 
     async def _ask(self, volume: Volume) -> None:
         verdict = await self._source.verdict(volume.driver, volume.handle, self._max_age)

@@ -48,6 +48,7 @@ class Reason(StrEnum):
     TOPOLOGY_NOT_ALLOWED = "TopologyNotAllowed"
     INSUFFICIENT_STORAGE = "InsufficientStorage"
     ATTACH_LIMIT_REACHED = "VolumeLimitReached"
+    STORAGE_UNREACHABLE = "StorageUnreachable"
     # A node, for a pod that says more about its place.
     POD_AFFINITY_MISMATCH = "PodAffinityMismatch"
     POD_ANTI_AFFINITY = "PodAntiAffinity"

@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 
 from binder.demand import Demand
 from binder.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
+from binder.node_storage import refuse_storage
 from binder.reach import Topology
 from binder.rejection import Reason, Rejection
 from binder.view import View
@@ -98,17 +99,22 @@ class Seats:
 
     def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
         """Return why the node does not fit the pod now, or None."""
-        return self._refuse_for_good(demand, node) or self._refuse_now(demand, node, attach)
+        return self._refuse_for_good(demand, node, attach) or self._refuse_now(demand, node, attach)
 
     def _fitting_nodes(self, demand: Demand, topology: Topology, attach: Attach) -> _Fitting:
         key = (topology.number, attach, demand.needs_of_node)
         found = self._fitting.get(key)
         if found is None:
-            nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node) is None)
+            nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node, attach) is None)
             found = self._fitting.setdefault(key, _Fitting(nodes, seen=len(self._given_back)))
         return found
 
-    def _refuse_for_good(self, demand: Demand, node: Node) -> Rejection | None:
+    def _refuse_for_good(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
+        return self._refuse_node(demand, node) or refuse_storage(
+            (driver for driver, _ in (*attach, *attach_of(demand.anchors))), self._view.snapshot, node.name
+        )
+
+    def _refuse_node(self, demand: Demand, node: Node) -> Rejection | None:
         if demand.pod.node_name == node.name:
             # It is there already; what keeps it waiting is storage alone.
             return refuse_reach(demand.anchors, node)

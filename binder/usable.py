@@ -4,10 +4,12 @@ from datetime import datetime
 
 from binder.quarantine import QUARANTINE
 from binder.rejection import Reason, Rejection
+from binder.reported_health import reported
 from binder.reservation import reservation_of
 from binder.view import UnknownHealth, View
+from csi.sources import Saying, combined, combined_finding
 from csi.topology import contradiction
-from csi.verdict import HealthState, Verdict
+from csi.verdict import HealthState
 from kube.model import Claim, Volume, value_of
 
 
@@ -20,14 +22,19 @@ def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = 
 
 
 def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
-    """Return why the volume's health forbids it, or None."""
+    """Return why the volume's health forbids it, or None. Of several who speak about it the worst is believed."""
     if not volume.driver:
         return None
+    settings = view.settings
+    others = reported(volume, view.snapshot, settings.prefix, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
-    if verdict is None or now - verdict.observed_at > view.settings.health_max_age:
-        return None
+    if verdict is None or not verdict.stands(now, settings.health_max_age):
+        ill = combined_finding(others) if any(one.sick for one in others) else None
+        return None if ill is None else _unhealthy(volume, ill)
+    if others:
+        verdict = combined(verdict, others)
     if verdict.sick:
-        return Rejection(Reason.UNHEALTHY, volume.name, "a healthy volume", _words(verdict))
+        return _unhealthy(volume, verdict)
     misplaced = contradiction(verdict.topology, volume.node_affinity)
     if misplaced is not None:
         return Rejection(Reason.TOPOLOGY_CONTRADICTED, volume.name, "driver and volume agree on the place", misplaced)
@@ -64,6 +71,10 @@ def _blocks_unknown(view: View, driver: str) -> bool:
     return policy is UnknownHealth.BLOCK
 
 
-def _words(verdict: Verdict) -> str:
-    said = f"{verdict.state}: {verdict.reason}" if verdict.reason else str(verdict.state)
-    return f"{said}, {verdict.message} ({verdict.source})" if verdict.message else f"{said} ({verdict.source})"
+def _unhealthy(volume: Volume, why: Saying) -> Rejection:
+    return Rejection(Reason.UNHEALTHY, volume.name, "a healthy volume", _words(why))
+
+
+def _words(why: Saying) -> str:
+    said = f"{why.state}: {why.reason}" if why.reason else str(why.state)
+    return f"{said}, {why.message} ({why.source})" if why.message else f"{said} ({why.source})"

@@ -40,6 +40,12 @@ class Wakeups:
         """A volume of the class may be used again, although nothing about it changed in the cluster."""
         self._wake(class_name)
 
+    def driver_answers(self, driver: str) -> None:
+        """Volumes of the driver may be had again: look at every pod that waits for a class with free ones of it."""
+        volumes = self._store.snapshot().volumes.values()
+        for name in {class_of(volume) for volume in volumes if volume.driver == driver and is_free(volume)}:
+            self._wake(name, len(self._waiting.get(name, ())))
+
     def forget(self, pod_key: str) -> None:
         """The pod waits for nothing any more."""
         for name in [name for name, pods in self._waiting.items() if pod_key in pods]:
@@ -94,7 +100,7 @@ class Wakeups:
             self._wake_all()
 
     def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
-        if new is not None and (old is None or old.drivers != new.drivers):
+        if new is not None and (old is None or (old.drivers, old.storage) != (new.drivers, new.storage)):
             self._wake_all()
 
     def _wake_claim(self, claim_key: str) -> None:
@@ -105,9 +111,9 @@ class Wakeups:
         for name in list(self._waiting):
             self._wake(name)
 
-    def _wake(self, class_name: str) -> None:
+    def _wake(self, class_name: str, most: int = WOKEN_AT_ONCE) -> None:
         pods = self._waiting.get(class_name, {})
-        for pod_key in list(islice(pods, WOKEN_AT_ONCE)):
+        for pod_key in list(islice(pods, most)):
             del pods[pod_key]
             self._queue.add(pod_key)
 

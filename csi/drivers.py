@@ -1,9 +1,10 @@
 """All configured drivers: gives the verdict on any volume, from memory if it is fresh, else by asking now."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from csi.channel import BUSY, Limits
 from csi.endpoint import Endpoint
@@ -46,6 +47,10 @@ class Drivers:
             name: DriverProbe(endpoint, limits or Limits(), clock, observer) for name, endpoint in by_name.items()
         }
         self.records = HealthRecords(debounce or Debounce(), remembered)
+        self.answering: list[Callable[[str], None]] = []
+        """Called with the name of a driver that answers and did not before."""
+        for name, probe in self._probes.items():
+            probe.session.answering.append(partial(self._answers, name))
         self._asking: dict[Key, asyncio.Task[Verdict]] = {}
 
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
@@ -86,6 +91,10 @@ class Drivers:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
         await asyncio.gather(*(probe.close() for probe in self._probes.values()))
+
+    def _answers(self, driver: str) -> None:
+        for listener in self.answering:
+            listener(driver)
 
     async def _ask(self, probe: DriverProbe, key: Key) -> Verdict:
         try:

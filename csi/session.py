@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from csi import interpret
@@ -47,6 +48,8 @@ class DriverSession:
         """What was negotiated last."""
         self.trouble = CallFailed("Unavailable", "the driver was not asked yet")
         """Why `up` was False last time it was."""
+        self.answering: list[Callable[[], None]] = []
+        """Called when the driver answers and did not before."""
 
     async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request) -> Answer:
         """Return the answer to a call about volumes, or raise CallFailed."""
@@ -142,6 +145,8 @@ class DriverSession:
         about = {"driver": self.endpoint.driver, "endpoint": str(self.endpoint)}
         if failed is None or up:
             logger.info("CSI endpoint answers", extra=about)
+            for listener in self.answering:
+                listener()
         else:
             why = {"reason": failed.code, "details": interpret.printable(failed.details)}
             logger.warning("CSI endpoint does not answer", extra={**about, **why})

@@ -1,84 +1,112 @@
-"""What others than the driver's controller say about a volume, as verdicts; and what several sources mean together.
+"""What others than the driver's controller say about a volume; and what several sources mean together.
 
 Read from the claim a volume is bound to: the native field of Kubernetes 1.37 (KEP-1432, `status.healthStatus`), and
-the annotations of csi-addons' Volume Condition Reporter, one for each node.
+the annotations of csi-addons' Volume Condition Reporter, one for each node. Such a report stands until it is changed,
+so it is a finding, not one observation.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
-import msgspec
-
-from csi.interpret import LONGEST_REASON, Witness, printable
+from csi.health import Finding
+from csi.interpret import LONGEST_REASON, printable
 from csi.verdict import SICK, HealthState, Verdict, badness
-from kube.model import Claim, HealthCondition, Pairs
+from kube.model import Claim
+from kube.reports import ClaimHealth, StorageCondition
 
-ADDONS_PREFIX: Final = "csiaddons.openshift.io/volumehealth."
-"""Followed by the node's uid: kubernetes-csi-addons, docs/volume-condition.md."""
+NATIVE: Final = "status.healthStatus of the claim"
+STORAGE_UNREACHABLE: Final = "StorageUnreachable"
 
 _SICK: Final = {str(state): state for state in SICK}
+_STORAGE: Final = {
+    STORAGE_UNREACHABLE: HealthState.INACCESSIBLE,
+    "StorageDegraded": HealthState.DEGRADED,
+}
+"""What the words of `storageHealth` mean for a volume that can be reached from nowhere else."""
 
 
-class _Annotation(msgspec.Struct, rename="camel"):
-    state: str
-    last_checked: datetime
-    node: str = ""
+class Saying(Protocol):
+    """A verdict or a finding."""
+
+    @property
+    def state(self) -> HealthState: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def source(self) -> str: ...
 
 
-_ANNOTATION: Final = msgspec.json.Decoder(_Annotation)
+def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
+    """Yield all that is said of a claim's volume on the claim itself; what says no time is taken to be of `now`."""
+    if claim.health is None:
+        return
+    native = native_finding(claim.health, now)
+    if native is not None:
+        yield native
+    yield from addons_findings(claim.health, now)
 
 
-def native_verdict(conditions: Sequence[HealthCondition], now: datetime) -> Verdict | None:
-    """Return what the claim's healthConditions say, None without any known one: then nobody wrote the field.
-
-    The field carries no time of its own, so the verdict is of `now`; it holds until Kubernetes removes the condition.
-    """
-    known = [condition for condition in conditions if condition.status in _SICK]
+def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
+    """Return what healthConditions say; None if nobody wrote them, or there are only such that nobody knows."""
+    if health.conditions is None:
+        return None
+    since = health.since or now
+    if not health.conditions:
+        return Finding(HealthState.HEALTHY, "NoHealthProblem", "", NATIVE, since)
+    known = [condition for condition in health.conditions if condition.status in _SICK]
     if not known:
         return None
     worst = max(known, key=lambda condition: badness(_SICK[condition.status]))
     state = _SICK[worst.status]
     reason = printable(worst.reason, LONGEST_REASON) or str(state)
-    return Witness("status.healthStatus of the claim", now).says(state, reason, worst.message)
+    return Finding(state, reason, printable(worst.message), NATIVE, since)
 
 
-def addons_verdicts(annotations: Pairs) -> Iterator[Verdict]:
-    """Yield a verdict for each node that reported; one that cannot be read is left out.
-
-    "unhealthy" is what VolumeCondition calls abnormal: not operating optimally.
-    """
-    for key, value in annotations:
-        if not key.startswith(ADDONS_PREFIX):
-            continue
-        try:
-            said = _ANNOTATION.decode(value)
-        except (msgspec.MsgspecError, ValueError):
-            continue
-        if said.last_checked.tzinfo is None or said.state not in ("healthy", "unhealthy"):
-            continue
-        node = said.node or f"the node {key.removeprefix(ADDONS_PREFIX)}"
-        witness = Witness(f"csi-addons on {printable(node, LONGEST_REASON)}", said.last_checked)
-        well = said.state == "healthy"
-        state = HealthState.HEALTHY if well else HealthState.DEGRADED
-        yield witness.says(state, "VolumeConditionNormal" if well else "VolumeConditionAbnormal", "")
+def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[Finding]:
+    """Yield a finding for each node. "unhealthy" is what VolumeCondition calls abnormal: not operating optimally."""
+    for report in health.nodes:
+        source = f"csi-addons on {printable(report.node, LONGEST_REASON)}"
+        state = HealthState.HEALTHY if report.healthy else HealthState.DEGRADED
+        reason = "VolumeConditionNormal" if report.healthy else "VolumeConditionAbnormal"
+        yield Finding(state, reason, "", source, report.since or now)
 
 
-def claim_verdicts(claim: Claim, now: datetime) -> Iterator[Verdict]:
-    """Yield all that is said of a claim's volume on the claim itself."""
-    native = native_verdict(claim.health_conditions, now)
-    if native is not None:
-        yield native
-    yield from addons_verdicts(claim.annotations)
+def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Finding | None:
+    """Return what a condition of a CSINode means for a volume reachable only from there; None for an unknown one."""
+    state = _STORAGE.get(condition.status)
+    if state is None:
+        return None
+    reason = printable(condition.reason, LONGEST_REASON) or condition.status
+    message = printable(condition.message)
+    return Finding(state, reason, message, f"status.storageHealth of CSINode {node}", condition.since or now)
 
 
-def combined(verdict: Verdict, others: Iterable[Verdict]) -> Verdict:
+def combined(verdict: Verdict, others: Iterable[Saying]) -> Verdict:
     """Return the worst of all, the driver's own `verdict` among equals; who says otherwise is named in the message.
 
-    The place, of which only the driver speaks, is kept.
+    The place, of which only the driver speaks, and the time of asking are kept.
     """
-    everybody = [verdict, *others]
+    everybody: list[Saying] = [verdict, *others]
+    worst, message = _worst(everybody)
+    return replace(verdict, state=worst.state, reason=worst.reason, message=message, source=worst.source)
+
+
+def combined_finding(findings: Sequence[Finding]) -> Finding | None:
+    """Return the worst, the first among equals, naming who says otherwise; None if nobody says anything."""
+    if len(findings) < 2:
+        return findings[0] if findings else None
+    worst, message = _worst(findings)
+    since = next(finding.since for finding in findings if finding is worst)
+    return Finding(worst.state, worst.reason, message, worst.source, since)
+
+
+def _worst(everybody: Sequence[Saying]) -> tuple[Saying, str]:
     worst = max(everybody, key=lambda one: badness(one.state))
-    contrary = [f"{one.source} says {one.state} ({one.reason})" for one in everybody if one.state is not worst.state]
-    message = printable("; but ".join(filter(None, [worst.message, *contrary])))
-    return Verdict(worst.state, worst.reason, message, worst.source, worst.observed_at, verdict.topology)
+    # Who cannot say anything contradicts nobody.
+    others = [one for one in everybody if one.state not in (worst.state, HealthState.UNSUPPORTED)]
+    contrary = [f"{one.source} says {one.state} ({one.reason})" for one in others]
+    return worst, printable("; but ".join(filter(None, [worst.message, *contrary])))

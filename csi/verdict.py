@@ -18,9 +18,14 @@ class HealthState(StrEnum):
 
 
 SICK = frozenset({HealthState.DEGRADED, HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
+USABLE = frozenset({HealthState.HEALTHY, HealthState.UNSUPPORTED})
+"""States that keep nobody from a volume, whatever the policy."""
 
 UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
 """How long a failure is repeated from memory: enough for a burst of questions, short beside any recovery."""
+
+UNKNOWN_BELIEVED_FOR: Final = timedelta(seconds=15)
+"""How long a plan refuses a volume because its driver could not say: longer than a question to a driver that hangs."""
 
 _BADNESS: Final = (
     HealthState.UNSUPPORTED,
@@ -75,3 +80,8 @@ class Verdict:
         limit = min(max_age, UNKNOWN_KEPT_FOR) if self.state is HealthState.UNKNOWN else max_age
         # A verdict from the future, after the clock was set back, is of unknown age.
         return timedelta() <= now - self.observed_at <= limit
+
+    def stands(self, now: datetime, max_age: timedelta) -> bool:
+        """Whether a plan still goes by it; what does not stand has to be asked again before anything is written."""
+        limit = min(max_age, UNKNOWN_BELIEVED_FOR) if self.state is HealthState.UNKNOWN else max_age
+        return now - self.observed_at <= limit

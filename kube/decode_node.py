@@ -4,6 +4,7 @@ Neither needs a spec: a node without one is schedulable, a CSINode without one h
 """
 
 from kube import model, wire_compute
+from kube.decode_health import storage_reports
 from kube.decode_parts import amounts, identity, labels, present
 from kube.resources import in_scheduler_units
 from kube.sharing import shared, text, texts
@@ -36,6 +37,7 @@ def csi_node(found: wire_compute.CSINode) -> model.CSINode:
         uid=who.uid,
         resource_version=who.resource_version,
         drivers=tuple(_driver(driver) for driver in drivers),
+        storage=storage_reports(found.status),
     )
 
 

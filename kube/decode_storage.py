@@ -9,7 +9,10 @@ A claim and its volume name each other: those texts are shared between the two r
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import UNSET
+
 from kube import model, wire
+from kube.decode_health import claim_health
 from kube.decode_parts import (
     amount,
     identity,
@@ -53,7 +56,7 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
-        health_conditions=_health_conditions(found.status),
+        health=claim_health(found.status.health_status if found.status else UNSET, metadata.annotations),
     )
 
 
@@ -88,13 +91,6 @@ def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
         labels=labels(metadata),
         annotations=annotations,
         created=shared(metadata.creation_timestamp),
-    )
-
-
-def _health_conditions(status: wire.ClaimStatus | None) -> tuple[model.HealthCondition, ...]:
-    said = status.health_status.health_conditions if status and status.health_status else None
-    return tuple(
-        model.HealthCondition(text(one.status), text(one.reason), one.message or "") for one in said or () if one.status
     )
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from kube.reports import ClaimHealth, StorageReports
+
 if TYPE_CHECKING:
     from kube.constraints import Constraints
 
@@ -64,14 +66,6 @@ class ClaimReference(Struct, frozen=True, gc=False):
     uid: str = ""
 
 
-class HealthCondition(Struct, frozen=True, gc=False):
-    """One of `status.healthStatus.healthConditions` of a claim: Kubernetes 1.37, gate CSIVolumeHealth (KEP-1432)."""
-
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
 class Claim(Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim.
 
@@ -96,7 +90,7 @@ class Claim(Struct, frozen=True, gc=False):
     deleting: bool = False
     created: datetime | None = None
     annotations: Pairs = ()
-    health_conditions: tuple[HealthCondition, ...] = ()
+    health: ClaimHealth | None = None
 
     @property
     def key(self) -> str:
@@ -246,6 +240,7 @@ class CSINode(Struct, frozen=True, gc=False):
     uid: str
     resource_version: int
     drivers: tuple[NodeDriver, ...] = ()
+    storage: StorageReports | None = None
 
 
 class CSIDriver(Struct, frozen=True, gc=False):

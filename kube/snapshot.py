@@ -35,6 +35,7 @@ class Snapshot:
     `volumes_reserved_for`: claim key -> names of the volumes whose annotation reserves them for it.
     `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
     `attachments_by_node`: node name -> names of its VolumeAttachments.
+    `csi_nodes_by_ailing_driver`: driver -> names of the CSINodes that report a condition of its storage.
     """
 
     claims: Map[str, Claim] = Map()
@@ -52,3 +53,4 @@ class Snapshot:
     volumes_reserved_for: Mapping[str, Keys] = _NONE
     claims_by_volume: Mapping[str, Keys] = _NONE
     attachments_by_node: Mapping[str, Keys] = _NONE
+    csi_nodes_by_ailing_driver: Mapping[str, Keys] = _NONE

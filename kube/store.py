@@ -35,13 +35,14 @@ class Store:
         )
         self._claims_by_volume: Index[Claim] = Index(lambda claim: _words(claim.volume_name))
         self._attachments_by_node: Index[VolumeAttachment] = Index(lambda found: _words(found.node_name))
+        self._csi_nodes_by_ailing_driver: Index[CSINode] = Index(_ailing_drivers)
         changed = self._forget_snapshot
         self.claims: Collection[Claim] = Collection((self._claims_by_volume,), changed)
         self.volumes: Collection[Volume] = Collection((self._volumes_by_claim, self._volumes_reserved_for), changed)
         self.classes: Collection[StorageClass] = Collection((), changed)
         self.pods: Collection[Pod] = Collection((self._pods_by_claim, self._pods_by_node), changed)
         self.nodes: Collection[Node] = Collection((), changed)
-        self.csi_nodes: Collection[CSINode] = Collection((), changed)
+        self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_ailing_driver,), changed)
         self.csi_drivers: Collection[CSIDriver] = Collection((), changed)
         self.capacities: Collection[CSIStorageCapacity] = Collection((), changed)
         self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
@@ -72,6 +73,7 @@ class Store:
                 volumes_reserved_for=self._volumes_reserved_for.entries,
                 claims_by_volume=self._claims_by_volume.entries,
                 attachments_by_node=self._attachments_by_node.entries,
+                csi_nodes_by_ailing_driver=self._csi_nodes_by_ailing_driver.entries,
             )
         return self._snapshot
 
@@ -81,6 +83,11 @@ class Store:
 
 def _words(word: str | None) -> tuple[str, ...]:
     return (word,) if word else ()
+
+
+def _ailing_drivers(csi_node: CSINode) -> tuple[str, ...]:
+    conditions = csi_node.storage.conditions if csi_node.storage is not None else ()
+    return tuple(dict.fromkeys(condition.driver for condition in conditions))
 
 
 def _claim_of(volume: Volume) -> tuple[str, ...]:

@@ -77,19 +77,9 @@ class Status(Wire):
     phase: Text = None
 
 
-class HealthCondition(Wire):
-    status: Text = None
-    reason: Text = None
-    message: Text = None
-
-
-class HealthStatus(Wire):
-    health_conditions: list[HealthCondition] | None = None
-
-
 class ClaimStatus(Wire):
     phase: Text = None
-    health_status: HealthStatus | None = None
+    health_status: RawPart = UNSET
 
 
 class OwnerReference(Wire):

@@ -178,3 +178,4 @@ class CSINodeSpec(Wire):
 class CSINode(Wire):
     metadata: Metadata | None = None
     spec: CSINodeSpec | None = None
+    status: RawPart = UNSET

@@ -46,6 +46,7 @@ async def test_a_sick_free_volume_is_kept_from_claims_in_one_write_and_let_out_i
             "health": "DataLoss",
             "health-reason": "Gone",
             "health-since": "2026-01-01T12:00:00Z",
+            "health-source": "ControllerGetVolume",
             "quarantine": "DataLoss: Gone",
             "quarantined-at": "2026-01-01T12:00:00Z",
         }
@@ -53,7 +54,12 @@ async def test_a_sick_free_volume_is_kept_from_claims_in_one_write_and_let_out_i
         world.says(WELL, "pv-1")
         await process.run()
         assert "claimRef" not in world.volume("pv-1")["spec"]
-        assert set(world.annotations(PV, "pv-1")) == {"health", "health-reason", "health-since"}
+        assert set(world.annotations(PV, "pv-1")) == {
+            "health",
+            "health-reason",
+            "health-since",
+            "health-source",
+        }
         assert world.annotations(PV, "pv-1")["health"] == "Healthy"
     assert len(world.server.writes) == 2
     told = ["VolumeConditionAbnormal", "Quarantined", "VolumeConditionNormal", "QuarantineReleased"]

@@ -39,7 +39,7 @@ def test_news(said: str | None, finding: Finding | None, is_news: bool) -> None:
 def test_what_is_written_is_read_back() -> None:
     written = {key: value or "" for key, value in health_annotations(DATA_LOSS, PREFIX).items()}
     assert published_health(volume(annotations=written), PREFIX) == PublishedHealth(
-        HealthState.DATA_LOSS, "Gone", EPOCH
+        HealthState.DATA_LOSS, "Gone", EPOCH, "ControllerGetVolume"
     )
 
 

@@ -32,7 +32,7 @@ from binder.view import PlanSettings
 from binder.wakeups import Wakeups
 from csi.health import Debounce, HealthRecord
 from csi.records import HealthRecords
-from csi.verdict import HealthState, Verdict
+from csi.verdict import USABLE, HealthState, Verdict
 from kube.api import KubeApi
 from kube.events import EventDraft
 from kube.leadership import FencedTransport, Leadership
@@ -78,13 +78,15 @@ class Sink:
 
 @dataclass
 class World:
-    """A server with two zones of two nodes each and a class `fast`."""
+    """A server with two zones of two nodes each and a class `fast`. `asked` are the drivers with an endpoint."""
 
     mode: Mode = Mode.ANNOTATE
     ttl: timedelta = timedelta(minutes=10)
     allow_delete_policy: bool = False
     quarantine: bool = False
     max_share: float = 0.3
+    asked: frozenset[str] = frozenset({"disk.csi.example"})
+    only_asked: bool = False
     server: FakeKubeApi = field(default_factory=FakeKubeApi)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -154,7 +156,7 @@ class Process:
         plan_settings = PlanSettings(
             default_mode=world.mode,
             allow_delete_policy=world.allow_delete_policy,
-            gated_drivers=frozenset({"disk.csi.example"}),
+            gated_drivers=world.asked,
         )
         announcer = Announcer(self.sink, clock)
         gate = self.gate = HealthGate(world.doctor, plan_settings.health_max_age)
@@ -196,6 +198,7 @@ class Process:
                 quarantine=world.quarantine,
                 max_share=world.max_share,
                 dry_run=dry_run,
+                only_asked=world.only_asked,
             ),
         )
         self._tasks: list[asyncio.Task[None]] = []
@@ -216,8 +219,12 @@ class Process:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
-        self.gate.outdated(driver, handle)
-        self.caretaker.health_changed(driver, handle, recovered=old is not None and new.state is HealthState.HEALTHY)
+        refused = self.gate.outdated(driver, handle) or (old is not None and old.state not in USABLE)
+        self.caretaker.health_changed(driver, handle, recovered=refused and new.state in USABLE)
+
+    def driver_answers(self, driver: str) -> None:
+        self.gate.driver_answers(driver)
+        self.wakeups.driver_answers(driver)
 
     @property
     def killed(self) -> bool:

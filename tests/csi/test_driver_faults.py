@@ -90,9 +90,12 @@ async def test_a_killed_driver_recovers_by_itself(pair: tuple[DriverProcess, Dri
     await pair[0].send(signal.SIGKILL)
     assert (await ask(drivers)).state is HealthState.UNKNOWN
     await eventually(down(drivers), "the killed driver is seen to be down")
+    back: list[str] = []
+    drivers.answering.append(back.append)
     await pair[0].start()
     await becomes(drivers, HealthState.HEALTHY)
     assert drivers.endpoints_up()[A] is True
+    assert back == [A], "told once"
 
 
 @pytest.mark.parametrize("sickness", Sickness)

@@ -24,6 +24,7 @@ KINDS = {
     "storageclasses": "StorageClass",
     "pods": "Pod",
     "nodes": "Node",
+    "csinodes": "CSINode",
 }
 Object = dict[str, Any]
 Hook = Callable[[Request], None]
@@ -243,4 +244,5 @@ def _collections(store: Store) -> dict[str, Any]:
         "storageclasses": store.classes,
         "pods": store.pods,
         "nodes": store.nodes,
+        "csinodes": store.csi_nodes,
     }

@@ -108,3 +108,12 @@ def node_object(name: str, zone: str = "a") -> Object:
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
+
+
+def csi_node_object(name: str) -> Object:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": name},
+        "spec": {"drivers": [{"name": "disk.csi.example", "nodeID": name, "topologyKeys": [ZONE]}]},
+    }

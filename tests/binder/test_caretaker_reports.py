@@ -1,0 +1,125 @@
+"""What is done when others than an asked driver say that a volume is sick, against an API server in memory."""
+
+import json
+from binder.decision import Mode
+from csi.verdict import HealthState
+from kube.decode_health import ADDONS_PREFIX
+from tests.binder.world import World, bind
+from tests.fakes.objects import claim_object, csi_node_object, pod_object, volume_object
+
+PV, PVC, CSI_NODES = "persistentvolumes", "persistentvolumeclaims", "csinodes"
+PREFIX = "scheduler.cloud.example/"
+CUT = {"storageHealth": [{"name": "disk.csi.example", "healthConditions": [{"status": "StorageUnreachable"}]}]}
+
+
+def bound_world() -> World:
+    world = World(Mode.PREBIND, quarantine=True)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], node="node-a1"))
+    bind(world, "data", "pv-1")
+    world.says(HealthState.HEALTHY, "pv-1")
+    return world
+
+
+def native(world: World, *conditions: dict[str, str]) -> None:
+    world.server.change(
+        PVC, "default/data", lambda found: found["status"].update(healthStatus={"healthConditions": list(conditions)})
+    )
+
+
+def annotate(world: World, plural: str, key: str, annotations: dict[str, str]) -> None:
+    world.server.change(plural, key, lambda found: found["metadata"]["annotations"].update(annotations))
+
+
+async def test_what_the_claim_says_is_told_once_beside_the_driver_who_denies_it() -> None:
+    world = bound_world()
+    async with world.process() as process:
+        native(world, {"status": "DataLoss", "reason": "Gone", "message": "in words"})
+        await process.run(300)
+        written = world.annotations(PV, "pv-1")
+        assert (written["health"], written["health-reason"]) == ("DataLoss", "Gone")
+        assert written["health-source"] == "status.healthStatus of the claim"
+        native(world)
+        await process.run(300)
+        assert world.annotations(PV, "pv-1")["health"] == "Healthy"
+    notes = [event.note for event in process.sink.events if event.regarding.kind == "PersistentVolume"]
+    assert notes == [
+        "Volume pv-1 is DataLoss (Gone): in words; but ControllerGetVolume says Healthy (Said), "
+        "says status.healthStatus of the claim",
+        "Volume pv-1 is Healthy (Said), says ControllerGetVolume",
+    ]
+    assert len(world.server.writes) == 2
+
+
+async def test_csi_addons_that_ticks_costs_no_write() -> None:
+    world = bound_world()
+    async with world.process() as process:
+        for minute in range(10):
+            said = {"state": "unhealthy", "node": "n1", "lastChecked": f"2026-01-01T00:0{minute}:00Z"}
+            annotate(world, PVC, "default/data", {f"{ADDONS_PREFIX}uid": json.dumps(said)})
+            await process.run(60)
+    assert world.annotations(PV, "pv-1")["health"] == "Degraded"
+    assert len(world.server.writes) == 1
+    assert process.sink.told("Pod", "web") == ["VolumeConditionAbnormal"]
+
+
+async def test_nonsense_on_a_claim_is_nobodys_word() -> None:
+    world = bound_world()
+    async with world.process() as process:
+        world.server.change(PVC, "default/data", lambda found: found["status"].update(healthStatus="sick"))
+        await process.run(60)
+    assert world.server.writes == []
+    claim = process.store.snapshot().claims["default/data"]
+    assert claim.health is not None
+    assert claim.health.unreadable == 1
+
+
+async def test_a_local_volume_whose_node_lost_its_storage_is_passed_over_until_it_is_back() -> None:
+    world = World(Mode.ANNOTATE, quarantine=True)
+    world.put(volume_object("pv-1", node="node-a1"), volume_object("pv-2", node="node-a2"))
+    world.put(claim_object("data"), pod_object("web", ["data"]), csi_node_object("node-a1"))
+    async with world.process() as process:
+        await process.run()
+        assert world.reserved("data") == "pv-1"
+        world.server.change(CSI_NODES, "node-a1", lambda found: found.update(status=CUT))
+        await process.run()
+        assert world.reserved("data") == "pv-2"
+        world.put(claim_object("more"), pod_object("app", ["more"]))
+        await process.run()
+        assert world.reserved("more") is None
+        # Nothing says that the volume itself is sick, so nothing would say that it is well again.
+        assert "quarantine" not in world.annotations(PV, "pv-1")
+        world.server.change(CSI_NODES, "node-a1", lambda found: found.update(status={}))
+        await process.run()
+        assert world.reserved("more") == "pv-1"
+    assert world.violations() == []
+
+
+def published(state: str) -> dict[str, str]:
+    return {f"{PREFIX}health": state, f"{PREFIX}health-reason": "Gone", f"{PREFIX}health-since": "2026-01-01T00:00:00Z"}
+
+
+async def test_an_agent_publishes_and_the_controller_reacts() -> None:
+    world = World(Mode.PREBIND, quarantine=True, asked=frozenset())
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process() as process:
+        await process.run()
+        assert world.reserved("data") == "pv-1"
+        annotate(world, PV, "pv-1", published("DataLoss"))
+        await process.run()
+        assert world.reserved("data") == "pv-2"
+        assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "quarantine-pv-1"
+        assert world.annotations(PV, "pv-1")["health-since"] == "2026-01-01T00:00:00Z"
+        annotate(world, PV, "pv-1", published("Healthy"))
+        await process.run()
+        assert "claimRef" not in world.volume("pv-1")["spec"]
+    told = process.sink.told("PersistentVolume", "pv-1")
+    # The agent tells of the change itself.
+    assert told == ["Quarantined", "QuarantineReleased"]
+
+
+async def test_who_minds_only_asked_drivers_leaves_other_volumes_alone() -> None:
+    world = World(Mode.PREBIND, quarantine=True, asked=frozenset(), only_asked=True)
+    world.put(volume_object("pv-1", annotations=published("DataLoss")))
+    async with world.process() as process:
+        await process.run()
+    assert world.server.writes == []

@@ -1,6 +1,7 @@
 """What is done when others than an asked driver say that a volume is sick, against an API server in memory."""
 
 import json
+
 from binder.decision import Mode
 from csi.verdict import HealthState
 from kube.decode_health import ADDONS_PREFIX

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from binder.actor import Actor, Rehearsal
-from binder.announce import Announcer
+from binder.announce import Announcer, EventSink
 from binder.apply import Applier
 from binder.attempt import ActSettings
 from binder.care import CareSettings
@@ -63,13 +63,16 @@ class Doctor:
 
 
 class Sink:
-    """An EventSink that keeps what is published."""
+    """An EventSink that keeps what is published, and hands it on to `forward` if there is one."""
 
     def __init__(self) -> None:
         self.events: list[EventDraft] = []
+        self.forward: EventSink | None = None
 
     def publish(self, draft: EventDraft) -> None:
         self.events.append(draft)
+        if self.forward is not None:
+            self.forward.publish(draft)
 
     def told(self, kind: str, name: str) -> list[str]:
         """Return the reasons told to one object, in order."""

@@ -86,7 +86,8 @@ def test_both_at_once_and_a_bad_one_spoils_neither() -> None:
 def test_what_is_kept_is_bounded() -> None:
     many = [{"status": "Degraded", "reason": "r" * 5000, "message": "m" * 5000}] * (MOST_REPORTS + 5)
     found = claim_health({"healthConditions": many})
-    assert found is not None and found.conditions is not None
+    assert found is not None
+    assert found.conditions is not None
     assert len(found.conditions) == MOST_REPORTS
     assert max(len(one.message) + len(one.reason) for one in found.conditions) == 2048
 

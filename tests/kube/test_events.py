@@ -199,10 +199,13 @@ async def test_flush_waits_for_what_was_published_but_not_for_ever() -> None:
         await recorder.flush(5)
         assert server.sent == 1
         server.refuse = [Unavailable("POST", "/", 0, "x", "refused")] * 3
-        recorder.publish(replace(RESERVED, note="other"))
-        flushing = asyncio.ensure_future(recorder.flush(1))
-        await clock.advance(1)
+        for note in ("under way", "waiting", "waiting too"):
+            recorder.publish(replace(RESERVED, note=note))
+        flushing = asyncio.ensure_future(recorder.flush(0.5))
+        await clock.advance(0.5)
         assert flushing.done()
+        assert (server.sent, server.dropped) == (1, 2)
+    assert (server.sent, server.dropped) == (1, 3), "what was under way is counted when it is broken off"
 
 
 @pytest.mark.parametrize("note", ["x" * 5000, "ü" * 5000, "€" * 341 + "xx", "short"], ids=lambda note: note[:2])

@@ -4,6 +4,7 @@ As schedulePod in pkg/scheduler/schedule_one.go, without its chance: among nodes
 counted from where the search began, so the same input gives the same answer.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -93,8 +94,8 @@ def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start
     found: list[NodeState] = []
     for first in range(0, len(candidates), _CHUNK):
         fitting = candidates[first : first + _CHUNK]
-        for allows in tests:
-            fitting = [node for node in fitting if allows(node)]
+        for fitting_of in tests:
+            fitting = fitting_of(fitting)
         found += fitting
         if len(found) >= wanted:
             return found[:wanted]
@@ -148,13 +149,12 @@ def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeSt
     if among != cluster.index.everything:
         # The digits of a binary number, the lowest first, say which nodes are in the set.
         found = list(compress(nodes, map(int, reversed(f"{among:b}"))))
-    if not start:
-        return found
-    return [*(one for one in found if one.number >= start), *(one for one in found if one.number < start)]
+    first = bisect_left(found, start, key=lambda state: state.number)
+    return [*found[first:], *found[:first]] if first else found
 
 
-def _test(rule: NodeRule) -> Callable[[NodeState], bool]:
-    if rule.allows is not None:
-        return rule.allows
+def _test(rule: NodeRule) -> Callable[[Sequence[NodeState]], Sequence[NodeState]]:
+    if rule.fitting is not None:
+        return rule.fitting
     why = rule.why
-    return lambda node: why(node) is None
+    return lambda nodes: [node for node in nodes if why(node) is None]

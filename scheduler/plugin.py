@@ -31,13 +31,13 @@ class NodeRule:
     """One filter's judgement about nodes, prepared for one pod.
 
     `why` says why a node is refused, with the evidence, or None when it is not; it is asked only where the answer is
-    told. `allows` and `among` are quick forms that must agree with it: `allows(node)` is `why(node) is None`, and
-    `among` has the bit `1 << node.number` of every node that is allowed. The cycle uses `among` if it is there, else
-    `allows`, else `why`.
+    told. `fitting` and `among` are quick forms that must agree with it: `fitting(nodes)` are those of the nodes, in
+    their order, for which `why` says None, and `among` has the bit `1 << node.number` of every node that is allowed.
+    The cycle uses `among` if it is there, else `fitting`, else `why`.
     """
 
     why: Callable[[NodeState], Rejection | None]
-    allows: Callable[[NodeState], bool] | None = None
+    fitting: Callable[[Sequence[NodeState]], Sequence[NodeState]] | None = None
     among: int | None = None
 
 

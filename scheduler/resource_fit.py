@@ -4,15 +4,16 @@ Source: plugins/noderesources/fit.go and plugins/nodeports/node_ports.go. `Pod.r
 init containers, restartable ones included (kube.decode_pod).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Final
 
 from binder.node_fit import refuse_resources
 from binder.rejection import Reason, Rejection
 from kube.constraints import HostPort
-from kube.quantity import NANO
-from kube.resources import PODS
+from kube.resources import has_room
 from scheduler.cluster import ClusterView
+from scheduler.node_memory import NodeMemory
 from scheduler.node_state import NodeState, host_ports
 from scheduler.plugin import NodeRule
 from scheduler.volumes import PodInfo
@@ -25,20 +26,17 @@ class NodeResourcesFit:
 
     name: Final = "NodeResourcesFit"
 
+    def __init__(self) -> None:
+        self._memory: NodeMemory[bool] = NodeMemory()
+
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule:
         pod = info.pod
-        wanted = tuple((name, amount) for name, amount in pod.requests if amount > 0)
 
-        def allows(state: NodeState) -> bool:
-            free = state.free
-            if free.get(PODS, 0) < NANO:
-                return False
-            for name, amount in wanted:  # noqa: SIM110  asked for every node, and all() takes twice as long
-                if amount > free.get(name, 0):
-                    return False
-            return True
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            fits = self._memory.answers(pod.requests, nodes, lambda state: has_room(state.free, pod.requests))
+            return list(compress(nodes, fits))
 
-        return NodeRule(lambda state: refuse_resources(pod, state.name, state.free), allows)
+        return NodeRule(lambda state: refuse_resources(pod, state.name, state.free), fitting)
 
 
 class NodePorts:

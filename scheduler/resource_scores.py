@@ -3,11 +3,13 @@
 Source: least_allocated.go, most_allocated.go and balanced_allocation.go in plugins/noderesources, with their rounding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Final
 
+from kube.model import Pod
 from scheduler.cluster import ClusterView
+from scheduler.node_memory import NodeMemory
 from scheduler.node_state import NodeState, scored_requests
 from scheduler.plugin import HIGHEST
 from scheduler.profile import Thresholds
@@ -16,8 +18,8 @@ from scheduler.volumes import PodInfo
 _NATIVE: Final = ("cpu", "memory")
 """Resources that count for every pod. Others count only for pods that request them."""
 
-Amount = tuple[int, int, int]
-"""Requested with the pod, allocatable, weight."""
+Wanted = tuple[str, int, int]
+"""A resource, how much of it the pod requests, and its weight."""
 
 
 class LeastAllocated:
@@ -27,9 +29,11 @@ class LeastAllocated:
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
+        self._memory: NodeMemory[int] = NodeMemory()
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
-        return _weighted(info, nodes, self._weights, _left)
+        wanted = _wanted(info.pod, self._weights)
+        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _left))
 
 
 class BinPack:
@@ -39,9 +43,11 @@ class BinPack:
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
+        self._memory: NodeMemory[int] = NodeMemory()
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
-        return _weighted(info, nodes, self._weights, _used)
+        wanted = _wanted(info.pod, self._weights)
+        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _used))
 
 
 class Balanced:
@@ -54,42 +60,38 @@ class Balanced:
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._resources = tuple(thresholds.resources)
+        self._memory: NodeMemory[int] = NodeMemory()
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
-        wanted = dict(info.pod.requests)
-        counted = [(name, wanted.get(name, 0)) for name in self._resources if name in _NATIVE or wanted.get(name)]
+        requests = dict(info.pod.requests)
+        counted = tuple((name, requests.get(name, 0)) for name in self._resources if _counts(name, requests))
         if not any(amount for _, amount in counted):
             return None
-        return [_balance(state, counted) for state in nodes]
+        return self._memory.answers(counted, nodes, lambda state: _balance(state, counted))
 
 
-def _weighted(
-    info: PodInfo, nodes: Sequence[NodeState], weights: Sequence[tuple[str, int]], score: Callable[[int, int], int]
-) -> list[int]:
-    cpu, memory = scored_requests(info.pod)
-    wanted = dict(info.pod.requests)
-    others = [(name, wanted[name], weight) for name, weight in weights if name not in _NATIVE and wanted.get(name)]
-    native = dict(weights)
-    cpu_weight, memory_weight = native.get("cpu", 0), native.get("memory", 0)
-    found = []
-    for state in nodes:
-        allocatable = state.allocatable
-        total = parts = 0
-        has = allocatable.get("cpu", 0) if cpu_weight else 0
+def _counts(name: str, requests: Mapping[str, int]) -> bool:
+    return name in _NATIVE or bool(requests.get(name))
+
+
+def _wanted(pod: Pod, weights: Sequence[tuple[str, int]]) -> tuple[Wanted, ...]:
+    """Return what the pod requests of the resources that count, and their weights."""
+    requests = dict(pod.requests)
+    requests.update(zip(_NATIVE, scored_requests(pod), strict=True))
+    return tuple((name, requests.get(name, 0), weight) for name, weight in weights if _counts(name, requests))
+
+
+def _weighted(state: NodeState, wanted: Sequence[Wanted], score: Callable[[int, int], int]) -> int:
+    """Return the weighted mean over the resources that the node has."""
+    total = weights = 0
+    native = dict(zip(_NATIVE, state.scored, strict=True))
+    for name, amount, weight in wanted:
+        has = state.allocatable.get(name, 0)
         if has:
-            total += score(state.scored[0] + cpu, has) * cpu_weight
-            parts += cpu_weight
-        has = allocatable.get("memory", 0) if memory_weight else 0
-        if has:
-            total += score(state.scored[1] + memory, has) * memory_weight
-            parts += memory_weight
-        for name, amount, weight in others:
-            has = allocatable.get(name, 0)
-            if has:
-                total += score(has - state.free.get(name, 0) + amount, has) * weight
-                parts += weight
-        found.append(total // parts if parts else 0)
-    return found
+            requested = native[name] if name in native else has - state.free.get(name, 0)
+            total += score(requested + amount, has) * weight
+            weights += weight
+    return total // weights if weights else 0
 
 
 def _left(requested: int, allocatable: int) -> int:

@@ -37,7 +37,7 @@ class VolumeBinding:
             rejections = info.choice(state).own.rejections
             return about(state, rejections[0]) if rejections else None
 
-        return NodeRule(why, lambda state: not info.choice(state).own.rejections)
+        return NodeRule(why)
 
 
 class VolumeZone:

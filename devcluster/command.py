@@ -28,7 +28,9 @@ The first start builds them from source, which takes some minutes; later ones ta
 def up(directory: Path, nodes: int) -> None:
     """Start a cluster that lives until `down`; ClusterError if there is one already or it does not start."""
     if is_owned(directory):
-        raise ClusterError(f"a cluster is running in {directory} already; `devcluster env` shows how to use it")
+        raise ClusterError(
+            f"a cluster is running in {directory} already; `{command('env', directory)}` says how to use it"
+        )
     build.ensure([build.CONTROL_PLANE, build.KWOK] if nodes else [build.CONTROL_PLANE])
     progress = Progress(f"starting a control plane in {directory}")
     keeper = subprocess.Popen(
@@ -70,9 +72,15 @@ def down(directory: Path) -> None:
 def env(directory: Path) -> str:
     """Return shell lines that make kubectl talk to the cluster in this directory; ClusterError if there is none."""
     if not is_owned(directory):
-        raise ClusterError(f"no cluster in {directory}; start one with `pvc-prebinder devcluster up`")
+        raise ClusterError(f"no cluster in {directory}; start one with `{command('up', directory)}`")
     kubeconfig = shlex.quote(str(directory / "admin.kubeconfig"))
     return f"export KUBECONFIG={kubeconfig}\nexport PATH={shlex.quote(str(directory / 'bin'))}:$PATH\n"
+
+
+def command(action: str, directory: Path) -> str:
+    """Return what a person types to do that with the cluster in this directory."""
+    named = "" if directory == default_directory() else f" --directory {shlex.quote(str(directory))}"
+    return f"pvc-prebinder devcluster {action}{named}"
 
 
 def default_directory() -> Path:
@@ -134,17 +142,21 @@ def _exit_code(run: Callable[[argparse.Namespace], None], arguments: argparse.Na
     except ClusterError as error:
         sys.stderr.write(f"pvc-prebinder: {error}\n")
         return 1
+    except OSError as error:
+        sys.stderr.write(f"pvc-prebinder: {error.filename}: {error.strerror}\n")
+        return 1
     return 0
 
 
 def _run_up(arguments: argparse.Namespace) -> None:
-    up(arguments.directory, arguments.nodes)
+    directory = arguments.directory
+    up(directory, arguments.nodes)
     sys.stdout.write(
-        f"{env(arguments.directory)}\n"
-        'Run the lines above (or: eval "$(pvc-prebinder devcluster env)"), then look around:\n'
+        f"{env(directory)}\n"
+        f'Run the lines above (or: eval "$({command("env", directory)})"), then look around:\n'
         "  kubectl get nodes -L topology.kubernetes.io/zone\n"
         "  pvc-prebinder controller --dry-run\n"
-        f"Logs are in {arguments.directory}. It runs until `pvc-prebinder devcluster down`.\n"
+        f"Logs are in {directory}. It runs until `{command('down', directory)}`.\n"
     )
 
 

@@ -115,6 +115,14 @@ def remove_if_abandoned(directory: Path) -> bool:
 
 
 def _acquire(directory: Path) -> int:
+    try:
+        return _take(directory)
+    except OSError as error:
+        problem = f"{error.strerror}; choose another directory"
+        raise ClusterError(f"cannot start a cluster in {directory}: {problem}") from error
+
+
+def _take(directory: Path) -> int:
     remove_if_abandoned(directory)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = None

@@ -1,9 +1,12 @@
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from devcluster.command import command, default_directory
 
 COMMAND = """\
 import argparse, sys
@@ -36,7 +39,9 @@ def test_up_env_down(tmp_path: Path) -> None:
     assert look.stdout.split() == ["node/node-1", "node/node-2"]
     assert env.stdout in up.stdout
     assert again.returncode == 1
-    assert "running" in again.stderr
+    shown = f"pvc-prebinder devcluster env --directory {shlex.quote(str(directory))}"
+    assert again.stderr == f"pvc-prebinder: a cluster is running in {directory} already; `{shown}` says how to use it\n"
+    assert shown in up.stdout
 
 
 @pytest.mark.parametrize("action", ["down", "env"])
@@ -44,6 +49,11 @@ def test_without_a_cluster_it_says_so(action: str, tmp_path: Path) -> None:
     answer = run(action, "--directory", tmp_path / "nothing")
     assert answer.returncode == 1
     assert answer.stderr.startswith(f"pvc-prebinder: no cluster in {tmp_path}/nothing; ")
+
+
+def test_a_command_names_the_directory_unless_it_is_the_default() -> None:
+    assert command("down", default_directory()) == "pvc-prebinder devcluster down"
+    assert command("down", Path("/a b")) == "pvc-prebinder devcluster down --directory '/a b'"
 
 
 @pytest.mark.parametrize("arguments", [("up", "--nodes", "-1"), ("up", "--nodes", "few"), ("sideways",), ()])

@@ -75,6 +75,12 @@ def test_a_directory_with_something_else_in_it_is_left_alone(tmp_path: Path) -> 
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_a_place_where_no_directory_can_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ClusterError, match=r"in .*/file/cluster: Not a directory; choose another directory"):
+        State(tmp_path / "file" / "cluster")
+
+
 def test_an_owner_killed_takes_everything_with_it(owner: "subprocess.Popen[str]", directory: Path) -> None:
     reaper, child = started_by(owner)
     assert is_alive(child)

@@ -208,7 +208,9 @@ def test_a_class(annotations: dict[str, str], default: bool) -> None:
     found = decode_class(
         raw({"annotations": annotations}, provisioner="p.example", volumeBindingMode="WaitForFirstConsumer")
     )
-    expected = StorageClass("x", "u", 7, "p.example", "WaitForFirstConsumer", default, builders.EPOCH)
+    expected = StorageClass(
+        "x", "u", 7, "p.example", "WaitForFirstConsumer", is_default=default, created=builders.EPOCH
+    )
     assert found == msgspec.structs.replace(expected, annotations=tuple(annotations.items()))
 
 

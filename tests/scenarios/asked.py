@@ -1,0 +1,47 @@
+"""A kube-scheduler that is asked which nodes it would take: an extender notes those that passed every filter."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hashlib import sha256
+
+from aiohttp import web
+
+from devcluster.cluster import DevCluster
+from devcluster.ports import LOOPBACK, free_ports
+
+
+class Witness:
+    """`passed` are the nodes that were left for a pod, by its name; `chosen` the one it was told to take."""
+
+    def __init__(self) -> None:
+        self.passed: dict[str, set[str]] = {}
+        self.chosen: dict[str, str] = {}
+
+    async def filter(self, request: web.Request) -> web.Response:
+        """Leave one node of those that passed, always the same one for a pod."""
+        body = await request.json()
+        pod, names = body["Pod"]["metadata"]["name"], sorted(body["NodeNames"])
+        if pod not in self.passed:
+            self.passed[pod] = set(names)
+            self.chosen[pod] = names[sha256(pod.encode()).digest()[0] % len(names)]
+        return web.json_response({"NodeNames": [name for name in names if name == self.chosen[pod]]})
+
+
+@asynccontextmanager
+async def asked_scheduler(cluster: DevCluster, name: str) -> AsyncIterator[Witness]:
+    """Start a kube-scheduler of that name; stop it at the end."""
+    witness = Witness()
+    application = web.Application(client_max_size=1 << 26)
+    application.router.add_post("/filter", witness.filter)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        (port,) = free_ports(1)
+        await web.TCPSite(runner, LOOPBACK, port).start()
+        extender = {"urlPrefix": f"http://{LOOPBACK}:{port}", "filterVerb": "filter", "nodeCacheCapable": True}
+        fast = {"qps": 500, "burst": 500}
+        scheduler = await cluster.start_scheduler(name, {"extenders": [extender], "clientConnection": fast})
+        yield witness
+        await scheduler.stop()
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,163 @@
+"""`match` says of hundreds of random pods the very nodes that a real kube-scheduler takes, and the volumes it binds."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from devcluster.components import Options
+from devcluster.nodes import is_schedulable
+from prebinder.match_input import read_objects
+from prebinder.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
+from tests.scenarios.admin import Admin, Document
+from tests.scenarios.asked import Witness, asked_scheduler
+from tests.scenarios.puzzles import SELECTED, Puzzle, csi_nodes, nodes, puzzle
+from tests.scenarios.waiting import eventually
+
+SEED: Final = 20261121
+COUNT: Final = 300
+NAMESPACE: Final = "puzzles"
+ASKED: Final = "asked"
+_DUMPED: Final = {
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "Node": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
+}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def quiet() -> AsyncIterator[DevCluster]:
+    """A cluster of its own in which nobody schedules yet."""
+    lifted = ("--kube-api-qps=500", "--kube-api-burst=500")
+    flags = {
+        "kube-controller-manager": (*lifted, "--controllers=*,-taint-eviction-controller,-ephemeral-volume-controller")
+    }
+    async with DevCluster(Options(scheduler=False, flags=flags)) as cluster:
+        await cluster.create_namespace(NAMESPACE)
+        yield cluster
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_match_and_the_scheduler_agree(quiet: DevCluster, tmp_path: Path) -> None:
+    puzzles = [puzzle(number, SEED, NAMESPACE, ASKED) for number in range(COUNT)]
+    async with Admin(quiet) as admin:
+        await admin.create_at_once(nodes())
+        await eventually(lambda: admin.list("Node"), lambda seen: all(map(is_schedulable, seen)), "nodes are ready")
+        # Nobody but kube-scheduler may decide anything, or what it saw is not what is in the dump.
+        quiet.controller_manager.pause()
+        await lay_out(admin, puzzles)
+        dump = tmp_path / "dump.json"
+        dump.write_text(json.dumps(await dumped(admin)))
+        told = {answer.pod.name: answer for answer in answered(dump)}
+        async with asked_scheduler(quiet, ASKED) as witness:
+            await eventually(lambda: untried(admin, witness), lambda names: not names, "all pods were tried")
+            wrong = disagreements(told, witness)
+            assert wrong == {}, await verdicts(admin, wrong)
+            expected = [expectation(told[name], node) for name, node in witness.chosen.items()]
+            await eventually(
+                lambda: wrong_volumes(admin, expected),
+                lambda wrong: not wrong,
+                "the volumes `match` named are taken",
+                30,
+            )
+
+
+def answered(dump: Path) -> Iterator[PodAnswer]:
+    """Answer as the command does, for the pods alone: why each claim does not get each volume would fill a book."""
+    objects = read_objects([str(dump)], BytesIO())
+    assert objects.faults == []
+    return pod_answers(waiting(objects.pods.values()), [*objects.nodes.values()], objects.snapshot())
+
+
+async def lay_out(admin: Admin, puzzles: list[Puzzle]) -> None:
+    """Create everything, and give it the states that it has in the puzzles."""
+    first = [*csi_nodes(puzzles), *(document for one in puzzles for document in one.first)]
+    await admin.create_at_once(first)
+    pods = [document for one in puzzles for document in one.pods]
+    await admin.create_at_once(pods)
+    uids = {one["metadata"]["name"]: one["metadata"]["uid"] for one in await admin.list("Pod", NAMESPACE)}
+    owned = []
+    for one in puzzles:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": one.name, "uid": uids[one.name], "controller": True}
+        for claim in one.owned:
+            owned.append(claim | {"metadata": claim["metadata"] | {"ownerReferences": [owner]}})
+    await admin.create_at_once(owned)
+    absent = {"PersistentVolume": set[str](), "PersistentVolumeClaim": set[str]()}
+    for kind, names in absent.items():
+        names.update(one["metadata"]["name"] for one in await admin.list(kind))
+    async with asyncio.TaskGroup() as tasks:
+        for kind, name, phase in ((*key, phase) for one in puzzles for key, phase in one.phases.items()):
+            if name in absent[kind]:
+                namespace = "" if kind == "PersistentVolume" else NAMESPACE
+                status = {"status": {"phase": phase}}
+                tasks.create_task(admin.patch(kind, name, status, namespace, subresource="status"))
+        for name in (name for one in puzzles for name in one.gone):
+            if name in absent["PersistentVolumeClaim"]:
+                tasks.create_task(admin.delete("PersistentVolumeClaim", name, NAMESPACE))
+
+
+async def dumped(admin: Admin) -> Document:
+    items: list[Document] = []
+    for kind, version in _DUMPED.items():
+        items += [{"apiVersion": version, "kind": kind, **one} for one in await admin.list(kind)]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+async def untried(admin: Admin, witness: Witness) -> set[str]:
+    """Return the pods for which kube-scheduler has found neither nodes nor a reason why there are none."""
+    waiting = [one for one in await admin.list("Pod", NAMESPACE) if one["spec"]["schedulerName"] == ASKED]
+    refused = {one["metadata"]["name"] for one in waiting if said_of(one)}
+    return {one["metadata"]["name"] for one in waiting} - refused - set(witness.passed)
+
+
+def said_of(pod: Document) -> str:
+    """Return why kube-scheduler found no node, empty when it has not said so."""
+    conditions = pod["status"].get("conditions", ())
+    return next((str(one["message"]) for one in conditions if one.get("reason") == "Unschedulable"), "")
+
+
+async def verdicts(admin: Admin, names: Iterable[str]) -> dict[str, str]:
+    return {name: said_of(await admin.get("Pod", name, NAMESPACE)) for name in names}
+
+
+def disagreements(told: dict[str, PodAnswer], witness: Witness) -> dict[str, tuple[set[str], set[str]]]:
+    """Return the pods for which `match` names other nodes than kube-scheduler takes, with both sets."""
+    said = {name: {one.node for one in answer.nodes if one.fits} for name, answer in told.items()}
+    taken = {name: witness.passed.get(name, set()) for name in said}
+    assert {0, 1, 8} <= {len(nodes) for nodes in taken.values()}, "the puzzles are too much alike to show anything"
+    return {name: (said[name], taken[name]) for name in said if said[name] != taken[name]}
+
+
+def expectation(answer: PodAnswer, node: str) -> NodeAnswer:
+    return next(one for one in answer.nodes if one.node == node)
+
+
+async def wrong_volumes(admin: Admin, expected: list[NodeAnswer]) -> list[str]:
+    """Return what has not become of the claims of these pods as expected."""
+    volumes = await admin.list("PersistentVolume")
+    holders = {one["metadata"]["name"]: one["spec"].get("claimRef", {}).get("name") for one in volumes}
+    claims = await admin.list("PersistentVolumeClaim", NAMESPACE)
+    selected = {one["metadata"]["name"]: one["metadata"].get("annotations", {}).get(SELECTED) for one in claims}
+    return list(_differences(expected, holders, selected))
+
+
+def _differences(expected: Iterable[NodeAnswer], holders: dict[str, Any], selected: dict[str, Any]) -> Iterable[str]:
+    for answer in expected:
+        for claim, volume in answer.volumes:
+            if holders[volume.name] != claim.name:
+                yield f"{volume.name} should be taken for {claim.name}, and is {holders[volume.name]}'s"
+        for claim in answer.provision:
+            if selected[claim.name] != answer.node:
+                yield f"a volume should be made for {claim.name} on {answer.node}, not on {selected[claim.name]}"

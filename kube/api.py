@@ -195,6 +195,8 @@ def _decoded(decoder: msgspec.json.Decoder[T], request: Request, body: bytes) ->
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         quoted = bytes(body[:200]).decode("utf-8", "replace")
         message = f"expected JSON of the Kubernetes API, got {quoted!r} ({error})"
+        if not quoted.startswith("{"):
+            message += "; is this the address of an API server, or of a proxy in front of it?"
         raise Unavailable(request.method, request.path, 200, "NotTheApi", message) from error
 
 

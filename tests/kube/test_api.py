@@ -77,8 +77,9 @@ async def test_a_list_that_expires_twice_is_an_error() -> None:
 @pytest.mark.parametrize("body", [b"<html>", b"", b'{"metadata":{"name":"a"', b"[]", b'{"items":[]}'], ids=repr)
 async def test_success_that_is_not_json_of_the_api_is_unavailable(body: bytes) -> None:
     api = KubeApi(ScriptedTransport(lambda _: answer(200, body)))
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as caught:
         await api.list_all(VOLUMES, name_of)
+    assert ("or of a proxy in front of it?" in str(caught.value)) is not body.startswith(b"{")
 
 
 async def test_conditional_patch_carries_its_preconditions() -> None:

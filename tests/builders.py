@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from kube import model
+from kube.constraints import Constraints
 from kube.quantity import parse_quantity
 
 ZONE = "topology.kubernetes.io/zone"
@@ -172,6 +173,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     deleting: bool = False,
     created: datetime | None = EPOCH,
+    constraints: Constraints | None = None,
 ) -> model.Pod:
     """A pending pod that uses the named claims."""
     return model.Pod(
@@ -192,6 +194,7 @@ def pod(
         labels=pairs(labels),
         deleting=deleting,
         created=created,
+        constraints=constraints,
     )
 
 

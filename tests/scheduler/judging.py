@@ -1,0 +1,61 @@
+"""Views of small clusters, and what one plugin says about their nodes."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from binder.index import VolumeIndex
+from binder.rejection import Reason
+from binder.view import PlanSettings, View
+from kube import model
+from kube.model import Record, Volume
+from kube.store import snapshot_of
+from scheduler.cluster import ClusterView, view_of
+from scheduler.plugin import Filter, NodeRule, Score
+from scheduler.volumes import pod_info
+from tests import builders
+
+
+def storage(*records: Record, settings: PlanSettings | None = None) -> View:
+    volumes = [found for found in records if isinstance(found, Volume)]
+    return View(snapshot_of(records), VolumeIndex.of(volumes), settings=settings or PlanSettings())
+
+
+def view(*records: Record, now: datetime = builders.EPOCH) -> ClusterView:
+    return view_of(storage(*records), now)
+
+
+def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, Reason | None]:
+    """Why each node is refused, by its name; every form of the rule is asked and must agree."""
+    rule = plugin.rule(pod_info(pod, cluster.storage, cluster.now), cluster)
+    if rule is None:
+        return {state.name: None for state in cluster.nodes}
+    found = {state.name: rule.why(state) for state in cluster.nodes}
+    assert all(rejection.subject == name for name, rejection in found.items() if rejection is not None)
+    fitting = [name for name, rejection in found.items() if rejection is None]
+    assert fitting == quickly(rule, cluster)
+    return {name: None if rejection is None else rejection.reason for name, rejection in found.items()}
+
+
+def quickly(rule: NodeRule, cluster: ClusterView) -> list[str]:
+    """The nodes that the rule's quick form lets pass."""
+    if rule.among is not None:
+        assert rule.among <= cluster.index.everything
+        return [state.name for state in cluster.nodes if rule.among >> state.number & 1]
+    if rule.fitting is not None:
+        return [state.name for state in rule.fitting(cluster.nodes)]
+    return [state.name for state in cluster.nodes if rule.why(state) is None]
+
+
+def allowed(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> set[str]:
+    return {name for name, reason in reasons(plugin, pod, cluster).items() if reason is None}
+
+
+def scores(plugin: Score, pod: model.Pod, cluster: ClusterView, names: Iterable[str] = ()) -> dict[str, int] | None:
+    """The score of each node, or of those named; None when the plugin has nothing to say."""
+    wanted = set(names)
+    nodes = [state for state in cluster.nodes if not wanted or state.name in wanted]
+    found = plugin.scores(pod_info(pod, cluster.storage, cluster.now), cluster, nodes)
+    if found is None:
+        return None
+    assert all(type(score) is int and 0 <= score <= 100 for score in found)
+    return {state.name: score for state, score in zip(nodes, found, strict=True)}

@@ -1,0 +1,60 @@
+"""The sets of nodes agree with the plain rules, whatever the nodes and the pod."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kube import model
+from kube.node_view import effective_taints
+from kube.selectors import pod_node_affinity_matches, term_matches
+from kube.taints import untolerated_taint
+from scheduler.node_index import NodeIndex
+from tests import builders
+from tests.scheduler import clusters
+
+
+def names(bits: int, nodes: list[model.Node]) -> set[str]:
+    return {node.name for number, node in enumerate(nodes) if bits >> number & 1}
+
+
+@settings(deadline=None, max_examples=100)
+@given(clusters.nodes(), clusters.labels, st.one_of(st.none(), clusters.node_selectors))
+def test_selectors_and_affinities(
+    nodes: list[model.Node], wanted: dict[str, str], affinity: model.NodeSelector | None
+) -> None:
+    plain = {
+        node.name
+        for node in nodes
+        if dict(node.labels).items() >= wanted.items() and pod_node_affinity_matches(affinity, node.labels, node.name)
+    }
+    assert names(NodeIndex.of(nodes).selected(builders.pairs(wanted), affinity), nodes) == plain
+
+
+@settings(deadline=None, max_examples=100)
+@given(clusters.nodes(), st.lists(clusters.tolerations, max_size=3).map(tuple))
+def test_taints(nodes: list[model.Node], tolerations: tuple[model.Toleration, ...]) -> None:
+    plain = {node.name for node in nodes if untolerated_taint(effective_taints(node), tolerations) is None}
+    assert names(NodeIndex.of(nodes).tolerated(tolerations), nodes) == plain
+
+
+@settings(deadline=None)
+@given(clusters.nodes(), clusters.terms)
+def test_a_single_term(nodes: list[model.Node], term: model.NodeSelectorTerm) -> None:
+    plain = {node.name for node in nodes if term_matches(term, dict(node.labels), node.name)}
+    assert names(NodeIndex.of(nodes).matching((term,)), nodes) == plain
+
+
+@settings(deadline=None)
+@given(clusters.nodes(most=3), clusters.nodes(most=5))
+def test_a_changed_node_leaves_nothing_behind(before: list[model.Node], after: list[model.Node]) -> None:
+    after = after + before[len(after) :]
+    index = NodeIndex.of(before)
+    for number, node in enumerate(after):
+        index = index.with_node(number, before[number] if number < len(before) else None, node)
+    assert index == NodeIndex.of(after)
+
+
+def test_readiness_is_a_set_too() -> None:
+    nodes = [builders.node("n0"), builders.node("n1", ready=False), builders.node("n2", deleting=True)]
+    index = NodeIndex.of(nodes)
+    assert names(index.ready, nodes) == {"n0"}
+    assert names(index.with_key(builders.ZONE), nodes) == {"n0", "n1", "n2"}

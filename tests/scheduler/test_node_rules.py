@@ -1,0 +1,72 @@
+import pytest
+from hypothesis import given, settings
+
+from binder.rejection import Reason
+from kube import model
+from kube.model import NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
+from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
+from scheduler.plugin import Filter
+from tests import builders
+from tests.scheduler import clusters
+from tests.scheduler.judging import allowed, reasons, view
+
+GPU = Taint("gpu", "NoSchedule", "yes")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "node", "pod", "reason"),
+    [
+        pytest.param(NodeReady(), builders.node(), builders.pod(), None, id="ready"),
+        pytest.param(NodeReady(), builders.node(ready=False), builders.pod(), Reason.NODE_NOT_READY, id="not-ready"),
+        pytest.param(NodeReady(), builders.node(deleting=True), builders.pod(), Reason.NODE_NOT_READY, id="deleting"),
+        pytest.param(
+            TaintToleration(), builders.node(taints=[GPU]), builders.pod(), Reason.TAINT_NOT_TOLERATED, id="taint"
+        ),
+        pytest.param(
+            TaintToleration(),
+            builders.node(taints=[GPU]),
+            builders.pod(tolerations=[Toleration("gpu", "Exists")]),
+            None,
+            id="tolerated",
+        ),
+        pytest.param(
+            TaintToleration(),
+            builders.node(unschedulable=True),
+            builders.pod(),
+            Reason.NODE_UNSCHEDULABLE,
+            id="cordon",
+        ),
+        pytest.param(
+            TaintToleration(),
+            builders.node(taints=[Taint("gpu", "PreferNoSchedule")]),
+            builders.pod(),
+            None,
+            id="only-a-wish",
+        ),
+        pytest.param(
+            NodeAffinity(),
+            builders.node(zone="a"),
+            builders.pod(node_selector={builders.ZONE: "b"}),
+            Reason.NODE_SELECTOR_MISMATCH,
+            id="selector",
+        ),
+        pytest.param(
+            NodeAffinity(),
+            builders.node(labels={"cores": "16"}),
+            builders.pod(
+                node_affinity=NodeSelector((NodeSelectorTerm((Requirement("cores", "Gt", ("8",)),)),)),
+            ),
+            None,
+            id="affinity",
+        ),
+    ],
+)
+def test_a_rule(plugin: Filter, node: model.Node, pod: model.Pod, reason: Reason | None) -> None:
+    assert reasons(plugin, pod, view(node)) == {"node-1": reason}
+
+
+@settings(deadline=None, max_examples=60)
+@given(clusters.nodes(), clusters.pods("new"))
+@pytest.mark.parametrize("plugin", [NodeReady(), TaintToleration(), NodeAffinity()], ids=lambda one: one.name)
+def test_the_sets_agree_with_the_reasons(plugin: Filter, nodes: list[model.Node], pod: model.Pod) -> None:
+    allowed(plugin, pod, view(*nodes))

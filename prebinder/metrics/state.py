@@ -1,7 +1,7 @@
 """Gauges computed when somebody scrapes, from an immutable look at the cluster: no bookkeeping that could go wrong."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -12,14 +12,8 @@ from binder.matching import class_of
 from binder.pending import pending_reason
 from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, reservation_of_claim
-from csi.health import HealthRecord
-from csi.verdict import HealthState
-from kube.model import Volume
 from kube.snapshot import Snapshot
-from kube.topology import volume_zone
-
-KnownHealth = Callable[[str, str], HealthRecord | None]
-"""What is known of a volume, by driver and handle; safe to be called from any thread."""
+from prebinder.metrics.health_state import HealthView, KnownHealth, health_gauges, quarantine_gauges
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +53,10 @@ class StateCollector(Collector):
         if state.snapshot is not None:
             yield from _pending(state.snapshot, state.told, self.now)
             yield _reservations(state.snapshot, state.prefix)
-            yield _volumes(state.snapshot, state.health)
-            yield from _quarantine(state.quarantine)
+            yield from health_gauges(
+                HealthView(state.snapshot, state.health, state.endpoints_up.keys(), state.prefix, self.now)
+            )
+            yield from quarantine_gauges(state.quarantine)
 
 
 def _process(state: ClusterState) -> Iterator[Metric]:
@@ -128,42 +124,3 @@ def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
     for labels, count in counts.items():
         family.add_metric(labels, count)
     return family
-
-
-def _volumes(snapshot: Snapshot, health: KnownHealth) -> Metric:
-    counts = Counter(
-        (volume.driver, volume_zone(volume), _state(health, volume))
-        for volume in snapshot.volumes.values()
-        if volume.driver
-    )
-    family = GaugeMetricFamily(
-        "pvc_prebinder_volumes",
-        "CSI volumes by how they are; Unknown if their driver was not asked or does not say.",
-        labels=["driver_name", "zone", "health"],
-    )
-    for labels, count in counts.items():
-        family.add_metric(labels, count)
-    return family
-
-
-def _quarantine(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]:
-    inside = GaugeMetricFamily(
-        "pvc_prebinder_quarantined_volumes",
-        "Volumes kept from claims because of their health.",
-        labels=["storage_class"],
-    )
-    outside = GaugeMetricFamily(
-        "pvc_prebinder_quarantine_held_back_volumes",
-        "Sick free volumes that any claim may get, because the cap on quarantine keeps them out of it.",
-        labels=["storage_class"],
-    )
-    for name, (in_quarantine, held_back) in counts.items():
-        inside.add_metric([name], in_quarantine)
-        outside.add_metric([name], held_back)
-    yield inside
-    yield outside
-
-
-def _state(health: KnownHealth, volume: Volume) -> str:
-    record = health(volume.driver, volume.handle)
-    return str(record.state if record is not None else HealthState.UNKNOWN)

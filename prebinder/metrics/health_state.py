@@ -1,0 +1,98 @@
+"""Gauges about the health of volumes, computed when somebody scrapes. Of several who speak of one the worst counts."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from binder.reported_health import reported
+from csi.health import Finding, HealthRecord
+from csi.verdict import SICK, HealthState, badness
+from kube.model import Volume
+from kube.snapshot import Snapshot
+from kube.topology import volume_zone
+
+KnownHealth = Callable[[str, str], HealthRecord | None]
+"""What is known of a volume, by driver and handle; safe to be called from any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthView:
+    """What is looked at. `asked` are the drivers with an endpoint of ours; `health` is what they answered."""
+
+    snapshot: Snapshot
+    health: KnownHealth
+    asked: Collection[str]
+    prefix: str
+    now: datetime
+
+    def worst(self, volume: Volume) -> Finding | None:
+        """Return the worst that is said of the volume; None if nobody says anything."""
+        record = self.health(volume.driver, volume.handle)
+        own = (record.finding, record.silence) if record is not None else ()
+        others = reported(volume, self.snapshot, self.prefix, self.asked, self.now)
+        said = [finding for finding in (*own, *others) if finding is not None]
+        return max(said, key=lambda finding: badness(finding.state), default=None)
+
+
+def health_gauges(view: HealthView) -> Iterator[Metric]:
+    counts: Counter[tuple[str, ...]] = Counter()
+    oldest: dict[tuple[str, ...], float] = {}
+    for volume in view.snapshot.volumes.values():
+        if not volume.driver:
+            continue
+        worst = view.worst(volume)
+        state = worst.state if worst is not None else HealthState.UNKNOWN
+        counts[volume.driver, volume_zone(volume), str(state)] += 1
+        if worst is not None and state in SICK:
+            key, age = (volume.driver, str(state)), (view.now - worst.since).total_seconds()
+            oldest[key] = max(oldest.get(key, 0.0), age)
+    yield _family(
+        "pvc_prebinder_volumes",
+        "CSI volumes by how they are; Unknown if their driver was not asked or does not say.",
+        ["driver_name", "zone", "health"],
+        counts,
+    )
+    yield _family(
+        "pvc_prebinder_oldest_sick_volume_seconds",
+        "How long the volume that has been sick longest has been so.",
+        ["driver_name", "health"],
+        oldest,
+    )
+    yield _family(
+        "pvc_prebinder_unreadable_health_reports",
+        "Reports of others about the health of storage that are there and cannot be read; they count as absent.",
+        ["resource"],
+        _unreadable(view.snapshot),
+    )
+
+
+def quarantine_gauges(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]:
+    """`counts` is class -> volumes in quarantine, volumes that only its cap keeps out."""
+    yield _family(
+        "pvc_prebinder_quarantined_volumes",
+        "Volumes kept from claims because of their health.",
+        ["storage_class"],
+        {(name,): inside for name, (inside, _) in counts.items()},
+    )
+    yield _family(
+        "pvc_prebinder_quarantine_held_back_volumes",
+        "Sick free volumes that any claim may get, because the cap on quarantine keeps them out of it.",
+        ["storage_class"],
+        {(name,): held_back for name, (_, held_back) in counts.items()},
+    )
+
+
+def _unreadable(snapshot: Snapshot) -> Mapping[tuple[str, ...], int]:
+    claims = sum(claim.health.unreadable for claim in snapshot.claims.values() if claim.health is not None)
+    nodes = sum(node.storage.unreadable for node in snapshot.csi_nodes.values() if node.storage is not None)
+    return {("persistentvolumeclaims",): claims, ("csinodes",): nodes}
+
+
+def _family(name: str, help_text: str, labels: list[str], values: Mapping[tuple[str, ...], float]) -> Metric:
+    family = GaugeMetricFamily(name, help_text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family

@@ -1,0 +1,148 @@
+"""Every rule asks for metrics that the controller exports, by labels and values that these have."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from binder.observe import Cause
+from binder.rejection import Reason
+from csi.health import Debounce
+from csi.records import HealthRecords
+from csi.sweep import SweepProgress
+from csi.verdict import HealthState, Verdict
+from kube.store import snapshot_of
+from prebinder.metrics.instruments import Instruments
+from prebinder.metrics.state import ClusterState
+from tests.builders import EPOCH, claim, storage_class, volume
+
+ROOT = Path(__file__).parents[2]
+COMPONENT = ROOT / "manifests" / "components" / "alerts"
+SCRAPED = {"up": frozenset[str]()}
+"""What Prometheus adds by itself; `job` comes with every series."""
+PROMQL = frozenset(
+    [
+        "absent",
+        "and",
+        "by",
+        "histogram_quantile",
+        "increase",
+        "max",
+        "min_over_time",
+        "or",
+        "rate",
+        "sum",
+        "time",
+        "unless",
+        "without",
+    ]
+)
+SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}")
+LABEL = re.compile(r'([a-z_]+)(=~|!~|!=|=)"([^"]*)"')
+
+
+@cache
+def rules() -> tuple[dict[str, Any], ...]:
+    document = yaml.safe_load((COMPONENT / "prometheus_rule.yaml").read_text())
+    return tuple(rule for group in document["spec"]["groups"] for rule in group["rules"])
+
+
+ALERTS = [rule for rule in rules() if "alert" in rule]
+RECORDED = frozenset(rule["record"] for rule in rules() if "record" in rule)
+
+
+def known_volumes() -> HealthRecords:
+    records = HealthRecords(Debounce())
+    for handle, state in (("1", HealthState.DATA_LOSS), ("2", HealthState.INACCESSIBLE), ("3", HealthState.DEGRADED)):
+        records.observe("d", handle, Verdict(state, "r", "", "s", EPOCH))
+    return records
+
+
+async def exported() -> dict[str, list[dict[str, str]]]:
+    """Return the series of a controller to which everything has happened once: name -> the labels of each."""
+    instruments = Instruments("lease", ("drift",))
+    instruments.binding.expect_class("fast", "WaitForFirstConsumer")
+    instruments.reservations.expect_class("fast")
+    instruments.reservations.released("fast", Cause.EXPIRED, 1.0)
+    instruments.binding.bound("fast", "WaitForFirstConsumer", 1.0)
+    for code in ("OK", "NotFound", "Unimplemented", "Unavailable"):
+        instruments.drivers.operation("d", "/csi.v1.Identity/Probe", code, 0.1)
+    instruments.drivers.swept(SweepProgress("d", 1, 1, 1.0, True, timedelta(seconds=1)))
+    instruments.events.event_dropped("Warning", "VolumeConditionAbnormal")
+    instruments.watches.event_seen("pods", EPOCH)
+    instruments.queues.of("pods").added(1)
+    volumes = [volume(f"pv-{handle}", driver="d", handle=handle) for handle in "123"]
+    state = ClusterState(
+        snapshot=snapshot_of([storage_class("fast"), claim("idle"), claim("told"), *volumes]),
+        health=known_volumes().state,
+        told={"default/told": Reason.PROGRESSING},
+        endpoints_up={"d": True},
+        synced={"pods": True},
+        queues={"pods": (1.0, 1.0)},
+        quarantine={"fast": (1, 1)},
+    )
+    found: dict[str, list[dict[str, str]]] = {}
+    rendered = await instruments.render(replace(state), EPOCH + timedelta(seconds=90))
+    for family in text_string_to_metric_families(rendered.decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(dict(sample.labels))
+    return found
+
+
+def names(expression: str) -> set[str]:
+    """Return the metrics that an expression names."""
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(by|without) \([^)]*\)", " ", expression)
+    return set(re.findall(r"[a-zA-Z_:][a-zA-Z0-9_:]*", bare)) - PROMQL
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+async def test_a_rule_names_metrics_with_labels_and_values_that_exist(rule: dict[str, Any]) -> None:
+    series = await exported()
+    assert names(rule["expr"]), "a rule without a metric"
+    assert names(rule["expr"]) <= series.keys() | SCRAPED.keys() | RECORDED
+    for name, selector in SELECTOR.findall(rule["expr"]):
+        labels = {label: (operator, value) for label, operator, value in LABEL.findall(selector)}
+        assert labels.pop("job", None) == ("=", "pvc-prebinder"), name
+        for label, (_, value) in labels.items():
+            seen = {one.get(label) for one in series[name]}
+            assert set(value.split("|")) <= seen, f"{name}: {label} is one of {seen}"
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+async def test_a_rule_groups_by_labels_that_its_metrics_have(rule: dict[str, Any]) -> None:
+    series = await exported()
+    labels = {label for name in names(rule["expr"]) & series.keys() for one in series[name] for label in one} or {
+        "storage_class"
+    }
+    grouped = {word.strip() for group in re.findall(r"by \(([^)]*)\)", rule["expr"]) for word in group.split(",")}
+    assert grouped <= labels
+    told = set(re.findall(r"\$labels\.([a-z_]+)", rule.get("annotations", {}).get("description", "")))
+    assert told <= (grouped or labels)
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_is_wrong_and_how_bad(rule: dict[str, Any]) -> None:
+    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert rule["annotations"]["summary"].endswith(".")
+    assert "{{" not in rule["annotations"]["summary"]
+
+
+def test_each_alert_is_explained() -> None:
+    explained = re.findall(r"^\| ([A-Z]\w+) \| (\w+) \|", (ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)
+    assert explained == [(rule["alert"], rule["labels"]["severity"]) for rule in ALERTS]
+
+
+def test_the_rules_select_what_the_monitor_scrapes() -> None:
+    monitor = yaml.safe_load((COMPONENT / "service_monitor.yaml").read_text())["spec"]
+    base = ROOT / "manifests" / "base"
+    service = yaml.safe_load((base / "service.yaml").read_text())
+    (labels,) = yaml.safe_load((base / "kustomization.yaml").read_text())["labels"]
+    assert monitor["selector"]["matchLabels"] == labels["pairs"]
+    assert labels["pairs"][monitor["jobLabel"]] == "pvc-prebinder"
+    assert [one["port"] for one in monitor["endpoints"]] == [port["name"] for port in service["spec"]["ports"]]

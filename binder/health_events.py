@@ -10,7 +10,7 @@ from binder.announce import EventSink
 from csi.health import Finding
 from csi.verdict import HealthState
 from kube.events import EventDraft, ObjectRef
-from kube.model import Claim, Pod, Volume
+from kube.model import Pod, Volume
 from kube.snapshot import Snapshot
 
 ABNORMAL: Final = "VolumeConditionAbnormal"
@@ -37,7 +37,7 @@ class HealthAnnouncer:
         self._publish(about, None, kind, reason, note)
         if volume.phase == "Bound" and volume.claim is not None:
             key = f"{volume.claim.namespace}/{volume.claim.name}"
-            for reference in _users(snapshot.claims.get(key), key, snapshot):
+            for reference in _users(volume, key, snapshot):
                 self._publish(reference, about, kind, reason, note)
 
     def quarantined(self, volume: Volume, finding: Finding) -> None:
@@ -52,7 +52,7 @@ class HealthAnnouncer:
     def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
         """Tell the claim, and its pods, that its volume fell sick before it was bound."""
         note = f"Gave up volume {volume.name}, which is {described(finding)}. Looking for another volume"
-        for reference in _users(snapshot.claims.get(claim_key), claim_key, snapshot):
+        for reference in _users(volume, claim_key, snapshot):
             self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
 
     def _publish(self, regarding: ObjectRef, related: ObjectRef | None, kind: str, reason: str, note: str) -> None:
@@ -66,9 +66,13 @@ def described(finding: Finding) -> str:
     return f"{said}, says {finding.source}"
 
 
-def _users(claim: Claim | None, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:
-    if claim is not None:
-        yield ObjectRef("v1", "PersistentVolumeClaim", claim.name, claim.namespace, claim.uid)
+def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:
+    """Yield the claim and its pods. An agent sees neither, but a bound volume says whose it is."""
+    claim = snapshot.claims.get(claim_key)
+    uid = claim.uid if claim is not None else volume.claim.uid if volume.claim is not None else ""
+    if uid:
+        namespace, _, name = claim_key.partition("/")
+        yield ObjectRef("v1", "PersistentVolumeClaim", name, namespace, uid)
     for key in snapshot.pods_by_claim.get(claim_key, ()):
         pod: Pod | None = snapshot.pods.get(key)
         if pod is not None:

@@ -1,8 +1,8 @@
-"""The cluster in memory: nine reflectors that fill one store, and the check that they missed nothing."""
+"""The cluster in memory: a reflector for each kind that fills one store, and the check that they missed nothing."""
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from random import Random
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from kube.resource import (
     PODS,
     STORAGE_CLASSES,
     VOLUMES,
+    WATCHED,
     Resource,
 )
 from kube.store import Store
@@ -33,8 +34,16 @@ DRIFT_SECONDS: Final = 30.0
 class Cache:
     """Fills `store` while `run` runs."""
 
-    def __init__(
-        self, api: KubeApi, store: Store, prefix: str, clock: Clock, rng: Random, observer: WatchMetrics
+    def __init__(  # noqa: PLR0913 - a composition of ports
+        self,
+        api: KubeApi,
+        store: Store,
+        prefix: str,
+        clock: Clock,
+        rng: Random,
+        observer: WatchMetrics,
+        *,
+        watched: Collection[Resource] = WATCHED,
     ) -> None:
         collections: Mapping[Resource, Any] = {
             CLAIMS: store.claims,
@@ -50,7 +59,8 @@ class Cache:
         self.store = store
         self._reflectors: dict[Resource, Reflector[Any]] = {}
         parts: list[DriftPart[Any]] = []
-        for resource, collection in collections.items():
+        for resource in watched:
+            collection = collections[resource]
             decode: Any = decoders(prefix)[resource.kind]
             reflector: Reflector[Any] = Reflector(
                 api, resource, decode, collection, clock=clock, observer=observer, rng=rng

@@ -22,6 +22,7 @@ PROGRAM = "pvc-prebinder"
 
 COMMANDS = {
     "controller": ("prebinder.controller_command", "reserve volumes for pods that wait, in a cluster"),
+    "csi-agent": ("prebinder.agent_command", "watch the health of one CSI driver's volumes, from beside the driver"),
     "extender": ("prebinder.extender_command", "answer kube-scheduler about nodes, by what is reserved and healthy"),
     "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
     "health": ("prebinder.health_command", "say how volumes are, and who says so"),

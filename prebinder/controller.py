@@ -1,6 +1,7 @@
 """The controller: builds every part, hands each what it needs, starts them and stops them in order.
 
-Read `Controller.__init__` as a table of contents. What the holder of the Lease does is in `prebinder.term`.
+Read `Controller.__init__` as a table of contents. What the holder of the Lease does is in `prebinder.term`. Another
+duty (`prebinder.duty`) makes another controller of it: the agent beside a CSI driver.
 """
 
 import asyncio
@@ -23,11 +24,12 @@ from kube.model import StorageClass
 from kube.pacing import PacedTransport
 from kube.store import Store
 from kube.transport import Transport
-from prebinder.cache import Cache, calm_collector, settle_heap
+from prebinder.cache import DRIFT_SECONDS, Cache, calm_collector, settle_heap
+from prebinder.duty import CONTROLLER, Duty, Work
 from prebinder.errors import CommandError
 from prebinder.extender_part import ExtenderPart
 from prebinder.health_server import HealthServer, metrics_page, probe_pages
-from prebinder.heartbeat import Heartbeat
+from prebinder.heartbeat import STUCK_SECONDS, Heartbeat
 from prebinder.jobs import Job, scheduled
 from prebinder.logs import configure
 from prebinder.metrics.instruments import Instruments
@@ -36,34 +38,32 @@ from prebinder.rehearsal import LoggedEvents, ReadOnlyTransport
 from prebinder.settings import Settings, parse_address
 from prebinder.signals import stop_requested
 from prebinder.sweeps import all_job_names, sweep_jobs
-from prebinder.term import Surroundings, Term
+from prebinder.term import Surroundings
 
-DRIFT_SECONDS: Final = 30.0
 FINISH_SECONDS: Final = 20.0
 """For what is in work when we are asked to stop; less than a pod's grace period of 30 s."""
 FLUSH_SECONDS: Final = 5.0
-STUCK_SECONDS: Final = 30.0
-"""An event loop that is so late is not alive: leases, deadlines and watches all depend on it."""
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 logger = logging.getLogger(__name__)
 
 
-def run_controller(settings: Settings) -> int:
+def run_controller(settings: Settings, duty: Duty = CONTROLLER) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
     configure(settings.logging)
     calm_collector()
     try:
-        return asyncio.run(_run(settings))
+        return asyncio.run(_run(settings, duty))
     except KubeconfigError as error:
         raise CommandError(str(error)) from error
 
 
-async def _run(settings: Settings) -> int:
+async def _run(settings: Settings, duty: Duty) -> int:
     transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
     async with transport:
-        controller = Controller(settings, transport)
-        logger.info("Starting", extra={"server": transport.server, "mode": settings.binding.mode.value})
+        controller = Controller(settings, transport, duty)
+        about = {"component": duty.component, "mode": settings.binding.mode.value}
+        logger.info("Starting", extra={"server": transport.server, **about})
         with stop_requested() as stop:
             await controller.run(stop)
     logger.info("Stopped")
@@ -73,32 +73,42 @@ async def _run(settings: Settings) -> int:
 class Controller:
     """All parts of one process. `run` it once."""
 
-    def __init__(self, settings: Settings, transport: Transport, clock: Clock | None = None) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: Settings, transport: Transport, duty: Duty = CONTROLLER, clock: Clock | None = None
+    ) -> None:
+        self._settings, self._duty = settings, duty
         self._clock = clock = clock or SystemClock()
         self._identity = new_identity()
         binding, lease = settings.binding, settings.leader_election
         namespace = lease.namespace or _own_namespace()
         rng = Random()
 
-        self._instruments = instruments = Instruments(lease.name, ("drift", *all_job_names(settings.health)))
+        jobs = ("drift", *all_job_names(settings.health))
+        self._instruments = instruments = Instruments(lease.name, jobs, duty.resources)
         transport = ReadOnlyTransport(transport) if binding.dry_run else transport
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
         self._extender = ExtenderPart(settings, self._store, self._not_ready, clock, instruments.extender)
         self._cache = Cache(
-            self._api(transport), self._store, binding.annotation_prefix, clock, rng, instruments.watches
+            self._api(transport),
+            self._store,
+            binding.annotation_prefix,
+            clock,
+            rng,
+            instruments.watches,
+            watched=duty.resources,
         )
         health = settings.health
         debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
         self._drivers = Drivers(health.connections, clock, instruments.drivers, debounce=debounce)
         self._drivers.records.listeners += [instruments.drivers.health_changed, self._health_changed]
+        self._drivers.answering.append(self._driver_answers)
         instruments.drivers.expect_drivers(endpoint.driver for endpoint in health.endpoints)
         self._recorder = EventRecorder(
             self._api(transport),
             clock,
             instruments.events,
-            controller="pvc-prebinder",
+            controller=duty.component,
             instance=self._identity,
         )
         self._elector = Elector(
@@ -117,7 +127,7 @@ class Controller:
         )
         self._heartbeat = Heartbeat(clock)
         self._leadership: Leadership | None = None
-        self._term: Term | None = None
+        self._term: Work | None = None
         self._stopping = False
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -171,7 +181,7 @@ class Controller:
     async def _work(self, leadership: Leadership) -> None:
         if self._stopping:
             return
-        self._leadership, self._term = leadership, Term(self._around, leadership)
+        self._leadership, self._term = leadership, self._duty.term(self._around, leadership)
         try:
             await self._term.run()
         finally:
@@ -214,10 +224,14 @@ class Controller:
         if self._term is not None:
             self._term.health_changed(driver, handle, old, new)
 
+    def _driver_answers(self, driver: str) -> None:
+        if self._term is not None:
+            self._term.driver_answers(driver)
+
     async def _render(self) -> bytes:
         term = self._term
         state = ClusterState(
-            snapshot=self._store.snapshot() if term is not None else None,
+            snapshot=self._store.snapshot() if term is not None and self._duty.sees_the_cluster else None,
             health=self._drivers.state,
             told=term.told() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},

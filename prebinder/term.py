@@ -30,7 +30,7 @@ from binder.view import PlanSettings
 from binder.wakeups import Wakeups
 from csi.drivers import Drivers
 from csi.health import HealthRecord
-from csi.verdict import HealthState
+from csi.verdict import USABLE
 from kube.api import KubeApi
 from kube.clock import Clock
 from kube.errors import LeadershipLost
@@ -58,6 +58,13 @@ class Surroundings:
     namespace: str
     """Our own."""
 
+    def fenced_api(self, leadership: Leadership) -> KubeApi:
+        """Return an API that writes only as long as we lead."""
+        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
+        fenced, cluster = FencedTransport(self.transport, leadership), self.settings.cluster
+        paced = PacedTransport(fenced, self.clock, self.instruments.requests, qps=cluster.qps, burst=cluster.burst)
+        return KubeApi(paced)
+
 
 class Term:
     """Reconciles and sweeps under one leadership, until `stop`."""
@@ -65,10 +72,7 @@ class Term:
     def __init__(self, around: Surroundings, leadership: Leadership) -> None:
         binding, prefix = around.settings.binding, around.settings.binding.annotation_prefix
         instruments, clock, store = around.instruments, around.clock, around.store
-        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
-        fenced = FencedTransport(around.transport, leadership)
-        cluster = around.settings.cluster
-        api = KubeApi(PacedTransport(fenced, clock, instruments.requests, qps=cluster.qps, burst=cluster.burst))
+        api = around.fenced_api(leadership)
         live = LiveObjects(api, leadership, store, prefix)
         undo = Undo(live, clock, instruments.reservations, prefix)
         acting = ActSettings(prefix, binding.reservation_ttl)
@@ -83,7 +87,7 @@ class Term:
         self._pods: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("pods"))
         self._subjects: WorkQueue[Subject] = WorkQueue(clock, around.rng, instruments.queues.of("reservations"))
         self._volumes: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("volumes"))
-        wakeups = Wakeups(store, self._pods)
+        wakeups = self._wakeups = Wakeups(store, self._pods)
         self._reconciler = Reconciler(
             store=store,
             planner=Planner(store, self._gate, clock, plan_settings(around.settings)),
@@ -141,9 +145,13 @@ class Term:
 
     def health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         """Something was learned about a volume."""
-        self._gate.outdated(driver, handle)
-        recovered = old is not None and old.state is not new.state and new.state is HealthState.HEALTHY
-        self._caretaker.health_changed(driver, handle, recovered=recovered)
+        refused = self._gate.outdated(driver, handle) or (old is not None and old.state not in USABLE)
+        self._caretaker.health_changed(driver, handle, recovered=refused and new.state in USABLE)
+
+    def driver_answers(self, driver: str) -> None:
+        """A driver answers that did not: pods need not wait until they would be looked at again."""
+        self._gate.driver_answers(driver)
+        self._wakeups.driver_answers(driver)
 
     def quarantine(self) -> Mapping[str, tuple[int, int]]:
         """Return for each class how many volumes are in quarantine, and how many only its cap keeps out."""
@@ -174,7 +182,7 @@ def plan_settings(settings: Settings) -> PlanSettings:
     )
 
 
-def care_settings(settings: Settings, namespace: str) -> CareSettings:
+def care_settings(settings: Settings, namespace: str, *, only_asked: bool = False) -> CareSettings:
     return CareSettings(
         prefix=settings.binding.annotation_prefix,
         drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
@@ -182,4 +190,5 @@ def care_settings(settings: Settings, namespace: str) -> CareSettings:
         quarantine=settings.health.quarantine,
         max_share=settings.health.quarantine_max_share,
         dry_run=settings.binding.dry_run,
+        only_asked=only_asked,
     )

@@ -1,11 +1,12 @@
 """All instruments of one process, on one registry of its own."""
 
 import asyncio
+from collections.abc import Iterable
 from datetime import datetime
 
 from prometheus_client import generate_latest
 
-from kube.resource import WATCHED
+from kube.resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.binding import BindingMetrics, ReservationMetrics
 from prebinder.metrics.drivers import DriverMetrics
@@ -17,9 +18,9 @@ from prebinder.metrics.state import ClusterState, StateCollector
 class Instruments:
     """Everything that is measured, made once and handed to whoever feeds it."""
 
-    def __init__(self, lease: str, jobs: tuple[str, ...]) -> None:
+    def __init__(self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED) -> None:
         self.registry = new_registry()
-        self.watches = WatchMetrics(self.registry, [resource.plural for resource in WATCHED])
+        self.watches = WatchMetrics(self.registry, [resource.plural for resource in watched])
         self.requests = RequestMetrics(self.registry)
         self.events = EventMetrics(self.registry)
         self.queues = QueueMetrics(self.registry)

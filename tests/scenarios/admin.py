@@ -30,6 +30,7 @@ _KINDS: Final = {
     "Event": ("/apis/events.k8s.io/v1", "events"),
     "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
 }
 _CONCURRENT: Final = 50

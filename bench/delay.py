@@ -73,10 +73,15 @@ class Delays:
             (self.sick if new.sick else self.well).setdefault(driver, []).append(monotonic() - changed)
             self.seen.set()
 
-    async def all_known(self) -> None:
-        while self.waiting:
-            self.seen.clear()
-            await self.seen.wait()
+    async def settled(self, seconds: float) -> None:
+        """Wait until all changes are known, and give up after that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.waiting:
+                    self.seen.clear()
+                    await self.seen.wait()
+        except TimeoutError:
+            say(f"never known: {sorted(self.waiting)}")
 
 
 async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
@@ -102,8 +107,7 @@ async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
             await asyncio.sleep(0.1)
         say(f"volumes change during {interval:.0f} s")
         await asyncio.gather(*(_change(case, delays, interval, Random(case.word)) for case in cases))
-        async with asyncio.timeout(_LATE * interval + 30):
-            await delays.all_known()
+        await delays.settled(_LATE * interval + 30)
     return [row for case in cases for row in _rows(case, delays, interval)]
 
 

@@ -1,0 +1,137 @@
+"""What is promised and what is sick decides where a pod may go."""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.published_health import HEALTH
+from binder.quarantine import QUARANTINE
+from binder.rejection import Reason
+from binder.reservation import (
+    DEFAULT_PREFIX,
+    ClaimReservation,
+    Holder,
+    VolumeReservation,
+    claim_annotations,
+    volume_annotations,
+)
+from kube import model
+from scheduler.plugin import Filter
+from scheduler.profile import Thresholds
+from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
+from tests import builders
+from tests.scheduler.judging import reasons, view
+
+NODES = [builders.node("a1", zone="a"), builders.node("b1", zone="b"), builders.storage_class()]
+POD = builders.pod("new", claims=["data"])
+LATER = builders.EPOCH + timedelta(minutes=5)
+
+
+def promise(claim: str, until: timedelta = timedelta(minutes=5)) -> dict[str, str]:
+    ends = builders.EPOCH + until
+    return volume_annotations(
+        VolumeReservation(f"default/{claim}", f"uid-default-{claim}", builders.EPOCH, ends, Holder("us", 1))
+    )
+
+
+def reserved(volume: str) -> model.Claim:
+    said = claim_annotations(ClaimReservation(volume, builders.EPOCH, LATER, "a"))
+    return builders.claim("data", annotations={key: value for key, value in said.items() if value is not None})
+
+
+SICK = {DEFAULT_PREFIX + HEALTH: "Inaccessible"}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "records", "on_a", "on_b"),
+    [
+        pytest.param(
+            ReservedVolume(),
+            [builders.claim(), builders.volume("pv-a", zone="a", annotations=promise("other"))],
+            Reason.RESERVED_FOR_OTHER,
+            None,
+            id="only-volume-held-for-another",
+        ),
+        pytest.param(
+            ReservedVolume(),
+            [
+                builders.claim(),
+                builders.volume("pv-a", zone="a", annotations=promise("other")),
+                builders.volume("pv-b", zone="a", size="20Gi"),
+            ],
+            None,
+            None,
+            id="another-volume-is-left",
+        ),
+        pytest.param(
+            ReservedVolume(),
+            [builders.claim(), builders.volume("pv-a", zone="a", annotations=promise("other", -timedelta(1)))],
+            None,
+            None,
+            id="promise-has-expired",
+        ),
+        pytest.param(
+            ReservedVolume(),
+            [
+                reserved("pv-a"),
+                builders.volume("pv-a", zone="a", annotations=promise("data")),
+                builders.volume("pv-b", zone="b"),
+            ],
+            None,
+            Reason.VOLUME_UNREACHABLE,
+            id="reserved-volume-is-elsewhere",
+        ),
+        pytest.param(
+            ReservedVolume(),
+            [reserved("pv-a"), builders.volume("pv-a", zone="a"), builders.volume("pv-b", zone="b")],
+            None,
+            None,
+            id="volume-knows-nothing-of-it",
+        ),
+        pytest.param(
+            VolumeHealth(),
+            [builders.claim(), builders.volume("pv-a", zone="a", annotations=SICK)],
+            Reason.UNHEALTHY,
+            None,
+            id="only-volume-is-sick",
+        ),
+        pytest.param(
+            VolumeHealth(),
+            [
+                builders.claim(),
+                builders.volume("pv-a", zone="a", annotations=SICK),
+                builders.volume("pv-b", zone="a", size="20Gi"),
+            ],
+            None,
+            None,
+            id="a-healthy-one-is-left",
+        ),
+        pytest.param(
+            VolumeHealth(),
+            [builders.claim(), builders.volume("pv-a", annotations={DEFAULT_PREFIX + QUARANTINE: "lost"})],
+            Reason.QUARANTINED,
+            Reason.QUARANTINED,
+            id="in-quarantine",
+        ),
+    ],
+)
+def test_a_filter(plugin: Filter, records: list[model.Record], on_a: Reason | None, on_b: Reason | None) -> None:
+    assert reasons(plugin, POD, view(*NODES, *records)) == {"a1": on_a, "b1": on_b}
+
+
+LABEL = "storage.example/local"
+
+
+@pytest.mark.parametrize(
+    ("label", "volume", "refused"),
+    [
+        pytest.param(LABEL, builders.volume(source="local", node="a1"), Reason.STORAGE_LABEL_MISSING, id="local"),
+        pytest.param(LABEL, builders.volume(node="a1"), Reason.STORAGE_LABEL_MISSING, id="bound-to-a-host"),
+        pytest.param(LABEL, builders.volume(zone="a"), None, id="zonal"),
+        pytest.param("", builders.volume(source="local", node="a1"), None, id="no-label-configured"),
+        pytest.param(builders.ZONE, builders.volume(source="local", node="a1"), None, id="node-has-the-label"),
+    ],
+)
+def test_local_volumes_are_for_nodes_with_the_label(label: str, volume: model.Volume, refused: Reason | None) -> None:
+    plugin = LocalStorage(Thresholds(storage_label=label))
+    assert reasons(plugin, POD, view(*NODES, builders.claim(), volume))["a1"] is refused

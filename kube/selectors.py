@@ -101,7 +101,7 @@ def _problem(found: Requirement, operators: set[str]) -> str | None:
     """Say why `labels.NewRequirement` would refuse a requirement."""
     if found.operator not in operators:
         return f"{found.operator!r} is not an operator: expected one of {', '.join(sorted(operators))}"
-    if not _is_label_key(found.key):
+    if not is_label_key(found.key):
         return f"{found.key!r} is not a label key"
     if found.operator in _SET_OPERATORS and not found.values:
         return f"{found.operator} of {found.key!r} has no values"
@@ -113,7 +113,8 @@ def _problem(found: Requirement, operators: set[str]) -> str | None:
     return None if bad is None else f"{bad!r} is not a label value"
 
 
-def _is_label_key(key: str) -> bool:
+def is_label_key(key: str) -> bool:
+    """Whether a label can have this key: a name, or a DNS subdomain, a slash and a name."""
     prefix, slash, name = key.rpartition("/")
     if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
         return False

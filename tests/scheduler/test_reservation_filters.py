@@ -22,7 +22,11 @@ from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHe
 from tests import builders
 from tests.scheduler.judging import reasons, view
 
-NODES = [builders.node("a1", zone="a"), builders.node("b1", zone="b"), builders.storage_class()]
+NODES: list[model.Record] = [
+    builders.node("a1", zone="a"),
+    builders.node("b1", zone="b"),
+    builders.storage_class(),
+]
 POD = builders.pod("new", claims=["data"])
 LATER = builders.EPOCH + timedelta(minutes=5)
 

@@ -114,10 +114,11 @@ class KubernetesTransport:
 
     def _unavailable(self, request: Request, error: Exception) -> Unavailable:
         cause = str(error) or type(error).__name__
-        message = (
-            f"no answer from {self.server}: {cause}; is the API server running, and is its address in "
-            f"{self._credentials.source} right?"
-        )
+        source = self._credentials.source
+        question = f"is the API server running, and is its address in {source} right?"
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            question = f"is the certificate authority in {source} that of this server?"
+        message = f"no answer from {self.server}: {cause}; {question}"
         return Unavailable(request.method, request.path, 0, type(error).__name__, message)
 
 

@@ -1,12 +1,15 @@
 """The real transport against a real HTTP server that misbehaves."""
 
 import asyncio
+import ssl
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from devcluster.certificates import Authority
 from kube.api import KubeApi
 from kube.connect import connect
 from kube.errors import Expired, KubeError, Unavailable
@@ -143,6 +146,18 @@ async def test_nobody_listening_names_host_path_and_next_step(tmp_path: Path) ->
     assert server.url in text
     assert path in text
     assert "is the API server running" in text
+
+
+async def test_a_certificate_of_somebody_else_asks_for_the_authority(tmp_path: Path) -> None:
+    pair = Authority(tmp_path, datetime.now(UTC)).serving("somebody")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pair.certificate, pair.key)
+    async with serving(html, context) as server:
+        path = kubeconfig(tmp_path, server.url)
+        async with await connect(path) as transport:
+            with pytest.raises(Unavailable) as caught:
+                await transport.send(Request("GET", "/version"))
+    assert f"is the certificate authority in kubeconfig {path} that of this server?" in str(caught.value)
 
 
 async def test_leaving_a_watch_early_closes_its_connection(tmp_path: Path) -> None:

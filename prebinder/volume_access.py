@@ -2,8 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from msgspec import Raw
@@ -12,12 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from binder.reservation import DEFAULT_PREFIX
-from kube.api import KubeApi
+from kube.api import KubeApi, Listing
 from kube.connect import connect
-from kube.decode import MalformedObject, decode_volume
-from kube.errors import KubeconfigError, KubeError, NotFound
-from kube.model import Volume
-from kube.resource import VOLUMES
+from kube.decode import MalformedObject, decode_volume, decoders
+from kube.errors import Forbidden, KubeconfigError, KubeError, NotFound, Unauthorized
+from kube.model import Record, Volume
+from kube.resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
+from kube.snapshot import Snapshot
+from kube.store import snapshot_of
 from prebinder.errors import CommandError
 
 _FEW: Final = 20
@@ -38,6 +42,10 @@ async def cluster_api(arguments: argparse.Namespace) -> AsyncIterator[KubeApi]:
     try:
         async with await connect(arguments.kubeconfig, arguments.context) as transport:
             yield KubeApi(transport)
+    except Forbidden as error:
+        raise CommandError(f"{error}; ask for that right, or name another --context") from error
+    except Unauthorized as error:
+        raise CommandError(f"{error}; log in anew, these credentials are not accepted") from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error
 
@@ -64,6 +72,24 @@ async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[
     return [volumes[name] for name in sorted(volumes)]
 
 
+async def read_reports(api: KubeApi, volumes: Sequence[Volume], prefix: str) -> tuple[Snapshot, frozenset[Resource]]:
+    """Return the volumes with all in the cluster that reports of their health: claims, CSINodes and nodes.
+
+    And the kinds that the user may not read: what is reported there is left out, which is said.
+    """
+    claims = partial(_list, api, CLAIMS, prefix)
+    if len(volumes) <= _FEW:
+        claims = partial(_read_claims, api, volumes, prefix)
+    found = {
+        CLAIMS: await _allowed(CLAIMS, claims),
+        CSI_NODES: await _allowed(CSI_NODES, partial(_list, api, CSI_NODES, prefix)),
+    }
+    if snapshot_of(found[CSI_NODES] or ()).csi_nodes_by_ailing_driver:
+        found[NODES] = await _allowed(NODES, partial(_list, api, NODES, prefix))
+    records = chain(volumes, *(read or () for read in found.values()))
+    return snapshot_of(records, prefix), frozenset(kind for kind, read in found.items() if read is None)
+
+
 def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table of plain texts; what is empty is shown as a dash."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
@@ -79,3 +105,34 @@ async def _read(api: KubeApi, name: str) -> Raw:
         return await api.get(VOLUMES, name)
     except NotFound as error:
         raise CommandError(f'there is no PersistentVolume "{name}"') from error
+
+
+async def _allowed(resource: Resource, read: Callable[[], Awaitable[list[Record]]]) -> list[Record] | None:
+    try:
+        return await read()
+    except Forbidden:
+        sys.stderr.write(f"pvc-prebinder: you may not read {resource.plural}; what is reported there is left out\n")
+        return None
+
+
+async def _list(api: KubeApi, resource: Resource, prefix: str) -> list[Record]:
+    take: Callable[[Raw], Record | None] = partial(_decoded, resource, prefix)
+    listing: Listing[Record] = await api.list_all(resource, take)
+    return list(listing.items)
+
+
+async def _read_claims(api: KubeApi, volumes: Iterable[Volume], prefix: str) -> list[Record]:
+    found: list[Record | None] = []
+    for reference in [volume.claim for volume in volumes if volume.claim is not None]:
+        with suppress(NotFound):
+            raw = await api.get(CLAIMS, reference.name, reference.namespace)
+            found.append(_decoded(CLAIMS, prefix, raw))
+    return [claim for claim in found if claim is not None]
+
+
+def _decoded(resource: Resource, prefix: str, raw: Raw) -> Record | None:
+    try:
+        return decoders(prefix)[resource.kind](raw)
+    except MalformedObject as error:
+        sys.stderr.write(f"pvc-prebinder: left out {error}\n")
+        return None

@@ -26,23 +26,9 @@ ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "alerts"
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
-PROMQL = frozenset(
-    [
-        "absent",
-        "and",
-        "by",
-        "histogram_quantile",
-        "increase",
-        "max",
-        "min_over_time",
-        "or",
-        "rate",
-        "sum",
-        "time",
-        "unless",
-        "without",
-    ]
-)
+AGGREGATIONS = frozenset(["by", "max", "sum", "without"])
+FUNCTIONS = frozenset(["absent", "histogram_quantile", "increase", "min_over_time", "rate", "time"])
+PROMQL = AGGREGATIONS | FUNCTIONS | {"and", "or", "unless"}
 SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}")
 LABEL = re.compile(r'([a-z_]+)(=~|!~|!=|=)"([^"]*)"')
 

@@ -1,11 +1,17 @@
 """What the command `health` says of a volume, by who spoke of it."""
 
+from datetime import timedelta
+
+import msgspec
 import pytest
 
+from binder.reported_health import reported
 from csi.verdict import HealthState, Verdict
 from kube.model import ClaimReference, Volume
-from prebinder.health_rows import HEADERS, WIDE_HEADERS, health_row
-from tests.builders import EPOCH, volume
+from kube.reports import ClaimHealth, HealthCondition, NodeReport
+from kube.store import snapshot_of
+from prebinder.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
+from tests.builders import EPOCH, claim, volume
 
 PREFIX = "scheduler.cloud.example/"
 SICK = {
@@ -20,6 +26,13 @@ KEPT = volume(
 
 def answer(state: HealthState) -> Verdict:
     return Verdict(state, "Said", "in words", "ControllerGetVolume", EPOCH)
+
+
+def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = None) -> HealthRow:
+    snapshot = snapshot_of([subject, msgspec.structs.replace(claim("data", volume_name=subject.name), health=health)])
+    drivers = {subject.driver} if asked is not None else frozenset[str]()
+    now = EPOCH + timedelta(days=1)
+    return health_row(subject, asked, reported(subject, snapshot, PREFIX, drivers, now), PREFIX, now)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +67,7 @@ def answer(state: HealthState) -> Verdict:
     ],
 )
 def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], sick: bool) -> None:
-    row = health_row(subject, asked, PREFIX)
+    row = row_of(subject, asked)
     assert tuple(row.cells(wide=False)) == ("pv-1", *short)
     assert row.sick is sick
     assert len(row.cells(wide=False)) == len(HEADERS)
@@ -62,18 +75,37 @@ def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], s
 
 
 def test_what_is_not_known_is_null_in_json() -> None:
-    found = health_row(volume(), None, PREFIX).document()
+    found = row_of(volume(), None).document()
     assert (found["since"], found["claim"], found["probed"]) == (None, None, None)
     assert found["quarantined"] is False
 
 
 def test_the_time_of_asking_is_no_news() -> None:
-    first = health_row(volume(), answer(HealthState.HEALTHY), PREFIX)
-    later = health_row(
+    first = row_of(volume(), answer(HealthState.HEALTHY))
+    later = row_of(
         volume(),
         Verdict(HealthState.HEALTHY, "Said", "in words", "ControllerGetVolume", EPOCH.replace(year=2027)),
-        PREFIX,
     )
     assert later.same_news(first)
-    assert not health_row(volume(), answer(HealthState.DEGRADED), PREFIX).same_news(first)
+    assert not row_of(volume(), answer(HealthState.DEGRADED)).same_news(first)
     assert not first.same_news(None)
+
+
+BOUND = volume(claim="default/data")
+LOST = ClaimHealth((HealthCondition("DataLoss", "Gone", "in words"),), EPOCH, (NodeReport("n1", True),))
+
+
+def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
+    found = row_of(BOUND, answer(HealthState.DEGRADED), LOST)
+    assert (found.health, found.reason, found.source) == ("DataLoss", "Gone", "status.healthStatus of the claim")
+    assert found.since == "2026-01-01T00:00:00Z"
+    assert found.message == (
+        "in words; but ControllerGetVolume says Degraded (Said); but csi-addons on n1 says Healthy "
+        "(VolumeConditionNormal)"
+    )
+    assert found.sick
+
+
+def test_what_says_no_time_has_none() -> None:
+    found = row_of(BOUND, None, ClaimHealth((HealthCondition("Degraded", "Slow"),)))
+    assert (found.health, found.since, found.probed) == ("Degraded", "", "")

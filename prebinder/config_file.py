@@ -3,7 +3,7 @@
 Keys are the fields of `prebinder.settings` in camelCase; what is left out keeps its default.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 import yaml
 
 from csi.endpoint import Endpoint, parse_endpoint
+from kube.strict_yaml import load_strictly
 from prebinder.duration import format_duration, parse_duration
 from prebinder.errors import UsageError
 from prebinder.nearest import did_you_mean
@@ -39,10 +40,7 @@ def load(path: str) -> Settings:
 
 def parse(text: str) -> Settings:
     """Return the settings in a document, or raise ValueError with the path of the key that is wrong."""
-    try:
-        document = yaml.load(text, Loader=_StrictLoader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {' '.join(str(error).split())}") from error
+    document = load_strictly(text)
     if not isinstance(document, Mapping):
         raise ValueError(f"expected a mapping with apiVersion and kind, found {_found(document)}")
     for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
@@ -76,23 +74,6 @@ def convert(kind: Any, value: object) -> Any:
 
 
 _EXPECTED: Final = {bool: "true or false", int: "a whole number", float: "a number", timedelta: "a duration like 5m"}
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML without two traps: a key given twice, and `off` read as false (so that `mode: off` means what it says)."""
-
-    # Only true and false are booleans, as in YAML 1.2.
-    yaml_implicit_resolvers = {  # noqa: RUF012
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ValueError(f'key "{key}" is given twice, the second time near line {node.end_mark.line}')
-        return super().construct_mapping(node, deep)
 
 
 def _group(group: type[T], found: object, path: str) -> T:

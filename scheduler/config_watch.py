@@ -1,0 +1,94 @@
+"""The configuration in force, taken over from its file whenever that changes.
+
+The kubelet replaces a mounted ConfigMap by swinging the symbolic link `..data`, so the content is what is looked at.
+A file that cannot be used is refused as a whole: what was in force stays, and it is complained about once. Whoever
+schedules reads `current` once for each pod, so a change falls between two pods.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NoReturn, Protocol
+
+from kube.clock import Clock
+from scheduler.config import Configuration, ConfigurationError
+
+LOOK_SECONDS: Final = 5.0
+"""How often the file is looked at. The kubelet itself takes up to a minute to bring a change into a pod."""
+
+Parse = Callable[[str], Configuration]
+
+logger = logging.getLogger(__name__)
+
+
+class Outcome(StrEnum):
+    """What became of a changed configuration."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
+
+
+class ReloadObserver(Protocol):
+    """Is told of each change: for the metric and the Event."""
+
+    def configuration_changed(self, outcome: Outcome, problem: str) -> None:
+        """`problem` names the place that is wrong; empty when it was applied."""
+
+
+class WatchedConfiguration:
+    """Holds the newest good configuration."""
+
+    def __init__(self, path: Path, parse: Parse, observer: ReloadObserver) -> None:
+        """Read the file. Raises OSError, or ConfigurationError: there is nothing to stay with at the start."""
+        self._path = path
+        self._parse = parse
+        self._observer = observer
+        self._seen: bytes | None = path.read_bytes()
+        self.current = self._parse(_text(self._seen))
+
+    def apply(self, content: bytes) -> None:
+        """Take a configuration over, from wherever it comes. Raises ConfigurationError, and then nothing changed."""
+        try:
+            self.current = self._parse(_text(content))
+        except ConfigurationError as error:
+            self._observer.configuration_changed(Outcome.REFUSED, str(error))
+            raise
+        self._observer.configuration_changed(Outcome.APPLIED, "")
+
+    async def follow(self, clock: Clock) -> NoReturn:
+        """Look at the file again and again until cancelled."""
+        while True:
+            await clock.sleep(LOOK_SECONDS)
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Take the file over if it has changed and is good."""
+        try:
+            content = await asyncio.to_thread(self._path.read_bytes)
+        except OSError as error:
+            if self._seen is not None:
+                self._refused(f"cannot be read: {error.strerror or error}")
+            self._seen = None
+            return
+        if content == self._seen:
+            return
+        self._seen = content
+        try:
+            self.apply(content)
+        except ConfigurationError as error:
+            logger.warning("Kept the last configuration", extra={"file": str(self._path), "problem": str(error)})
+        else:
+            logger.info("Applied the new configuration", extra={"file": str(self._path)})
+
+    def _refused(self, problem: str) -> None:
+        logger.warning("Kept the last configuration", extra={"file": str(self._path), "problem": problem})
+        self._observer.configuration_changed(Outcome.REFUSED, problem)
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigurationError("", f"expected UTF-8: byte {error.start} is not") from error

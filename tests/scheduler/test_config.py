@@ -1,0 +1,64 @@
+import pytest
+
+from scheduler.catalog import DEFAULT_WEIGHTS, REGISTRY, default_data
+from scheduler.config import Configuration, ConfigurationError, parse
+
+HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\n"
+ONE = HEAD + "profiles:\n- schedulerName: ours\n"
+
+
+def read(text: str) -> Configuration:
+    return parse(text, REGISTRY, default_data)
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    profile = read(ONE).profiles["ours"]
+    assert profile.queue_sort.name == "PrioritySort"
+    assert [one.name for one in profile.filters] == list(REGISTRY.filters)
+    assert {one.plugin.name: one.weight for one in profile.scores} == DEFAULT_WEIGHTS
+
+
+def test_what_is_there_replaces_the_default_as_a_whole() -> None:
+    text = ONE + "  filters: [NodeReady, NodeResourcesFit]\n  scores: {BinPack: 5}\n  percentageOfNodesToScore: 30\n"
+    profile = read(text + "- schedulerName: theirs\n").profiles["ours"]
+    assert [one.name for one in profile.filters] == ["NodeReady", "NodeResourcesFit"]
+    assert [(one.plugin.name, one.weight) for one in profile.scores] == [("BinPack", 5)]
+    assert profile.percentage_of_nodes_to_score == 30
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "says"),
+    [
+        pytest.param("", "", "expected a mapping", id="empty"),
+        pytest.param("a: [", "", "not YAML", id="not-yaml"),
+        pytest.param(ONE.replace("v1alpha1", "v9"), "apiVersion", "v1alpha1", id="version"),
+        pytest.param(ONE.replace("Scheduler", "Other", 1), "kind", "SchedulerConfiguration", id="kind"),
+        pytest.param(HEAD, "", "missing required field `profiles`", id="no-profiles"),
+        pytest.param(HEAD + "profiles: []\n", "profiles", "length >= 1", id="empty-profiles"),
+        pytest.param(ONE + "  weights: {}\n", "profiles[0]", "unknown field `weights`", id="unknown-key"),
+        pytest.param(ONE + "  scores: {BinPack: 0}\n", "profiles[0].scores[...]", ">= 1", id="no-weight"),
+        pytest.param(ONE + "  scores: {BinPack: '5'}\n", "profiles[0].scores[...]", "`int`, got `str`", id="text"),
+        pytest.param(ONE + "  scores: {Best: 5}\n", "profiles[0].scores", 'there is no "Best"', id="unknown-score"),
+        pytest.param(ONE + "  filters: [Nope]\n", "profiles[0].filters", 'there is no "Nope"', id="unknown-filter"),
+        pytest.param(
+            ONE + "  filters: [NodeReady, NodeReady]\n", "profiles[0].filters", "listed twice", id="filter-twice"
+        ),
+        pytest.param(ONE + "  queueSort: Random\n", "profiles[0].queueSort", 'there is no "Random"', id="unknown-sort"),
+        pytest.param(
+            ONE + "  thresholds: {storageLabel: 'a b'}\n",
+            "profiles[0].thresholds.storageLabel",
+            "a label key",
+            id="label",
+        ),
+        pytest.param(ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "another profile", id="name-twice"),
+        pytest.param(ONE + "  filters: []\n  filters: []\n", "", "given twice", id="key-twice"),
+        pytest.param(
+            ONE + "  percentageOfNodesToScore: 101\n", "profiles[0].percentageOfNodesToScore", "<= 100", id="percent"
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read(text)
+    assert caught.value.place == place
+    assert says in caught.value.problem

@@ -17,6 +17,7 @@ from devcluster.drivers import Driver
 from tests import driver_process
 from tests.controller_process import controller
 from tests.prebinder.story import PREFIX, Story
+from tests.scenarios.controller import COMPONENTS
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 NAMESPACE = "pvc-prebinder-system"
@@ -32,10 +33,10 @@ async def eventually(condition: Callable[[], Awaitable[bool]], what: str) -> Non
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def account(cluster: DevCluster) -> Path:
-    """A kubeconfig with the rights that the manifests give, those of all components included."""
+    """A kubeconfig with the rights that the manifests give the controller, those of its components included."""
     base, components = MANIFESTS / "base", MANIFESTS / "components"
     files = [base / f"{name}.yaml" for name in ("namespace", "service_account", "cluster_role", "lease_role")]
-    for file in [*files, *components.glob("*/cluster_role.yaml")]:
+    for file in [*files, *(components / name / "cluster_role.yaml" for name in COMPONENTS)]:
         await asyncio.to_thread(apply, cluster, file)
     return await cluster.kubeconfig_for_service_account(NAMESPACE, "pvc-prebinder")
 

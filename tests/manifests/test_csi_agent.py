@@ -1,5 +1,6 @@
 """What the component csi-agent makes of a driver's Deployment: the least rights, a container under `restricted`."""
 
+import os
 import re
 import subprocess
 from functools import cache
@@ -129,6 +130,21 @@ def test_a_deployment_that_does_not_say_enough_is_an_error(missing: str, tmp_pat
     built = kustomize(overlay)
     assert built.returncode != 0
     assert missing in built.stderr
+
+
+def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
+    text = (COMPONENT.parents[2] / "docs" / "csi-agent.md").read_text()
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    for name, block in re.findall(r"```yaml\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        path = os.path.relpath(COMPONENT, overlay.resolve())
+        (overlay / name).write_text(block.replace("../pvc-prebinder/manifests/components/csi-agent", path))
+    deployment, _ = driver_documents(NAMESPACE, "csi.example.com")
+    (overlay / "driver.yaml").write_text(yaml.safe_dump(deployment))
+    built = kustomize(overlay)
+    assert built.returncode == 0, built.stderr
+    assert "value: csi.example.com" in built.stdout
+    assert "pvc-prebinder-csi-agent-csi.example.com" in built.stdout
 
 
 def test_the_image_is_the_controllers() -> None:

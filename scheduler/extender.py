@@ -1,23 +1,35 @@
 """The extender for kube-scheduler: a request's body in, an answer's body out, from memory alone."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
+from binder.matching import class_of
+from kube.model import NodeSelector
 from kube.store import Store
 from kube.topology import BETA_ZONE_LABEL, ZONE_LABEL
 from scheduler.extender_cache import ExtenderCache
 from scheduler.extender_rules import (
+    OpenClaim,
     PodClaims,
-    choices,
+    Storage,
+    fit_points,
+    has_place,
     local_nodes,
-    may_refuse,
+    place_points,
     pod_claims,
-    points,
     refusal,
+    suspect_places,
 )
 from scheduler.extender_wire import HIGHEST, Candidates, HostPriority, filter_result, priorities, read
-from scheduler.node_groups import Kind, LabelKeys, labels_of
+from scheduler.node_groups import Grouping, LabelKeys
+from scheduler.volume_labels import pin_of
+
+FEW_KINDS: Final = 64
+MOST_LOOKS: Final = 500
+"""Kinds of nodes for which the tightest volume is looked for in one request, some 10 ms. In a cluster of local volumes
+each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +61,7 @@ class Extender:
     def prioritize(self, body: bytes, now: datetime) -> Answer:
         """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises BadRequest."""
         asked = read(body)
-        pod = self._claims(asked, now)
-        count = len(pod.open) + len(pod.bound)
-        scores = self._scores(asked, pod, count, now) if count else [HostPriority(name, 0) for name in asked.names]
+        scores = self._scores(asked, self._claims(asked, now))
         return Answer(priorities(scores), len(scores), len(scores))
 
     def _claims(self, asked: Candidates, now: datetime) -> PodClaims:
@@ -62,43 +72,67 @@ class Extender:
 
     def _refusals(self, asked: Candidates, pod: PodClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
-        if not may_refuse(storage, pod):
+        places = suspect_places(storage, pod)
+        if not places:
             return {}
-        keys = self._keys(pod)
-        kinds = self._cache.groups.kinds(keys)
-        found = set(map(kinds.get, asked.names))
+        grouping = self._cache.groups.by(self._keys(pod))
         reasons = {
-            kind: reason
-            for kind in found
-            if kind is not None and (reason := refusal(choices(storage, pod, labels_of(keys, kind), now)))
+            number: reason
+            for number in _near(places, grouping, _kinds(grouping, asked.names))
+            if (reason := refusal(storage, pod, grouping.labels(number), now))
         }
         if not reasons:
             return {}
-        return {name: reasons[kind] for name in asked.names if (kind := kinds.get(name)) in reasons}
+        numbers = map(grouping.numbers.get, asked.names)
+        return {name: reasons[number] for name, number in zip(asked.names, numbers, strict=True) if number in reasons}
 
-    def _scores(self, asked: Candidates, pod: PodClaims, count: int, now: datetime) -> list[HostPriority]:
-        keys = self._keys(pod)
-        kinds = self._cache.groups.kinds(keys)
-        by_kind = self._points_by_kind(set(map(kinds.get, asked.names)), keys, pod, now)
+    def _scores(self, asked: Candidates, pod: PodClaims) -> list[HostPriority]:
+        count = len(pod.open) + len(pod.bound)
+        if not count:
+            return [HostPriority(name, 0) for name in asked.names]
+        grouping = self._cache.groups.by(self._keys(pod))
+        points = self._points(pod, grouping, _kinds(grouping, asked.names))
+        # Thousands of kinds have a few different points.
+        rounded = {found: _score(found, count) for found in set(points.values())}
+        scores: dict[int | None, int] = {number: rounded[found] for number, found in points.items()}
+        scores[None] = 0
+        numbers = grouping.numbers.get
+        answer = list(map(HostPriority, asked.names, map(scores.__getitem__, map(numbers, asked.names))))
         by_name = self._points_by_name(pod)
-        if not by_name:
-            scores = {kind: _score(found, count) for kind, found in by_kind.items()}
-            return [HostPriority(name, scores[kinds.get(name)]) for name in asked.names]
-        return [
-            HostPriority(name, _score(by_kind[kinds.get(name)] + by_name.get(name, 0.0), count)) for name in asked.names
-        ]
+        if by_name:
+            for one in answer:
+                if one.host in by_name:
+                    one.score = _score(points.get(numbers(one.host, -1), 0.0) + by_name[one.host], count)
+        return answer
 
-    def _points_by_kind(
-        self, kinds: set[Kind | None], keys: LabelKeys, pod: PodClaims, now: datetime
-    ) -> Mapping[Kind | None, float]:
-        """Return the points by a node's labels; None stands for the nodes we do not know."""
+    def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> dict[int, float]:
+        """Return the points of kinds of nodes, by what the claims reach there."""
         storage = self._cache.storage()
-        found: dict[Kind | None, float] = {None: 0.0}
-        for kind in kinds:
-            if kind is not None:
-                labels = labels_of(keys, kind)
-                found[kind] = points(storage, choices(storage, pod, labels, now), labels)
-        return found
+        points = dict.fromkeys(kinds, 0.0)
+        for one in pod.open:
+            points_on = self._place_points if has_place(one) else self._fit_points
+            for number, found in points_on(storage, one, grouping, kinds):
+                points[number] += found
+        return points
+
+    def _place_points(
+        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
+    ) -> Iterator[tuple[int, float]]:
+        for number in kinds:
+            yield number, place_points(storage, one, grouping.labels(number))
+
+    def _fit_points(
+        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
+    ) -> Iterator[tuple[int, float]]:
+        known = self._cache.tightest.known(one.claim, grouping.keys)
+        looks = MOST_LOOKS
+        for number in kinds:
+            kind = grouping.kinds[number]
+            found = known.get(kind)
+            if found is None and looks:
+                looks -= 1
+                found = known[kind] = fit_points(storage, one.claim, grouping.labels(number))
+            yield number, found or 0.0
 
     def _points_by_name(self, pod: PodClaims) -> Mapping[str, float]:
         """Return the points of nodes that have a promised local volume, or a bound one attached."""
@@ -111,10 +145,32 @@ class Extender:
 
     def _keys(self, pod: PodClaims) -> LabelKeys:
         """Return the node labels that decide which volumes of the pod's claims a node reaches."""
-        keys = {key for one in pod.open for key in self._cache.labels.keys(one.claim.storage_class or "")}
+        keys = {key for one in pod.open for key in self._cache.labels.keys(class_of(one.claim))}
         if any(one.reservation for one in pod.open):
             keys |= {ZONE_LABEL, BETA_ZONE_LABEL}
         return tuple(sorted(keys))
+
+
+def _kinds(grouping: Grouping, names: Iterable[str]) -> Collection[int]:
+    """Return the kinds of the named nodes. A few others among them do no harm, and to look up names takes longer."""
+    if len(grouping.kinds) <= FEW_KINDS:
+        return range(len(grouping.kinds))
+    found = set(map(grouping.numbers.get, names))
+    return [number for number in found if number is not None]
+
+
+def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iterable[int]) -> Iterator[int]:
+    """Yield the kinds of nodes that may reach one of the places; which ones do is found out later."""
+    pins = [pin_of(place) for place in places]
+    values: dict[int, set[str | None]] = {}
+    for pin in pins:
+        if pin is not None and pin[0] in grouping.keys:
+            values.setdefault(grouping.keys.index(pin[0]), set()).update(pin[1])
+    anywhere = None in pins
+    for number in kinds:
+        kind = grouping.kinds[number]
+        if anywhere or any(kind[at] in wanted for at, wanted in values.items()):
+            yield number
 
 
 def _local_refusals(asked: Candidates, pod: PodClaims) -> dict[str, str]:

@@ -5,6 +5,7 @@ from kube.model import Volume, VolumeAttachment
 from kube.store import Store
 from scheduler.extender_rules import Storage, Suspicion, suspicion_of
 from scheduler.node_groups import NodeGroups
+from scheduler.tightest import Tightest
 from scheduler.volume_labels import VolumeLabels
 
 
@@ -20,8 +21,9 @@ class ExtenderCache:
         self._attachments: dict[str, dict[str, str]] = {}
         self.groups = NodeGroups()
         self.labels = VolumeLabels()
+        self.tightest = Tightest()
         store.nodes.listeners.append(self.groups.node_changed)
-        store.volumes.listeners += [self.labels.volume_changed, self._volume_changed]
+        store.volumes.listeners += [self.labels.volume_changed, self.tightest.volume_changed, self._volume_changed]
         store.attachments.listeners.append(self._attachment_changed)
 
     def storage(self) -> Storage:

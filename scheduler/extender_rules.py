@@ -6,10 +6,9 @@ taken there would be a sick one, or one that is held for somebody else's claim. 
 any: then a node is refused only when all of them are wrong.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from binder.index import VolumeIndex
 from binder.matching import binding_mode, scheduler_refusal
@@ -17,7 +16,7 @@ from binder.published_health import published_health
 from binder.rejection import Reason
 from binder.reservation import ClaimReservation, VolumeReservation, reservation_of, reservation_of_claim
 from csi.verdict import SICK
-from kube.model import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Volume, value_of
+from kube.model import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, NodeSelector, Volume, value_of
 from kube.selectors import node_matches
 from kube.snapshot import Snapshot
 from kube.topology import zone_of
@@ -33,13 +32,17 @@ class Suspicion:
     reservation: VolumeReservation | None
     sick: str
 
-    def against(self, claims: Iterable[Claim], now: datetime) -> str:
-        """Return why the volume must not go to any of the claims of one pod; empty if it may."""
+    def forbids(self, claims: Iterable[Claim], now: datetime) -> bool:
+        """Whether the volume must not go to any of the claims of one pod."""
         if self.sick:
-            return f"{Reason.UNHEALTHY}, {self.sick}"
+            return True
         held = self.reservation
-        if held is None or held.expired(now) or any(held.is_for(claim) for claim in claims):
-            return ""
+        return held is not None and not held.expired(now) and not any(held.is_for(claim) for claim in claims)
+
+    def __str__(self) -> str:
+        held = self.reservation
+        if self.sick or held is None:
+            return f"{Reason.UNHEALTHY}, {self.sick}"
         return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at:%H:%M:%S}Z"
 
 
@@ -72,15 +75,6 @@ class PodClaims:
     open: tuple[OpenClaim, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What kube-scheduler takes for a claim on a node: None if there is no static volume; `why` it is wrong, if so."""
-
-    wanted: OpenClaim
-    volume: Volume | None
-    why: str = ""
-
-
 def suspicion_of(volume: Volume, prefix: str) -> Suspicion | None:
     """Read what a volume says against itself; None if nothing."""
     if not any(key.startswith(prefix) for key, _ in volume.annotations):
@@ -104,55 +98,58 @@ def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, prefix: s
     )
 
 
-def may_refuse(storage: Storage, pod: PodClaims) -> bool:
-    """Whether any node could be refused at all. Quick, and usually False."""
-    return any(
-        storage.suspect.smallest(one.claim) is not None
-        or (one.prebound is not None and one.prebound.name in storage.suspicions)
-        for one in pod.open
-    )
+def suspect_places(storage: Storage, pod: PodClaims) -> set[NodeSelector | None]:
+    """Return the affinities of the volumes for whose sake a node could be refused; usually there are none."""
+    found = {affinity for one in pod.open for affinity in storage.suspect.topologies(one.claim)}
+    prebound = (one.prebound for one in pod.open if one.prebound is not None)
+    return found | {volume.node_affinity for volume in prebound if volume.name in storage.suspicions}
 
 
-def choices(storage: Storage, pod: PodClaims, labels: Labels, now: datetime) -> list[Choice]:
-    """Return what kube-scheduler takes on a node with these labels, for one claim after another."""
+def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime) -> str:
+    """Return why a node with these labels must not be chosen; empty if it may.
+
+    Goes through what kube-scheduler takes there, for one claim after another.
+    """
     claims = [one.claim for one in pod.open]
     taken: set[str] = set()
-    found = []
     for one in pod.open:
-        choice = _choice(storage, one, labels, taken, claims, now)
-        if choice.volume is not None:
-            taken.add(choice.volume.name)
-        found.append(choice)
-    return found
-
-
-def refusal(chosen: Sequence[Choice]) -> str:
-    """Return why the node must not be chosen; empty if it may."""
-    for choice in chosen:
-        if choice.why and choice.volume is not None:
-            return f"claim {choice.wanted.claim.name} would get volume {choice.volume.name}: {choice.why}"
+        volume, allowed = _taken(storage, one, labels, taken, lambda found: not found.forbids(claims, now))
+        if volume is not None and not allowed:
+            return f"claim {one.claim.name} would get volume {volume.name}: {storage.suspicions[volume.name]}"
+        if volume is not None:
+            taken.add(volume.name)
     return ""
 
 
-def points(storage: Storage, chosen: Sequence[Choice], labels: Labels) -> float:
-    """Return the sum over the open claims of 0 to HIGHEST each, by what is known of a node's labels."""
-    return sum(_points(storage, choice, labels) for choice in chosen)
+def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
+    """Return 0 to HIGHEST by the smallest free volume that fits the claim on a node: the less space is wasted the
+    more. kube-scheduler minds that on one node, but not across nodes (kubernetes/kubernetes#83323)."""
+    found = (storage.clear.smallest(claim, labels), storage.suspect.smallest(claim, labels))
+    capacity = min((volume.capacity for volume in found if volume is not None), default=0)
+    return HIGHEST * claim.request / capacity if capacity else 0.0
+
+
+def has_place(wanted: OpenClaim) -> bool:
+    """Whether a volume is known that the claim is to get."""
+    return wanted.prebound is not None or wanted.reservation is not None
+
+
+def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
+    """Return HIGHEST where the claim's own volume is reached and 0 elsewhere.
+
+    Local volumes have their points by node, see `local_nodes`.
+    """
+    if wanted.prebound is not None:
+        return HIGHEST * node_matches(wanted.prebound.node_affinity, labels)
+    if wanted.reservation is None or wanted.reservation.nodes:
+        return 0.0
+    return HIGHEST * _is_promised_place(storage, wanted.reservation, labels)
 
 
 def local_nodes(pod: PodClaims) -> list[frozenset[str]]:
     """Return for each claim that is promised a local volume the nodes that have it."""
-    return [frozenset(one.reservation.nodes) for one in pod.open if one.reservation and one.reservation.nodes]
-
-
-def _points(storage: Storage, choice: Choice, labels: Labels) -> float:
-    """A promise counts in full where it can be kept and nowhere else; else the less space is wasted the better,
-    which kube-scheduler minds on one node but not across nodes (kubernetes/kubernetes#83323)."""
-    reservation = choice.wanted.reservation
-    if reservation is not None:
-        return 0.0 if reservation.nodes else HIGHEST * _is_promised_place(storage, reservation, labels)
-    if choice.volume is None or not choice.volume.capacity:
-        return 0.0
-    return HIGHEST * min(1.0, choice.wanted.claim.request / choice.volume.capacity)
+    promises = (one.reservation for one in pod.open if one.prebound is None)
+    return [frozenset(promise.nodes) for promise in promises if promise is not None and promise.nodes]
 
 
 def _is_promised_place(storage: Storage, reservation: ClaimReservation, labels: Labels) -> bool:
@@ -180,36 +177,25 @@ def _reservation(claim: Claim, now: datetime, prefix: str) -> ClaimReservation |
     return None if found is None or found.expired(now) else found
 
 
-_NOTHING: Final = Suspicion(None, "")
-
-
-def _choice(
-    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], claims: Sequence[Claim], now: datetime
-) -> Choice:
+def _taken(
+    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], allowed: Callable[[Suspicion], bool]
+) -> tuple[Volume | None, bool]:
+    """Return the volume that kube-scheduler takes, None without a static one, and whether it may be taken."""
     prebound = wanted.prebound
     if prebound is not None:
+        suspicion = storage.suspicions.get(prebound.name)
         reached = node_matches(prebound.node_affinity, labels)
-        why = storage.suspicions.get(prebound.name, _NOTHING).against(claims, now)
-        return Choice(wanted, prebound, why) if reached else Choice(wanted, None)
+        return prebound if reached else None, suspicion is None or allowed(suspicion)
     clear = storage.clear.smallest(wanted.claim, labels, taken)
-    suspect = _suspect(storage, wanted, labels, taken, claims, now)
-    if suspect.volume is None or (clear is not None and clear.capacity <= suspect.volume.capacity):
-        return Choice(wanted, clear)
-    return suspect
-
-
-def _suspect(
-    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], claims: Sequence[Claim], now: datetime
-) -> Choice:
-    """Return the smallest suspect volume: of several of that size one that may be taken after all."""
-    first = Choice(wanted, None)
+    first: Volume | None = None
     for volume in storage.suspect.candidates(wanted.claim, labels):
+        if clear is not None and clear.capacity <= volume.capacity:
+            break
         if volume.name in taken:
             continue
-        if first.volume is not None and volume.capacity > first.volume.capacity:
+        if first is not None and volume.capacity > first.capacity:
             break
-        why = storage.suspicions[volume.name].against(claims, now)
-        if not why:
-            return Choice(wanted, volume)
-        first = first if first.volume is not None else Choice(wanted, volume, why)
-    return first
+        if allowed(storage.suspicions[volume.name]):
+            return volume, True
+        first = first or volume
+    return (clear, True) if first is None else (first, False)

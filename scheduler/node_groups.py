@@ -19,21 +19,49 @@ _MOST_GROUPINGS: Final = 64
 """Storage classes name few different label keys; what was grouped longest ago is forgotten first."""
 
 
+class Grouping:
+    """The nodes by some label keys. `numbers` are by node name and count into `kinds`; read them, do not keep them."""
+
+    def __init__(self, keys: LabelKeys) -> None:
+        self.keys = keys
+        self.numbers: dict[str, int] = {}
+        self.kinds: list[Kind] = []
+        self._number_of: dict[Kind, int] = {}
+
+    def labels(self, number: int) -> dict[str, str]:
+        """Return the labels that nodes of a kind have in common, of the keys."""
+        return {key: value for key, value in zip(self.keys, self.kinds[number], strict=True) if value is not None}
+
+    def put(self, name: str, labels: Mapping[str, str]) -> None:
+        kind = tuple(labels.get(key) for key in self.keys)
+        number = self._number_of.setdefault(kind, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(kind)
+        self.numbers[name] = number
+
+    @property
+    def overgrown(self) -> bool:
+        """Whether most kinds are those of nodes that have gone."""
+        return len(self.kinds) > 2 * len(self.numbers) + 64
+
+
 class NodeGroups:
     """Follows the nodes of a store: give `node_changed` to their collection as a listener."""
 
     def __init__(self) -> None:
         self._labels: dict[str, Mapping[str, str]] = {}
-        self._groupings: dict[LabelKeys, dict[str, Kind]] = {}
+        self._groupings: dict[LabelKeys, Grouping] = {}
 
-    def kinds(self, keys: LabelKeys) -> Mapping[str, Kind]:
-        """Return the kind of every known node by these keys. It is the present state, to be read and not kept."""
+    def by(self, keys: LabelKeys) -> Grouping:
+        """Return the grouping of all known nodes by these keys."""
         grouping = self._groupings.get(keys)
-        if grouping is None:
+        if grouping is None or grouping.overgrown:
+            self._groupings.pop(keys, None)
             while len(self._groupings) >= _MOST_GROUPINGS:
                 del self._groupings[next(iter(self._groupings))]
-            grouping = {name: _kind(labels, keys) for name, labels in self._labels.items()}
-            self._groupings[keys] = grouping
+            grouping = self._groupings[keys] = Grouping(keys)
+            for name, labels in self._labels.items():
+                grouping.put(name, labels)
         return grouping
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -42,20 +70,11 @@ class NodeGroups:
             self._forget(old)
         elif old is None or old.labels != new.labels:
             labels = self._labels[new.name] = dict(new.labels)
-            for keys, grouping in self._groupings.items():
-                grouping[new.name] = _kind(labels, keys)
+            for grouping in self._groupings.values():
+                grouping.put(new.name, labels)
 
     def _forget(self, node: Node | None) -> None:
         if node is not None:
             self._labels.pop(node.name, None)
             for grouping in self._groupings.values():
-                grouping.pop(node.name, None)
-
-
-def labels_of(keys: LabelKeys, kind: Kind) -> dict[str, str]:
-    """Return the labels that nodes of a kind have in common, of these keys."""
-    return {key: value for key, value in zip(keys, kind, strict=True) if value is not None}
-
-
-def _kind(labels: Mapping[str, str], keys: LabelKeys) -> Kind:
-    return tuple(labels.get(key) for key in keys)
+                grouping.numbers.pop(node.name, None)

@@ -45,5 +45,15 @@ def keys_of(affinity: NodeSelector | None) -> LabelKeys:
     return tuple(sorted({requirement.key for term in terms for requirement in term.match_expressions}))
 
 
+@lru_cache(maxsize=16_384)
+def pin_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]] | None:
+    """Return the one label an affinity asks for and the values that will do; None for an affinity of another form."""
+    terms = affinity.terms if affinity is not None else ()
+    wanted = [requirement for term in terms for requirement in term.match_expressions]
+    if len(terms) != 1 or len(wanted) != 1 or wanted[0].operator != "In":
+        return None
+    return wanted[0].key, wanted[0].values
+
+
 def _place(volume: Volume) -> tuple[str, NodeSelector | None]:
     return class_of(volume), volume.node_affinity

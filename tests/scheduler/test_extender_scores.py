@@ -48,7 +48,7 @@ def zones(a: int, b: int) -> dict[str, int]:
         pytest.param([claim(), sick_volume("pv-a", zone="a", size="0")], zones(0, 0), id="a volume of no size"),
         pytest.param(
             [claim(), volume("pv-a", zone="a", claim="default/data", size="20Gi"), volume("pv-b", zone="b")],
-            zones(5, 0),
+            zones(10, 0),
             id="the claim's own volume decides alone",
         ),
         pytest.param(

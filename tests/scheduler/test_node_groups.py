@@ -4,20 +4,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.model import Node, Volume
-from scheduler.node_groups import NodeGroups, labels_of
+from scheduler.node_groups import Kind, LabelKeys, NodeGroups
 from scheduler.volume_labels import VolumeLabels
 from tests.builders import HOSTNAME, ZONE, node, node_selector, volume
 
 KEYS = (ZONE, "disk")
 
 
-def test_nodes_that_are_alike_have_one_kind() -> None:
+def kinds(groups: NodeGroups, keys: LabelKeys) -> dict[str, Kind]:
+    grouping = groups.by(keys)
+    return {name: grouping.kinds[number] for name, number in grouping.numbers.items()}
+
+
+def test_nodes_that_are_alike_are_of_one_kind() -> None:
     groups = NodeGroups()
     for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "a")):
         groups.node_changed(None, node(name, zone=zone))
-    kinds = groups.kinds((ZONE,))
-    assert kinds == {"n1": ("a",), "n2": ("b",), "n3": ("a",)}
-    assert labels_of(KEYS, groups.kinds(KEYS)["n1"]) == {ZONE: "a"}
+    grouping = groups.by((ZONE,))
+    assert grouping.numbers == {"n1": 0, "n2": 1, "n3": 0}
+    assert grouping.kinds == [("a",), ("b",)]
+    assert groups.by(KEYS).labels(0) == {ZONE: "a"}
 
 
 @given(
@@ -36,20 +42,30 @@ def test_after_any_changes_the_groups_are_those_of_the_nodes_there_are(
     groups, present = NodeGroups(), dict[str, Node]()
     for name, labels, asks in changes:
         if asks:
-            groups.kinds(KEYS)
+            groups.by(KEYS)
         old, new = present.pop(name, None), None if labels is None else node(name, zone=None, labels=labels)
         groups.node_changed(old, new)
         if new is not None:
             present[name] = new
     found = {name: tuple(dict(one.labels).get(key) for key in KEYS) for name, one in present.items()}
-    assert groups.kinds(KEYS) == found
+    assert kinds(groups, KEYS) == found
 
 
 def test_more_questions_than_are_remembered_are_answered_all_the_same() -> None:
     groups = NodeGroups()
     groups.node_changed(None, node("n1", zone="a"))
     for number in range(200):
-        assert groups.kinds((ZONE, f"z{number}")) == {"n1": ("a", None)}
+        assert kinds(groups, (ZONE, f"z{number}")) == {"n1": ("a", None)}
+
+
+def test_kinds_of_nodes_that_have_gone_do_not_pile_up() -> None:
+    groups = NodeGroups()
+    for number in range(1000):
+        old = node(f"n{number - 1}") if number else None
+        groups.node_changed(old, None)
+        groups.node_changed(None, node(f"n{number}"))
+        assert kinds(groups, (HOSTNAME,)) == {f"n{number}": (f"n{number}",)}
+        assert len(groups.by((HOSTNAME,)).kinds) < 100
 
 
 def test_labels_of_a_class_are_those_its_volumes_ask_for() -> None:

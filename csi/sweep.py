@@ -6,10 +6,11 @@ own sweep early and slows nobody else's.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
+from zlib import crc32
 
 from csi import interpret
 from csi.capabilities import HealthProtocol, Negotiation
@@ -22,6 +23,8 @@ from csi.verdict import HealthState, Verdict
 from kube.clock import Clock
 from kube.pacing import TokenBucket
 
+SWEEPS_PER_GET: Final = 20
+"""Sweeps by a list of the sick until each volume that it leaves out was asked about by itself."""
 _BREATH: Final = 500
 """Records written before others get a turn on the event loop."""
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -84,12 +87,14 @@ class Sweep:
         self._turns = TokenBucket(clock, pace.rate, pace.at_once)
         self._running = asyncio.Lock()
         self._ran = False
+        self._number = 0
         self._done = self._total = 0
 
     async def run(self) -> None:
         """Look at all volumes. Raises nothing but cancellation and what a listener raises."""
         async with self._running:
             self._ran = True
+            self._number += 1
             await self._run()
 
     async def run_if_due(self) -> None:
@@ -164,17 +169,28 @@ class Sweep:
     async def _take_in(self, handles: Sequence[str], negotiation: Negotiation, listed: Listed) -> bool:
         """Believe the list where it suffices, and ask about the other volumes one by one."""
         doubtful: dict[str, Observation] = {}
+        due: dict[str, Observation] = {}
         for number, handle in enumerate(handles):
             said = listed.get(handle)
             observation = said or Absence(self._implied(negotiation))
             record = self._records.state(self._driver, handle)
             if negotiation.getting and needs_get(negotiation.listing, record, said):
                 doubtful[handle] = observation
+            elif said is None and self._is_due(handle, negotiation):
+                due[handle] = observation
             else:
                 self._took(handle, observation)
             if number % _BREATH == 0:
                 await self._clock.sleep(0)
-        return await self._ask(list(doubtful), doubtful)
+        return await self._ask([*doubtful, *due], doubtful | due, believed=due)
+
+    def _is_due(self, handle: str, negotiation: Negotiation) -> bool:
+        """Whether it is the volume's turn to be asked about by itself, although a list of the sick leaves it out.
+
+        Such a list leaves out alike what is well and what is gone, and only a get tells which (NOT_FOUND).
+        """
+        by_list = negotiation.listing is HealthProtocol.HEALTH_BY_LIST
+        return by_list and crc32(handle.encode()) % SWEEPS_PER_GET == self._number % SWEEPS_PER_GET
 
     def _implied(self, negotiation: Negotiation) -> Verdict:
         """Return what it means that a list leaves a volume out: a list of the sick says the opposite of one of all."""
@@ -184,8 +200,13 @@ class Sweep:
         gone = "the driver's list of all volumes leaves it out"
         return self._probe.witness().says(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
 
-    async def _ask(self, handles: Sequence[str], listed: Mapping[str, Observation]) -> bool:
-        """Ask about each; where that fails, what a list said stands. Return whether the driver answered to the end."""
+    async def _ask(
+        self, handles: Sequence[str], listed: Mapping[str, Observation], believed: Container[str] = ()
+    ) -> bool:
+        """Ask about each; where that fails, what a list said stands. Return whether the driver answered to the end.
+
+        Of `believed` ones the list's word suffices: a failure says nothing against it.
+        """
         # Those that hung last time come last, so that they keep nobody waiting.
         waiting = deque(sorted(handles, key=self._hung))
         silent: list[Verdict] = []
@@ -195,7 +216,7 @@ class Sweep:
                 handle = waiting.popleft()
                 await self._wait_for_turn()
                 verdict = await self._probe.glance(handle)
-                self._got(handle, verdict, listed.get(handle))
+                self._got(handle, verdict, listed.get(handle), believed=handle in believed)
                 if verdict.reason in UNREACHED and not await self._probe.session.answers():
                     silent.append(verdict)
                     return
@@ -209,11 +230,12 @@ class Sweep:
             await self._all(list(waiting), silent[0])
         return not silent
 
-    def _got(self, handle: str, verdict: Verdict, listed: Observation | None) -> None:
+    def _got(self, handle: str, verdict: Verdict, listed: Observation | None, *, believed: bool) -> None:
         """Take in what a get brought. Nothing was learned from a call that was never sent."""
-        if verdict.reason != BUSY:
+        failed = verdict.state is HealthState.UNKNOWN
+        if verdict.reason != BUSY and not (failed and believed):
             self._records.observe(self._driver, handle, verdict)
-        if listed is not None and verdict.state is HealthState.UNKNOWN:
+        if listed is not None and failed:
             self._records.observe(self._driver, handle, listed)
         self._count()
 

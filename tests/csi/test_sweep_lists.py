@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from csi.pages import PAGE_SIZE
 from csi.proto import csi_v1_pb2 as csi
+from csi.sweep import SWEEPS_PER_GET
 from tests.csi.scripted_driver import (
     NAME,
     Refused,
@@ -222,3 +223,25 @@ async def test_without_gets_a_list_that_breaks_off_says_nothing(stage: Stage) ->
         await stage.sweep.run()
         assert stage.states() == ["Unknown"] * 3
     assert [end.answered for end in stage.sweeps.ended] == [True, False, False, False]
+
+
+@of_the_sick
+async def test_a_volume_that_is_gone_is_noticed_although_a_list_of_the_sick_leaves_it_out(stage: Stage) -> None:
+    await stage.sweep.run()
+    stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.NOT_FOUND))
+    stage.calls()
+    for _ in range(SWEEPS_PER_GET):
+        await stage.sweep.run()
+    assert stage.states() == ["Inaccessible"] * 3
+    assert stage.calls()[LISTED_SICK] == SWEEPS_PER_GET
+
+
+@of_the_sick
+async def test_a_volume_in_its_turn_is_asked_about_once_and_a_failure_says_nothing(stage: Stage) -> None:
+    await stage.sweep.run()
+    stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))
+    stage.calls()
+    for _ in range(SWEEPS_PER_GET):
+        await stage.sweep.run()
+        assert stage.states() == ["Healthy"] * 3
+    assert stage.calls()[GET_HEALTH] == 3

@@ -85,6 +85,7 @@ async def test_whom_we_do_not_trust_is_told_nothing(site: Site) -> None:
             verdict = await site.ask(drivers)
             assert (verdict.state, verdict.reason) == (HealthState.UNKNOWN, "Unavailable"), why
             assert drivers.endpoints_up() == {NAME: False}
+            assert ("tcp without TLS is refused" in verdict.message) is (endpoint.tls is None)
     assert site.driver.calls == []
 
 

@@ -44,7 +44,8 @@ def only(kind: str) -> dict[str, Any]:
 
 
 def container() -> dict[str, Any]:
-    (found,) = (one for one in pod()["containers"] if one["name"] == "csi-agent")
+    containers: list[dict[str, Any]] = pod()["containers"]
+    (found,) = (one for one in containers if one["name"] == "csi-agent")
     return found
 
 

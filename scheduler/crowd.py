@@ -70,7 +70,9 @@ class Crowd:
         count = places.get(number, 0) + more
         places = places.set(number, count) if count else places.delete(number)
         outspoken = _put(self.outspoken, group, places) if group.constraints is not None else self.outspoken
-        return Crowd(self.groups.set(group.namespace, _put(known, group, places)), outspoken)
+        left = _put(known, group, places)
+        groups = self.groups.set(group.namespace, left) if left else self.groups.delete(group.namespace)
+        return Crowd(groups, outspoken)
 
 
 _NOWHERE: Final[Map[int, int]] = Map()

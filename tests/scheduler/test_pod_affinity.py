@@ -118,7 +118,7 @@ def fits(pod: model.Pod, node: model.Node, nodes: dict[str, model.Node], there: 
     return not counted and all(means(term, pod, pod) for term in said.affinity)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(clusters.clusters(), clusters.pods("new"))
 def test_counting_by_domains_comes_to_the_same_as_asking_every_pod(
     records: list[model.Node | model.Pod], pod: model.Pod

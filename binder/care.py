@@ -77,9 +77,8 @@ def care_for(
     answered = record.finding if record is not None else None
     own = answered if asked else published_finding(volume, settings.prefix, now)
     finding = combined_finding([*([own] if own is not None else []), *others])
-    # One writer for each volume: where an agent publishes, nobody else does. And a report that goes away says
-    # nothing of how the volume is, so nothing is published before the driver has answered.
-    news = unpublished(volume, finding, settings.prefix) if asked and own is not None else None
+    # The driver's own word and nothing else, so that whoever asks the driver, the agent too, would write the same.
+    news = unpublished(volume, own, settings.prefix) if asked else None
     step = None if settings.only_asked else quarantine_step(volume, own, settings.prefix)
     care = Care(volume, finding, own, news, step)
     return care if settings.quarantine else care.without_quarantine()

@@ -28,7 +28,7 @@ from binder.reservation import reservation_of, volume_keys_present
 from binder.sweep import Releasing
 from csi.health import Finding, HealthRecord
 from kube.clock import Clock
-from kube.model import Claim, CSINode, Volume
+from kube.model import CSINode, Volume
 from kube.pacing import TokenBucket
 from kube.resource import VOLUMES
 from kube.store import Store
@@ -91,7 +91,6 @@ class Caretaker:
         """React until the queue is shut down. Start it when all kinds are synced, not before."""
         with ExitStack() as stack:
             stack.enter_context(listening(self.store.volumes, self._volume_changed))
-            stack.enter_context(listening(self.store.claims, self._claim_changed))
             stack.enter_context(listening(self.store.csi_nodes, self._csi_node_changed))
             for number, name in enumerate(self.store.snapshot().volumes):
                 self._volume_changed(None, self.store.snapshot().volumes.get(name))
@@ -205,12 +204,6 @@ class Caretaker:
                 self._file(volume, present=volume is new)
         if new is not None:
             self._file_if_needed(new)
-
-    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
-        before, after = (claim.health if claim is not None else None for claim in (old, new))
-        claim = new or old
-        if before != after and claim is not None and claim.volume_name:
-            self.queue.add(claim.volume_name)
 
     def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
         before, after = (conditions_on(one) if one is not None else () for one in (old, new))

@@ -38,7 +38,7 @@ class Owned:
 def access_trouble(path: str) -> str | None:
     """Say who may not open the socket, what was found on it and what to set; None if that is not the reason."""
     # Root may do without permission bits, unless its capabilities were dropped: the kernel knows.
-    if os.access(path, os.W_OK, effective_ids=True):
+    if os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         return None
     uid, groups = os.geteuid(), (os.getegid(), *os.getgroups())
     for owned in _way_to(Path(path)):

@@ -65,6 +65,20 @@ async def test_the_verdict_names_user_owner_mode_and_the_next_step(directory: Pa
     assert "let the driver grant g+w to a group" in verdict.message
 
 
+async def test_a_group_is_enough(directory: Path) -> None:
+    """As fsGroup gives it: the driver is another user, and its socket can be written by our group."""
+    socket = directory / "csi.sock"
+    async with ScriptedDriver(socket):
+        if os.geteuid() == 0:
+            os.chown(socket, 0, NOBODY)
+        socket.chmod(0o660)
+        drivers = Drivers([Endpoint(NAME, str(socket))], SystemClock(), Recorder(), Limits(deadline=5))
+        with as_nobody():
+            verdict = await drivers.verdict(NAME, "v", timedelta(seconds=1))
+        await drivers.close()
+    assert verdict.state is HealthState.HEALTHY
+
+
 async def test_a_directory_on_the_way_is_named(directory: Path) -> None:
     inner = directory / "csi"
     inner.mkdir()

@@ -133,7 +133,7 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name not in OPTIONAL:
             raise
-        raise CommandError(f"{name} needs more than is installed: pip install 'pvc-prebinder[devcluster]'") from error
+        raise CommandError(f"{name} needs more than is installed. In the sources: pip install '.[devcluster]'") from error
 
 
 def _unknown_arguments(unknown: Sequence[str], command: argparse.ArgumentParser) -> str:

@@ -1,0 +1,66 @@
+"""What the commands about volumes say when the cluster or a driver turns them away."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from tests.kube.scripted_server import kubeconfig, serving
+from tests.kube.scripted_transport import failure
+
+VOLUME = {
+    "metadata": {"name": "pv-1"},
+    "spec": {"capacity": {"storage": "1Gi"}, "csi": {"driver": "disk.csi.example", "volumeHandle": "h"}},
+}
+
+
+async def command(*arguments: str) -> tuple[int | None, str, str]:
+    """Return exit code, output and errors."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "prebinder.cli",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, errors = await process.communicate()
+    return process.returncode, out.decode(), errors.decode()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "next_step"),
+    [
+        pytest.param(403, "Forbidden", "ask for that right, or name another --context", id="no right"),
+        pytest.param(401, "Unauthorized", "log in anew, these credentials are not accepted", id="no credentials"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("health",), ("quarantine", "list"), ("quarantine", "release", "--all")])
+async def test_a_refusal_is_one_line_with_the_next_step(
+    tmp_path: Path, arguments: tuple[str, ...], status: int, reason: str, next_step: str
+) -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        return web.json_response(failure(status, reason, "you may not"), status=status)
+
+    async with serving(refuse) as server:
+        code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server.url)}")
+    assert (code, out) == (1, "")
+    assert errors == f"pvc-prebinder: GET /api/v1/persistentvolumes: {status} {reason}: you may not; {next_step}\n"
+
+
+async def test_a_driver_that_is_not_there_is_named_with_its_address(tmp_path: Path) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        items = [VOLUME] if request.path == "/api/v1/persistentvolumes" else []
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    socket = f"unix://{tmp_path}/nobody.sock"
+    async with serving(answer) as server:
+        code, out, errors = await command(
+            "health", f"--kubeconfig={kubeconfig(tmp_path, server.url)}", f"--csi-endpoint=disk.csi.example={socket}"
+        )
+    assert (code, "Unknown" in out) == (0, True)
+    assert "driver=disk.csi.example" in errors
+    assert f"endpoint={socket}" in errors
+    assert "No such file or directory" in errors

@@ -34,6 +34,11 @@ from prebinder.sweeps import sweep_jobs
 
 CHANGES: Final = 100
 """Volumes that fall sick and as many that recover, of each driver."""
+THEIRS_BY_GET: Final = 6.0
+"""Seconds for each volume of a driver after which external-health-monitor 0.18 has looked at all of them: its ten
+workers take one volume a minute each."""
+THEIRS_BY_LIST: Final = 300.0
+"""Seconds between its lists."""
 _LATE: Final = 3
 """Intervals to wait for what was not seen; more of them would not help."""
 
@@ -54,6 +59,12 @@ class Case:
     @property
     def title(self) -> str:
         return f"{self.count:,} volumes by {self.word}"
+
+    @property
+    def theirs(self) -> float:
+        """Seconds after which external-health-monitor knows at the latest."""
+        by_list = self.generation in (Generation.HEALTH, Generation.CONDITION, Generation.CONDITION_LIST)
+        return THEIRS_BY_LIST if by_list else self.count * THEIRS_BY_GET
 
 
 @dataclass(slots=True)
@@ -150,10 +161,10 @@ def _step(case: Case) -> int:
 
 def _rows(case: Case, delays: Delays, interval: float) -> list[Row]:
     latest = interval + Limits().deadline
-    return [
-        distribution(f"{case.title}: {what}", seconds[case.driver], latest)
-        for what, seconds in (("sickness known after", delays.sick), ("recovery known after", delays.well))
-    ]
+    sick = distribution(f"{case.title}: sickness known after", delays.sick[case.driver], latest)
+    well = distribution(f"{case.title}: recovery known after", delays.well[case.driver], latest)
+    told = f"at the latest; external-health-monitor 0.18: {case.theirs:,.0f} s"
+    return [sick, well, Row(f"{case.title}: sickness known sooner", case.theirs / sick.value, "x", told)]
 
 
 def distribution(name: str, seconds: Sequence[float], latest: float) -> Row:

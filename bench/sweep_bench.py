@@ -26,8 +26,6 @@ from kube.clock import SystemClock
 SIZES: Final = (1_000, 10_000)
 INTERVAL: Final = 60.0
 """Seconds, the controller's default: also the goal of a sweep."""
-THEIRS: Final = 10 / 60
-"""Volumes a second that external-health-monitor 0.18 looks at by get: ten workers, each one volume a minute."""
 UNLIMITED: Final = Pace(rate=1e9)
 APART: Final = 1.1
 """A driver that hangs may lengthen another's sweep by so much at most."""
@@ -108,12 +106,10 @@ async def _by_get(root: Path, count: int) -> list[Row]:
     async with running("get.csi.example", root, Generation.CONDITION_GET) as driver:
         swept = await _one_sweep(driver, count, Pace())
         uncapped = await _one_sweep(driver, count, UNLIMITED)
-    title, theirs = f"{count:,} volumes by get", count / THEIRS
-    sooner = f"external-health-monitor 0.18 takes {theirs / 60:,.0f} min"
+    title = f"{count:,} volumes by get"
     told = f"without the cap: {uncapped.seconds:.1f} s, {uncapped.processor:.1f} s of it ours"
     return [
         Row(f"{title}, {Pace().rate:g} a second", swept.seconds, "s", _told(swept), at_most=INTERVAL),
-        Row(f"{title}: sooner", theirs / swept.seconds, "x", sooner),
         Row(f"{title}, as fast as it goes", count / uncapped.seconds, "volumes/s", told),
     ]
 

@@ -25,6 +25,7 @@ GATE_KEPT: Final = "SchedulingGateKept"
 _NEXT_STEP: Final = {
     Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
     Reason.HEALTH_UNKNOWN: "Check that the CSI driver answers, or run with --unknown-health=allow.",
+    Reason.QUARANTINED: "Repair the volume, or let it out with `pvc-prebinder quarantine release`.",
     Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity or move it where it says it is.",
     Reason.NO_NODE_FITS: "Free or add a node that the pod may run on and that reaches the volumes.",
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",

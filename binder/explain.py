@@ -12,6 +12,7 @@ from binder.demand import ClaimShape, Demand
 from binder.evidence import Evidence, modes_text, quantity_text, selector_text
 from binder.matching import class_of, scheduler_refusal
 from binder.offers import Offers
+from binder.quarantine import in_quarantine
 from binder.reach import Reach, Topology
 from binder.rejection import Reason, Rejection
 from binder.seats import Attach, Seats, attach_of
@@ -141,6 +142,9 @@ class Explainer:
 
     def _first_failure(self, claim: Claim, volume: Volume) -> Reason | None:
         reason = scheduler_refusal(claim, volume)
+        if reason is Reason.CLAIMED_BY_OTHER and in_quarantine(volume, self._view.settings.prefix):
+            # The placeholder claim is ours: what is behind it says more.
+            return Reason.QUARANTINED
         if reason is None:
             own = refuse_use(self._view, volume, self._now, claim)
             reason = None if own is None else own.reason

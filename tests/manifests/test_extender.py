@@ -1,0 +1,78 @@
+"""The extender's component: it only reads, runs restricted, and its parts name each other rightly."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from prebinder.cli import Parser
+from prebinder.extender_command import extender_command_flags, register
+from prebinder.flags import LOG_LEVEL, override
+from prebinder.settings import Settings, parse_address
+
+DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "extender"
+NAME = "pvc-prebinder-extender"
+
+
+def only(kind: str) -> dict[str, Any]:
+    documents = [one for file in DIRECTORY.glob("*.yaml") for one in yaml.safe_load_all(file.read_text())]
+    (found,) = (one for one in documents if one["kind"] == kind)
+    return found  # type: ignore[no-any-return]
+
+
+def pod() -> dict[str, Any]:
+    return only("Deployment")["spec"]["template"]["spec"]  # type: ignore[no-any-return]
+
+
+def container() -> dict[str, Any]:
+    (found,) = pod()["containers"]
+    return found  # type: ignore[no-any-return]
+
+
+def settings() -> Settings:
+    parser = Parser()
+    subparsers: Any = parser.add_subparsers(parser_class=Parser)
+    register(subparsers)
+    subparsers.choices["extender"].add_argument(LOG_LEVEL.name)
+    return override(Settings(), parser.parse_args(container()["args"]), extender_command_flags())
+
+
+def test_it_may_read_what_it_watches_and_write_nothing() -> None:
+    rules = only("ClusterRole")["rules"]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+    base = yaml.safe_load_all((DIRECTORY.parents[1] / "base" / "cluster_role.yaml").read_text())
+    read = {one for rule in next(base)["rules"] if "watch" in rule["verbs"] for one in rule["resources"]}
+    assert {one for rule in rules for one in rule["resources"]} == read
+
+
+def test_the_binding_is_to_its_own_account() -> None:
+    (subject,) = only("ClusterRoleBinding")["subjects"]
+    assert subject["name"] == only("ServiceAccount")["metadata"]["name"] == pod()["serviceAccountName"] == NAME
+
+
+def test_the_pod_meets_the_restricted_standard() -> None:
+    assert pod()["securityContext"]["runAsNonRoot"] is True
+    assert pod()["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container()["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container()["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_its_arguments_are_valid_and_its_files_are_mounted() -> None:
+    chosen = settings().extender
+    (mount,) = (one["mountPath"] for one in container()["volumeMounts"] if one["name"] == "tls")
+    for file in (chosen.tls_cert_file, chosen.tls_key_file, chosen.client_ca_file):
+        assert Path(file or "").parent == Path(mount)
+
+
+def test_ports_are_those_it_serves() -> None:
+    ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
+    serving = settings().serving
+    addresses = {
+        "extender": settings().extender.bind_address,
+        "metrics": serving.metrics_bind_address,
+        "health": serving.health_bind_address,
+    }
+    assert ports == {name: (parse_address(text) or ("", 0))[1] for name, text in addresses.items()}
+    assert {port["targetPort"] for port in only("Service")["spec"]["ports"]} == {"extender", "metrics"}
+    labels = only("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert only("Service")["spec"]["selector"].items() <= labels.items()

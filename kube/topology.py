@@ -7,6 +7,7 @@ from kube.model import Pairs, Volume
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 BETA_ZONE_LABEL: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION_LABEL: Final = "failure-domain.beta.kubernetes.io/region"
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from kube.constraints import NO_CONSTRAINTS, SCHEDULE_ANYWAY, PodTerm, SpreadConstraint
 from kube.model import Pod
+from kube.topology import HOSTNAME_LABEL
 from scheduler.cluster import ClusterView
 from scheduler.crowd import Group, Places, group_of
 from scheduler.neighbours import groups_meant, means
@@ -18,7 +19,6 @@ from scheduler.plugin import HIGHEST
 from scheduler.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
 from scheduler.volumes import PodInfo
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
 _HARD_AFFINITY_WEIGHT: Final = 1
 """What the required affinity of a pod that is there is worth to one it means (InterPodAffinityArgs)."""
 
@@ -105,9 +105,9 @@ def _add(
     """Add for each node how many pods its domain has, weighted by how many domains there are."""
     key, selector = constraint.topology_key, selector_of(constraint, pod)
     # Upstream counts a host's own pods without asking the inclusion policies.
-    among = everywhere if key == _HOSTNAME else everywhere & taking_part(constraint, pod, cluster)
+    among = everywhere if key == HOSTNAME_LABEL else everywhere & taking_part(constraint, pod, cluster)
     counts = count_by_domain(key, selector, pod, among, cluster)
-    domains = len(counted) if key == _HOSTNAME else len({state.labels[key] for state in counted})
+    domains = len(counted) if key == HOSTNAME_LABEL else len({state.labels[key] for state in counted})
     weight = log(domains + 2)
     for state in counted:
         sums[state.number] += counts.get(state.labels[key], 0) * weight + (constraint.max_skew - 1)

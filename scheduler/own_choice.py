@@ -24,9 +24,13 @@ def own_choice(
     claims: PodClaims, reserved: Mapping[str, ClaimReservation], node: Node, storage: View, usable: Usable
 ) -> VolumeChoice:
     """Return what we take on the node, or why there is nothing to take."""
-    against = choose_volumes(replace(claims, delayed=(), wanted=()), node, storage.snapshot, storage.index).rejections
-    if against or not claims.delayed:
-        return VolumeChoice(rejections=against)
+    if claims.bound or claims.orphaned:
+        held = replace(claims, delayed=(), wanted=())
+        against = choose_volumes(held, node, storage.snapshot, storage.index).rejections
+        if against:
+            return VolumeChoice(rejections=against)
+    if not claims.delayed:
+        return VolumeChoice()
     labels = dict(node.labels)
     searching = [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
     options = {claim.key: _options(claim, len(searching), labels, reserved, storage, usable) for claim in searching}

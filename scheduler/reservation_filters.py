@@ -17,7 +17,7 @@ from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.profile import Thresholds
 from scheduler.volume_filters import about
-from scheduler.volumes import PodInfo
+from scheduler.volumes import PodInfo, is_local
 
 _PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
 
@@ -84,14 +84,6 @@ class LocalStorage:
             return Rejection(Reason.STORAGE_LABEL_MISSING, state.name, wanted, "no such label")
 
         return NodeRule(why)
-
-
-def is_local(volume: Volume) -> bool:
-    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host or less."""
-    if volume.source in {"local", "hostPath"}:
-        return True
-    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
-    return any(one.key == "kubernetes.io/hostname" for term in terms for one in term.match_expressions)
 
 
 def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:

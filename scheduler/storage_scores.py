@@ -12,7 +12,7 @@ from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
 from scheduler.plugin import HIGHEST
 from scheduler.preference_scores import normalised
-from scheduler.volumes import PodInfo
+from scheduler.volumes import PodInfo, is_local
 
 _ENOUGH: Final = 100
 """From so many free volumes on, zones are alike."""
@@ -32,13 +32,16 @@ class ReservedZone:
 
 
 class ZoneVolumes:
-    """First where most free volumes would still fit the pod's claims: a pod is easier to move, and to repeat, there."""
+    """First the zone in which most free volumes fit the pod's claims: the next pod of its kind finds one there too.
+
+    Local volumes are no matter of zones.
+    """
 
     name: Final = "ZoneVolumes"
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         claims = info.claims.delayed
-        if not claims:
+        if not claims or any(is_local(volume) for _, volume in info.choice(nodes[0]).own.volumes):
             return None
         index = cluster.storage.index
 

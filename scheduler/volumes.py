@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property, partial
 from typing import Final
 
 from binder.matching import class_of
@@ -12,22 +13,26 @@ from binder.usable import refuse_use
 from binder.view import View
 from kube.model import SELECTED_NODE, Claim, NodeSelector, Pod, Volume, value_of
 from kube.selectors import NAME_FIELD
-from kube.topology import ZONE_LABELS
+from kube.topology import HOSTNAME_LABEL, ZONE_LABELS
 from scheduler.node_state import NodeState
 from scheduler.own_choice import own_choice
 from scheduler.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
 
 
-@dataclass(frozen=True, slots=True)
 class NodeVolumes:
     """What becomes of a pod's unbound claims on one node.
 
-    `upstream` is what kube-scheduler's VolumeBinding decides there. `own` is what we take: the reserved volumes first,
-    and none that is held for another claim or known sick.
+    `own` is what we take: the reserved volumes first, and none that is held for another claim or known sick.
     """
 
-    upstream: VolumeChoice
-    own: VolumeChoice
+    def __init__(self, own: VolumeChoice, ask_upstream: Callable[[], VolumeChoice]) -> None:
+        self.own = own
+        self._ask_upstream = ask_upstream
+
+    @cached_property
+    def upstream(self) -> VolumeChoice:
+        """Return what kube-scheduler's VolumeBinding decides there. Worked out when asked for: few want to know."""
+        return self._ask_upstream()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class PodInfo:
 
 
 _NO_CLAIMS: Final = PodClaims()
-_NOTHING: Final = NodeVolumes(VolumeChoice(), VolumeChoice())
+_NOTHING: Final = NodeVolumes(VolumeChoice(), VolumeChoice)
 
 
 def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
@@ -69,17 +74,22 @@ def _choices(
     """Return the choice by node, remembered by the labels on which it depends."""
     keys = _deciding_labels(claims, storage)
     known: dict[tuple[str | None, ...], NodeVolumes] = {}
+    by_name: dict[str, NodeVolumes] = {}
 
     def usable(claim: Claim, volume: Volume) -> bool:
         return refuse_use(storage, volume, now, claim) is None
 
     def choice(node: NodeState) -> NodeVolumes:
+        # Half a dozen plugins ask about each node.
+        found = by_name.get(node.node.name)
+        if found is not None:
+            return found
         alike = tuple([node.name if key == NAME_FIELD else node.labels.get(key) for key in keys])
         found = known.get(alike)
         if found is None:
-            upstream = choose_volumes(claims, node.node, storage.snapshot, storage.index)
             own = own_choice(claims, reserved, node.node, storage, usable)
-            found = known[alike] = NodeVolumes(upstream, own)
+            ask = partial(choose_volumes, claims, node.node, storage.snapshot, storage.index)
+            found = known[alike] = NodeVolumes(own, ask)
         return found
 
     return choice
@@ -113,3 +123,11 @@ def _capacity_labels(class_name: str, storage: View) -> set[str]:
             keys.update(key for key, _ in capacity.node_topology.match_labels)
             keys.update(requirement.key for requirement in capacity.node_topology.match_expressions)
     return keys
+
+
+def is_local(volume: Volume) -> bool:
+    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host."""
+    if volume.source in {"local", "hostPath"}:
+        return True
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    return any(one.key == HOSTNAME_LABEL for term in terms for one in term.match_expressions)

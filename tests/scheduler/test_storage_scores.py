@@ -61,3 +61,10 @@ def test_the_volume_filled_best_across_nodes() -> None:
 def test_a_pod_without_claims_is_scored_by_none_of_them() -> None:
     for plugin in (ReservedZone(), ZoneVolumes(), AttachedVolumes(), BestFit()):
         assert scores(plugin, builders.pod(), view(*NODES)) is None
+
+
+def test_local_volumes_are_no_matter_of_zones() -> None:
+    cluster = view(
+        *NODES, CLASS, builders.claim(), builders.volume("a-1", node="a1"), builders.volume("b-1", node="b1")
+    )
+    assert scores(ZoneVolumes(), POD, cluster, ["a1", "b1"]) is None

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import which
 from typing import Final
 
 from rich.console import Console
@@ -98,8 +99,13 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
         if keep:
             backstage.keep()
             console.print()
-            print_lines(console, looking_around(ready, str(directory)))
+            print_lines(console, looking_around(ready, str(directory), _program()))
     return 1 if late else 0
+
+
+def _program() -> str:
+    """Return what to type to call us: the name where the shell finds it, else the path beside the interpreter."""
+    return "pvc-prebinder" if which("pvc-prebinder") else str(Path(sys.executable).with_name("pvc-prebinder"))
 
 
 async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:

@@ -73,17 +73,18 @@ def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[s
         yield from (f"  {line}" for line in event.note.splitlines())
 
 
-def looking_around(ready: Ready, directory: str) -> Iterator[str]:
-    """Say how to use the cluster that was kept."""
+def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
+    """Say how to use the cluster that was kept; `program` is how to call us."""
     yield "The cluster stays up:"
     yield f"  export KUBECONFIG={ready.kubeconfig}"
     yield f"  alias kubectl={ready.kubectl}"
     yield "Try:"
     yield f"  kubectl -n {demo_scene.NAMESPACE} describe pod {demo_scene.IMPOSSIBLE_POD}"
     yield "  kubectl get pv -L topology.kubernetes.io/zone -o wide"
-    yield f"  kubectl get pv,pvc,pod,sc -A -o json | pvc-prebinder match -f - --node {demo_scene.node_names()[0][0]}"
+    node = demo_scene.node_names()[0][0]
+    yield f"  kubectl get pv,pvc,sc,node,pod -A -o json | {program} match -f - --node {node}"
     yield f"The controller logs to {ready.controller_log}; its metrics are at {ready.metrics}."
-    yield f"Stop it: pvc-prebinder devcluster down --directory {directory}"
+    yield f"Stop it: {program} devcluster down --directory {directory}"
 
 
 def _faulty(snapshot: Snapshot, verdicts: Mapping[str, Verdict], *, kept: bool) -> Iterator[tuple[str, str]]:

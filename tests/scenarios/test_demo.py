@@ -75,6 +75,18 @@ def alive(directory: Path) -> list[int]:
     return found
 
 
+async def shell(output: str, beginning: str, home: Path) -> int | None:
+    """Run the line of the output that begins so, as a person would who copied it; return its exit code."""
+    exports = re.findall(r"^ +(export .*|alias .*)$", output, re.MULTILINE)
+    (line,) = re.findall(rf"^ +({beginning}.*)$", output, re.MULTILINE)
+    script = "shopt -s expand_aliases\n" + "\n".join([*exports, line])
+    process = await asyncio.create_subprocess_exec(
+        "bash", "-c", script, env=os.environ | {"HOME": str(home)}, stdout=-1
+    )
+    await process.communicate()
+    return process.returncode
+
+
 def processes_of(directory: Path) -> Callable[[], Awaitable[list[int]]]:
     async def look() -> list[int]:
         return alive(directory)
@@ -143,6 +155,8 @@ async def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(home: Path) ->
         )
         claims, _ = await reading.communicate()
         assert len(json.loads(claims)["items"]) == 17
+        assert await shell(output, "kubectl get pv,pvc", home) == 3, "vault cannot be served"
+        assert await shell(output, "kubectl -n demo describe", home) == 0
     finally:
         await asyncio.to_thread(down, directory)
     assert clusters(home) == []

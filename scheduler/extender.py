@@ -22,7 +22,7 @@ from scheduler.extender_rules import (
     refusal,
     suspect_places,
 )
-from scheduler.extender_wire import HIGHEST, Candidates, HostPriority, filter_result, priorities, read
+from scheduler.extender_wire import HIGHEST, Candidates, HostPriority, NameLists, filter_result, priorities, read
 from scheduler.node_groups import Grouping, LabelKeys
 from scheduler.volume_labels import pin_of
 
@@ -50,17 +50,18 @@ class Extender:
         self._prefix = prefix
         self._scheduler_names = scheduler_names
         self._cache = ExtenderCache(store, prefix)
+        self._lists = NameLists()
 
     def filter(self, body: bytes, now: datetime) -> Answer:
         """Answer to the verb `filter`: ExtenderFilterResult. Raises BadRequest."""
-        asked = read(body)
+        asked = read(body, self._lists)
         pod = self._claims(asked, now)
         refused = _local_refusals(asked, pod) | self._refusals(asked, pod, now)
         return Answer(filter_result(asked, refused), len(asked.names), len(asked.names) - len(refused))
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
         """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises BadRequest."""
-        asked = read(body)
+        asked = read(body, self._lists)
         scores = self._scores(asked, self._claims(asked, now))
         return Answer(priorities(scores), len(scores), len(scores))
 

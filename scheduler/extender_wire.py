@@ -69,7 +69,7 @@ class _NodeList(Struct):
 
 class _Arguments(Struct):
     pod: _Pod | UnsetType | None = field(name="Pod", default=UNSET)
-    names: list[str] | UnsetType | None = field(name="NodeNames", default=UNSET)
+    names: Raw | UnsetType = field(name="NodeNames", default=UNSET)
     nodes: _NodeList | UnsetType | None = field(name="Nodes", default=UNSET)
 
 
@@ -99,10 +99,26 @@ _NODE: Final = Decoder(_Node)
 _JSON: Final = Encoder()
 
 
-def read(body: bytes) -> Candidates:
+class NameLists:
+    """Decodes NodeNames, the same text only once in a row: kube-scheduler asks both verbs about the same nodes."""
+
+    def __init__(self) -> None:
+        self._text = b"null"
+        self._names: list[str] | None = None
+
+    def decode(self, raw: Raw) -> Sequence[str] | None:
+        """Return the names, None for null. Raises msgspec.DecodeError."""
+        text = bytes(raw)
+        if text != self._text:
+            self._names = _NAMES.decode(text)
+            self._text = text
+        return self._names
+
+
+def read(body: bytes, lists: NameLists | None = None) -> Candidates:
     """Read ExtenderArgs, or raise BadRequest."""
     try:
-        return _candidates(_arguments(body))
+        return _candidates(_arguments(body), lists or NameLists())
     except ValidationError as error:
         raise BadRequest(f"ExtenderArgs: {error}") from error
     except (DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -132,20 +148,19 @@ def _arguments(body: bytes) -> _Arguments:
         return found
     # Another letter case, or another client than kube-scheduler, which sends all three.
     parts = {name.lower(): part for name, part in _ANY_CASE.decode(body).items()}
-    return _Arguments(
-        pod=_part(parts, "pod", _POD), names=_part(parts, "nodenames", _NAMES), nodes=_part(parts, "nodes", _NODES)
-    )
+    names = parts.get("nodenames", UNSET)
+    return _Arguments(pod=_part(parts, "pod", _POD), names=names, nodes=_part(parts, "nodes", _NODES))
 
 
 def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
     return decoder.decode(parts[name]) if name in parts else None
 
 
-def _candidates(found: _Arguments) -> Candidates:
+def _candidates(found: _Arguments, lists: NameLists) -> Candidates:
     if not isinstance(found.pod, _Pod):
         raise BadRequest("ExtenderArgs: expected Pod, found none")
     metadata, spec = found.pod.metadata, found.pod.spec
-    names, items = _nodes(found)
+    names, items = _nodes(found, lists)
     return Candidates(
         namespace=metadata.namespace or "default",
         scheduler_name=spec.scheduler_name or _DEFAULT_SCHEDULER,
@@ -155,9 +170,10 @@ def _candidates(found: _Arguments) -> Candidates:
     )
 
 
-def _nodes(found: _Arguments) -> tuple[Sequence[str], Sequence[Raw] | None]:
-    if isinstance(found.names, list):
-        return found.names, None
+def _nodes(found: _Arguments, lists: NameLists) -> tuple[Sequence[str], Sequence[Raw] | None]:
+    names = lists.decode(found.names) if isinstance(found.names, Raw) else None
+    if names is not None:
+        return names, None
     if isinstance(found.nodes, _NodeList):
         items = found.nodes.items or []
         return [_NODE.decode(item).metadata.name for item in items], items

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.extender_wire import BadRequest, Candidates, HostPriority, filter_result, priorities, read
+from scheduler.extender_wire import BadRequest, Candidates, HostPriority, NameLists, filter_result, priorities, read
 from tests.scheduler.extending import pod
 
 FULL: dict[str, Any] = {
@@ -99,3 +99,13 @@ def test_answers_are_written_in_gos_names_and_never_empty() -> None:
     }
     assert json.loads(filter_result(candidates, {"n1": "a", "n2": "b"}))["NodeNames"] == []
     assert priorities([HostPriority("n1", 7)]) == b'[{"Host":"n1","Score":7}]'
+
+
+def test_a_list_that_is_remembered_is_never_taken_for_another() -> None:
+    lists = NameLists()
+    for names in (["n1"], ["n1"], ["n2"], [], ["n1"]):
+        assert read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode(), lists).names == names
+    for wrong in ([1], None):
+        with pytest.raises(BadRequest):
+            read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": wrong}).encode(), lists)
+    assert read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": ["n1"]}).encode(), lists).names == ["n1"]

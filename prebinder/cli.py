@@ -25,6 +25,7 @@ COMMANDS = {
     "csi-agent": ("prebinder.agent_command", "watch the health of one CSI driver's volumes, from beside the driver"),
     "extender": ("prebinder.extender_command", "answer kube-scheduler about nodes, by what is reserved and healthy"),
     "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
+    "simulate": ("prebinder.simulate", "schedule pods on a cluster in memory, made up or dumped, and ask what if"),
     "health": ("prebinder.health_command", "say how volumes are, and who says so"),
     "quarantine": (
         "prebinder.quarantine_command",

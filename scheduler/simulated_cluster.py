@@ -56,7 +56,10 @@ class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A moment. `versions` says at which version a node, a claim or a volume changed last; never means 0."""
+    """A moment. `versions` says at which version a node, a claim or a volume changed last; never means 0.
+
+    `placed` has the node of every pod that has one.
+    """
 
     view: ClusterView
     version: int = 0
@@ -67,8 +70,8 @@ class State:
         return any(self.versions.get(name, 0) > version for name in names)
 
 
-Fits = Callable[[Placement, ClusterView], bool]
-"""Whether a pod still fits the node chosen for it, although the node has changed."""
+Revise = Callable[[Placement, ClusterView], Placement | None]
+"""Decides again, about the chosen node alone, because something has changed; None when the pod does not fit it now."""
 
 _NODE: Final = "node "
 
@@ -77,28 +80,23 @@ class SimulatedCluster:
     """Holds the present state and the log of how it came about."""
 
     def __init__(self, view: ClusterView) -> None:
-        self.state = State(view)
+        running = {pod.key: node.name for node in view.nodes for pod in node.pods}
+        self.state = State(view, placed=Map(running))
         self.log: list[Entry] = []
 
-    def place(self, placement: Placement, seen: State, fits: Fits, at: int) -> bool:
-        """Place a pod as decided on `seen`, unless that does not hold any more; say whether it was done.
+    def place(self, placement: Placement, seen: State, revise: Revise, at: int) -> bool:
+        """Place a pod as decided on `seen`; say whether it was done.
 
-        A claim or volume that changed since then is a conflict; a node that did is one only if the pod does not fit.
+        If its node, claims or volumes changed since then, what counts is the revised placement; False without one.
         """
-        entry = Entry(
-            at,
-            Change.PLACE,
-            placement.node,
-            placement.pod.key,
-            tuple((claim.key, volume.name) for claim, volume in placement.volumes.volumes),
-            tuple(claim.key for claim in placement.volumes.provision),
-        )
-        state = self.state
-        if placement.pod.key in state.placed or state.changed_since(entry.touches(), seen.version):
+        if placement.pod.key in self.state.placed:
             return False
-        if state.changed_since((_NODE + placement.node,), seen.version) and not fits(placement, state.view):
-            return False
-        self.apply(entry)
+        if self.state.changed_since((_NODE + placement.node, *_entry(placement, at).touches()), seen.version):
+            revised = revise(placement, self.state.view)
+            if revised is None:
+                return False
+            placement = revised
+        self.apply(_entry(placement, at))
         return True
 
     def apply(self, entry: Entry) -> None:
@@ -118,6 +116,12 @@ def replay(view: ClusterView, log: Iterable[Entry]) -> SimulatedCluster:
     for entry in log:
         cluster.apply(entry)
     return cluster
+
+
+def _entry(placement: Placement, at: int) -> Entry:
+    volumes = tuple((claim.key, volume.name) for claim, volume in placement.volumes.volumes)
+    made = tuple(claim.key for claim in placement.volumes.provision)
+    return Entry(at, Change.PLACE, placement.node, placement.pod.key, volumes, made)
 
 
 def _applied(state: State, entry: Entry) -> State:

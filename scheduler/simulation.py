@@ -7,7 +7,7 @@ gives the same result to the byte on every machine; see the constants.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from random import Random
 from typing import Final
@@ -36,10 +36,13 @@ class Outcome:
     """What became of the pods. Times are in simulated microseconds from the beginning.
 
     `latencies` are those of the pods that were bound, `failures` the pods that were not, by the commonest reason.
+    `revisions` counts decisions that were looked at again because what they rest on had changed, `conflicts` those of
+    them that did not hold.
     """
 
     latencies: list[int] = field(default_factory=list)
     failed: dict[str, Reason] = field(default_factory=dict)
+    revisions: int = 0
     conflicts: int = 0
     decisions: int = 0
     duration: int = 0
@@ -110,7 +113,7 @@ class Simulation:
                 self._hopeful.append(attempt.pod)
                 return False
             return True
-        if not self._cluster.place(attempt.decision, attempt.seen, self._still_fits, self._now):
+        if not self._cluster.place(attempt.decision, attempt.seen, self._revised, self._now):
             self.outcome.conflicts += 1
             self._wait(attempt.pod, attempt.number)
             return False
@@ -122,9 +125,13 @@ class Simulation:
         self.outcome.duration = max(self.outcome.duration, bound)
         return True
 
-    def _still_fits(self, placement: Placement, view: ClusterView) -> bool:
+    def _revised(self, placement: Placement, view: ClusterView) -> Placement | None:
+        self.outcome.revisions += 1
         node = view.node(placement.node)
-        return node is not None and judge(placement.pod, view, self._profile).why(node) is None
+        judgement = judge(placement.pod, view, self._profile)
+        if node is None or judgement.why(node) is not None:
+            return None
+        return replace(placement, volumes=judgement.info.choice(node).own)
 
     def _try_again(self) -> None:
         for pod in self._hopeful:

@@ -1,0 +1,109 @@
+from collections import Counter
+
+import pytest
+
+from binder.index import VolumeIndex
+from binder.rejection import Reason
+from binder.view import View
+from kube.model import Pod, Record
+from kube.store import snapshot_of
+from scheduler.catalog import default_profile
+from scheduler.cluster import view_of
+from scheduler.simulated_cluster import SimulatedCluster
+from scheduler.simulated_workload import START, Workload, workload
+from scheduler.simulation import Outcome, Simulation
+from scheduler.simulation_summary import Latency, summarise
+from scheduler.what_if import drain, zone_down
+from tests import builders as made
+
+SMALL = Workload(nodes=6, pods=60, zones=2, volumes_per_node=3)
+
+
+def cluster_of(records: list[Record]) -> tuple[SimulatedCluster, list[Pod]]:
+    snapshot = snapshot_of(records)
+    storage = View(snapshot, VolumeIndex.of(snapshot.volumes.values()))
+    return SimulatedCluster(view_of(storage, START)), [pod for _, pod in sorted(snapshot.pods.items())]
+
+
+def run(cluster: SimulatedCluster, pods: list[Pod], *, concurrent: int = 4, seed: int = 1) -> Outcome:
+    return Simulation(cluster, default_profile("test"), concurrent, seed).run(pods)
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = []
+    for _ in range(2):
+        cluster, pods = cluster_of(workload(SMALL, 3))
+        runs.append((run(cluster, pods), cluster.log))
+    assert runs[0] == runs[1]
+    assert workload(SMALL, 3) != workload(SMALL, 4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_volume_is_given_twice_and_no_node_overfull(seed: int) -> None:
+    cluster, pods = cluster_of(workload(SMALL, seed))
+    outcome = run(cluster, pods, concurrent=8)
+    assert len(outcome.latencies) + len(outcome.failed) == len(pods)
+    given = Counter(name for entry in cluster.log for _, name in entry.volumes)
+    assert given
+    assert set(given.values()) == {1}
+    assert all(left >= 0 for state in cluster.state.view.nodes for left in state.free.values())
+
+
+def test_pods_without_a_place_are_counted_by_the_commonest_reason() -> None:
+    huge = [made.pod(f"huge-{number}", requests={"cpu": "64"}) for number in range(3)]
+    cluster, pods = cluster_of([made.node(), made.node("node-2"), *huge, made.pod("lost", claims=["gone"])])
+    outcome = run(cluster, pods)
+    assert outcome.failures == {Reason.INSUFFICIENT_RESOURCES: 3, Reason.CLAIM_NOT_FOUND: 1}
+
+
+def test_workers_that_want_the_same_place_think_again() -> None:
+    large = [made.pod(f"p-{number}", requests={"cpu": "5"}) for number in range(4)]
+    cluster, pods = cluster_of([made.node(), made.node("node-2"), *large])
+    outcome = run(cluster, pods, concurrent=4)
+    assert (len(outcome.latencies), len(outcome.failed)) == (2, 2)
+    assert outcome.conflicts > 0
+
+
+def test_a_drained_nodes_pods_go_elsewhere() -> None:
+    cluster, pods = cluster_of([made.node(), made.node("node-2"), *(made.pod(f"p-{number}") for number in range(4))])
+    run(cluster, pods)
+    moved = drain(cluster, "node-1")
+    assert moved
+    run(cluster, moved)
+    assert set(cluster.state.placed.values()) == {"node-2"}
+
+
+def test_what_a_lost_zone_held_stays_lost() -> None:
+    records: list[Record] = [
+        made.node(),
+        made.node("node-2", zone="b"),
+        made.storage_class(),
+        made.claim(),
+        made.volume(zone="a"),
+    ]
+    cluster, pods = cluster_of([*records, made.pod(claims=["data"])])
+    run(cluster, pods)
+    moved = zone_down(cluster, "a")
+    assert [pod.name for pod in moved] == ["web"]
+    assert run(cluster, moved).failures == {Reason.VOLUME_UNREACHABLE: 1}
+
+
+@pytest.mark.parametrize("change", [drain, zone_down])
+def test_what_does_not_exist_cannot_go(change: object) -> None:
+    cluster, _ = cluster_of([made.node()])
+    assert callable(change)
+    with pytest.raises(KeyError, match="nowhere"):
+        change(cluster, "nowhere")
+
+
+def test_the_summary_adds_up() -> None:
+    cluster, _ = cluster_of(
+        [made.node(), made.node("node-2", zone="b"), made.pod(node="node-1", requests={"cpu": "4"})]
+    )
+    outcome = Outcome(latencies=[1000 * number for number in range(1, 101)], duration=2_000_000)
+    found = summarise(outcome, 100, cluster.state.view)
+    assert found.latency_milliseconds == Latency(50.0, 90.0, 99.0)
+    assert found.pods_per_second == 50.0
+    assert (found.pods_by_zone, found.zone_skew) == ({"a": 1, "b": 0}, 1)
+    cpu = found.utilisation["cpu"]
+    assert (cpu.mean, cpu.least, cpu.most) == (0.25, 0.0, 0.5)

@@ -134,7 +134,8 @@ def _import(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name not in OPTIONAL:
             raise
-        raise CommandError(f"{name} needs more than is installed. In the sources: pip install '.[devcluster]'") from error
+        missing = f"{name} needs more than is installed. In the sources: pip install '.[devcluster]'"
+        raise CommandError(missing) from error
 
 
 def _unknown_arguments(unknown: Sequence[str], command: argparse.ArgumentParser) -> str:

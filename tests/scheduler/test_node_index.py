@@ -1,5 +1,6 @@
 """The sets of nodes agree with the plain rules, whatever the nodes and the pod."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,25 @@ def test_a_changed_node_leaves_nothing_behind(before: list[model.Node], after: l
     for number, node in enumerate(after):
         index = index.with_node(number, before[number] if number < len(before) else None, node)
     assert index == NodeIndex.of(after)
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [
+        ("In", ("8", "16"), {"n0", "n1"}),
+        ("NotIn", ("8",), {"n1", "n2"}),
+        ("Exists", (), {"n0", "n1"}),
+        ("DoesNotExist", (), {"n2"}),
+        ("Gt", ("8",), {"n1"}),
+        ("Lt", ("16",), {"n0"}),
+        ("Near", ("8",), set()),
+    ],
+)
+def test_each_operator(operator: str, values: tuple[str, ...], expected: set[str]) -> None:
+    nodes = [builders.node("n0", labels={"cores": "8"}), builders.node("n1", labels={"cores": "16"})]
+    nodes.append(builders.node("n2"))
+    term = model.NodeSelectorTerm((model.Requirement("cores", operator, values),))
+    assert names(NodeIndex.of(nodes).matching((term,)), nodes) == expected
 
 
 def test_readiness_is_a_set_too() -> None:

@@ -33,6 +33,9 @@ LONELY = builders.pod("lonely", node="a1", constraints=APART)
         pytest.param(
             NEAR_ALL, {"app": "web"}, [], {"a1": None, "a2": None, "b1": None, "x1": "near"}, id="first-of-a-series"
         ),
+        pytest.param(
+            NEAR_ALL, {"app": "web"}, [THERE], {"a1": None, "a2": None, "b1": "near", "x1": "near"}, id="not-the-first"
+        ),
         pytest.param(APART, {}, [THERE], {"a1": "apart", "a2": "apart", "b1": None, "x1": None}, id="apart"),
         pytest.param(
             None, {"app": "web"}, [LONELY], {"a1": "kept", "a2": "kept", "b1": None, "x1": None}, id="kept-away"

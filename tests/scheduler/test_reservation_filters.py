@@ -93,6 +93,17 @@ SICK = {DEFAULT_PREFIX + HEALTH: "Inaccessible"}
             id="volume-knows-nothing-of-it",
         ),
         pytest.param(
+            ReservedVolume(),
+            [
+                reserved("pv-a"),
+                builders.volume("pv-a", zone="a", annotations=promise("other")),
+                builders.volume("pv-b", zone="b"),
+            ],
+            Reason.RESERVED_FOR_OTHER,
+            None,
+            id="volume-went-to-another",
+        ),
+        pytest.param(
             VolumeHealth(),
             [builders.claim(), builders.volume("pv-a", zone="a", annotations=SICK)],
             Reason.UNHEALTHY,

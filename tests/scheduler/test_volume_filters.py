@@ -64,6 +64,7 @@ def test_a_claim_for_one_pod_keeps_a_second_one_off_every_node() -> None:
     user = builders.pod("user", claims=["data"])
     cluster = view(*NODES, CLASS, claim, held(), user)
     assert reasons(VolumeRestrictions(), POD, cluster) == {"a1": None, "b1": None}
+    assert reasons(VolumeRestrictions(), POD, cluster.with_pod(POD, "a1")) == {"a1": None, "b1": None}
     assumed = cluster.with_pod(user, "b1")
     in_use = Reason.VOLUME_IN_USE
     assert reasons(VolumeRestrictions(), POD, assumed) == {"a1": in_use, "b1": in_use}
@@ -85,6 +86,22 @@ def test_an_assumed_pod_fills_the_driver_of_its_node() -> None:
     full = cluster.with_pod(neighbour, "a1")
     assert reasons(NodeVolumeLimits(), POD, full)["a1"] is Reason.ATTACH_LIMIT_REACHED
     assert reasons(NodeVolumeLimits(), POD, full.without_pod(neighbour.key, "a1"))["a1"] is None
+
+
+def test_a_volume_left_attached_counts_once_when_its_pod_comes_back() -> None:
+    other = builders.claim("other", volume_name="pv-2", phase="Bound", annotations={model.BIND_COMPLETED: "yes"})
+    cluster = view(
+        *NODES,
+        CLASS,
+        BOUND,
+        held(),
+        other,
+        builders.volume("pv-2", claim="default/other", phase="Bound"),
+        builders.attachment("pv-2", "a1"),
+        builders.csi_node("a1", limits={"disk.csi.example": 2}),
+    )
+    back = cluster.with_pod(builders.pod("back", claims=["other"]), "a1")
+    assert reasons(NodeVolumeLimits(), POD, back)["a1"] is None
 
 
 def test_a_pod_without_its_claim_is_refused_as_a_whole() -> None:

@@ -31,6 +31,7 @@ COMMANDS = {
         "prebinder.quarantine_command",
         "list volumes kept from claims because of their health, or let them out",
     ),
+    "doctor": ("prebinder.doctor", "look whether the cluster, the rights and the drivers are what is needed"),
     "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
     "devcluster": ("devcluster.command", "start and stop a real control plane on this machine"),
     "version": ("prebinder.version", "print the version"),

@@ -1,0 +1,73 @@
+import pytest
+
+from kube.resource import EVENTS, LEASES, WATCHED
+from prebinder.doctor_checks import State, check_rights, check_served, check_version, needs, parse_version
+
+ALL_SERVED = {
+    api: [resource.plural for resource in (*WATCHED, LEASES, EVENTS) if resource.api_version == api]
+    for api in ("v1", "storage.k8s.io/v1", "coordination.k8s.io/v1", "events.k8s.io/v1")
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("v1.36.3", (1, 36)), ("1.27+", (1, 27)), ("v1.30.1-gke.5", (1, 30)), ("odd", None)]
+)
+def test_reads_versions(text: str, version: tuple[int, int] | None) -> None:
+    assert parse_version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("v1.36.3", State.OK),
+        ("v1.27.0", State.OK),
+        ("v1.26.9", State.PROBLEM),
+        ("v1.37.0", State.NOTE),
+        ("v2.0.0", State.NOTE),
+        ("", State.PROBLEM),
+    ],
+)
+def test_judges_the_version(text: str, state: State) -> None:
+    assert check_version(text).state is state
+
+
+def test_what_is_served_is_fine() -> None:
+    checks = list(check_served(ALL_SERVED))
+    assert [check.state for check in checks] == [State.OK] * 4
+
+
+@pytest.mark.parametrize(
+    ("served", "subject", "meaning"),
+    [
+        (ALL_SERVED | {"events.k8s.io/v1": None}, "API events.k8s.io/v1", "needed for events"),
+        (ALL_SERVED | {"v1": ["pods"]}, "API v1", "nothing can be decided"),
+        (ALL_SERVED | {"coordination.k8s.io/v1": ["x"]}, "API coordination.k8s.io/v1", "no replica becomes leader"),
+    ],
+)
+def test_says_what_does_not_work_without_a_kind(served: dict[str, list[str]], subject: str, meaning: str) -> None:
+    [problem] = [check for check in check_served(served) if check.state is State.PROBLEM]
+    assert problem.subject == subject
+    assert problem.meaning.startswith(meaning)
+
+
+def test_rights_that_are_granted_are_one_line() -> None:
+    wanted = list(needs())
+    assert [check.found for check in check_rights(dict.fromkeys(wanted, True))] == [
+        f"{len(wanted)} of {len(wanted)} granted"
+    ]
+
+
+def test_a_missing_right_says_what_for() -> None:
+    answers = {need: str(need) not in {"patch persistentvolumes", "patch pods"} for need in needs()}
+    _, vital, feature = check_rights(answers)
+    assert (vital.subject, vital.state, vital.meaning) == (
+        "patch persistentvolumes",
+        State.PROBLEM,
+        "nothing can be reserved",
+    )
+    assert (feature.subject, feature.state) == ("patch pods", State.NOTE)
+
+
+def test_rights_nobody_tells_are_not_taken_for_missing() -> None:
+    [check] = check_rights(dict.fromkeys(needs(), None))
+    assert check.state is State.NOTE

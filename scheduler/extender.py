@@ -106,34 +106,31 @@ class Extender:
                     one.score = _score(points.get(numbers(one.host, -1), 0.0) + by_name[one.host], count)
         return answer
 
-    def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> dict[int, float]:
+    def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:
         """Return the points of kinds of nodes, by what the claims reach there."""
         storage = self._cache.storage()
-        points = dict.fromkeys(kinds, 0.0)
-        for one in pod.open:
-            points_on = self._place_points if has_place(one) else self._fit_points
-            for number, found in points_on(storage, one, grouping, kinds):
-                points[number] += found
-        return points
+        by_claim = [
+            (self._place_points if has_place(one) else self._fit_points)(storage, one, grouping, kinds)
+            for one in pod.open
+        ]
+        if len(by_claim) == 1:
+            return by_claim[0]
+        return {number: sum(points[number] for points in by_claim) for number in kinds}
 
     def _place_points(
         self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
-    ) -> Iterator[tuple[int, float]]:
-        for number in kinds:
-            yield number, place_points(storage, one, grouping.labels(number))
+    ) -> Mapping[int, float]:
+        return {number: place_points(storage, one, grouping.labels(number)) for number in kinds}
 
     def _fit_points(
         self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
-    ) -> Iterator[tuple[int, float]]:
+    ) -> Mapping[int, float]:
         known = self._cache.tightest.known(one.claim, grouping.keys)
-        looks = MOST_LOOKS
-        for number in kinds:
-            kind = grouping.kinds[number]
-            found = known.get(kind)
-            if found is None and looks:
-                looks -= 1
-                found = known[kind] = fit_points(storage, one.claim, grouping.labels(number))
-            yield number, found or 0.0
+        found = {number: known.get(grouping.kinds[number], -1.0) for number in kinds}
+        missing = [number for number, points in found.items() if points < 0]
+        for number in missing[:MOST_LOOKS]:
+            found[number] = known[grouping.kinds[number]] = fit_points(storage, one.claim, grouping.labels(number))
+        return found | dict.fromkeys(missing[MOST_LOOKS:], 0.0)
 
     def _points_by_name(self, pod: PodClaims) -> Mapping[str, float]:
         """Return the points of nodes that have a promised local volume, or a bound one attached."""

@@ -37,15 +37,18 @@ class Extended:
 
 
 @asynccontextmanager
-async def extended(world: World) -> AsyncIterator[Extended]:
-    """Start both; stop them at the end. The extender admits clients of the story's own authority only."""
+async def extended(world: World, timeout: str) -> AsyncIterator[Extended]:
+    """Start both; stop them at the end. The extender admits clients of the story's own authority only.
+
+    `timeout` is how long kube-scheduler waits for an answer before it goes on without it.
+    """
     name = f"{world.namespace}-scheduler"
     files = world.cluster.directory / f"{name}-tls"
     files.mkdir()
     authority = Authority(files, datetime.now(UTC))
     address, health, metrics = (f"{LOOPBACK}:{port}" for port in free_ports(3))
     extender = await _start_extender(world, authority, address, health, metrics)
-    scheduler = await world.cluster.start_scheduler(name, _configuration(authority, address))
+    scheduler = await world.cluster.start_scheduler(name, _configuration(authority, address, timeout))
     yield Extended(world, name, scheduler, extender, metrics)
     await scheduler.stop()
     await extender.stop()
@@ -63,7 +66,7 @@ async def _start_extender(world: World, authority: Authority, address: str, heal
     )
 
 
-def _configuration(authority: Authority, address: str) -> Document:
+def _configuration(authority: Authority, address: str, timeout: str) -> Document:
     client = authority.client("kube-scheduler")
     extender = {
         "urlPrefix": f"https://{address}",
@@ -72,7 +75,7 @@ def _configuration(authority: Authority, address: str) -> Document:
         "weight": 5,
         "nodeCacheCapable": True,
         "ignorable": True,
-        "httpTimeout": "500ms",
+        "httpTimeout": timeout,
         "enableHTTPS": True,
         "tlsConfig": {
             "caFile": str(authority.certificate),

@@ -1,0 +1,70 @@
+"""From settings to a server: what cannot be served is an error that says what to do."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.ports import LOOPBACK, free_ports
+from kube.store import Store
+from prebinder.errors import CommandError, UsageError
+from prebinder.extender_part import ExtenderPart
+from prebinder.settings import ExtenderSettings, Settings
+from tests.fake_clock import FakeClock
+from tests.prebinder.extending import Counts, Party
+
+
+def part(store: Store | None = None, **chosen: Any) -> ExtenderPart:
+    settings = replace(Settings(), extender=ExtenderSettings(**chosen))
+    return ExtenderPart(settings, store or Store(), lambda: None, FakeClock(), Counts())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "complaint"),
+    [
+        pytest.param({"bind_address": ":8443"}, 'the extender on ":8443" needs a certificate', id="every address"),
+        pytest.param({"bind_address": "10.0.0.1:8443"}, "needs a certificate", id="another address"),
+        pytest.param({"bind_address": "example.org:8443"}, "needs a certificate", id="a name"),
+        pytest.param(
+            {"bind_address": "127.0.0.1:8443", "tls_cert_file": "x"}, "both a certificate and its key", id="no key"
+        ),
+        pytest.param(
+            {"bind_address": "127.0.0.1:8443", "client_ca_file": "x"}, "needs them too", id="an authority alone"
+        ),
+        pytest.param(
+            {"bind_address": ":8443", "tls_cert_file": "/none/tls.crt", "tls_key_file": "/none/tls.key"},
+            "cannot use the extender's certificate /none/tls.crt: No such file",
+            id="no such file",
+        ),
+    ],
+)
+def test_what_cannot_be_served_safely_is_refused(chosen: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        part(**chosen)
+
+
+def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
+    ours, others = Party(tmp_path / "ours"), Party(tmp_path / "others")
+    with pytest.raises(UsageError, match="cannot use the extender's certificate"):
+        part(bind_address=":0", tls_cert_file=str(ours.server.certificate), tls_key_file=str(others.server.key))
+
+
+async def test_an_address_that_is_taken_is_an_error() -> None:
+    address = f"{LOOPBACK}:{free_ports(1)[0]}"
+    async with part(bind_address=address).serving():
+        with pytest.raises(CommandError, match="choose another address"):
+            async with part(bind_address=address).serving():
+                pass
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, "localhost"])
+async def test_loopback_does_without_a_certificate(host: str) -> None:
+    async with part(bind_address=f"{host}:{free_ports(1)[0]}").serving():
+        pass
+
+
+async def test_without_an_address_it_is_nothing_and_follows_nothing() -> None:
+    store = Store()
+    async with part(store).serving():
+        assert store.volumes.listeners == []

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from scheduler.catalog import DEFAULT_WEIGHTS, REGISTRY, default_data
@@ -62,3 +65,13 @@ def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str)
         read(text)
     assert caught.value.place == place
     assert says in caught.value.problem
+
+
+def test_the_documented_file_is_valid_and_names_every_plugin() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scheduling.md").read_text()
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert read(example).profiles.keys() == {"zone-scheduler"}
+    assert re.findall(r"^\| `(\w+)`", page, re.MULTILINE) == list(REGISTRY.filters)
+    assert dict(re.findall(r"`(\w+)` (\d+)[,.]", page)) == {
+        name: str(weight) for name, weight in DEFAULT_WEIGHTS.items()
+    }

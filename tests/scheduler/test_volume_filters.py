@@ -62,7 +62,7 @@ def test_a_claim_for_one_pod_keeps_a_second_one_off_every_node() -> None:
         annotations={model.BIND_COMPLETED: "yes"},
     )
     user = builders.pod("user", claims=["data"])
-    cluster = view(*NODES, CLASS, claim, held(), user)
+    cluster = view(*NODES, CLASS, claim, held(), user, POD)
     assert reasons(VolumeRestrictions(), POD, cluster) == {"a1": None, "b1": None}
     assert reasons(VolumeRestrictions(), POD, cluster.with_pod(POD, "a1")) == {"a1": None, "b1": None}
     assumed = cluster.with_pod(user, "b1")

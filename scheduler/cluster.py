@@ -40,7 +40,10 @@ class ClusterView:
         return replace(self, now=now)
 
     def with_pod(self, pod: Pod, node_name: str) -> "ClusterView":
-        """Return the view with one more pod on a node. On a node that is unknown it is nowhere."""
+        """Return the view with one more pod on a node. On a node that is unknown it is nowhere.
+
+        It must not be there yet: a pod that was assumed, or that changed, has to be taken away first.
+        """
         number = self.numbers.get(node_name)
         if number is None:
             return self

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -40,14 +41,12 @@ def as_nobody() -> Iterator[None]:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
+def directory() -> Iterator[Path]:
     """A directory that anybody can reach: pytest's own are for their owner alone."""
-    if os.geteuid() == 0:
-        for parent in (tmp_path, *tmp_path.parents):
-            if parent.stat().st_uid == 0 and parent.name.startswith("pytest-"):
-                parent.chmod(0o711)
-        tmp_path.chmod(0o711)
-    return tmp_path
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        directory.chmod(0o711)
+        yield directory
 
 
 async def test_the_verdict_names_user_owner_mode_and_the_next_step(directory: Path) -> None:

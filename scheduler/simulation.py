@@ -16,7 +16,7 @@ from binder.rejection import Reason
 from kube.constraints import NO_CONSTRAINTS
 from kube.model import Pod
 from scheduler.cluster import ClusterView
-from scheduler.cycle import Unschedulable, decide, judge
+from scheduler.cycle import Unschedulable, decide, judge, nodes_wanted
 from scheduler.plugin import Placement
 from scheduler.profile import Profile
 from scheduler.simulated_cluster import SimulatedCluster, State
@@ -100,10 +100,15 @@ class Simulation:
             self._idle -= 1
             self.outcome.decisions += 1
             state = self._cluster.state
-            nodes = len(state.view.nodes)
-            decision = decide(pod, state.view, self._profile, self.outcome.decisions % nodes if nodes else 0)
-            done = self._now + DECISION + nodes
+            decision = decide(pod, state.view, self._profile, self._start(len(state.view.nodes)))
+            done = self._now + DECISION + len(state.view.nodes)
             heappush(self._running, (done, self.outcome.decisions, _Attempt(pod, number, state, decision)))
+
+    def _start(self, nodes: int) -> int:
+        """Return the node to look at first: behind those of the decision before, as kube-scheduler goes round."""
+        looked_at = nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score)
+        step = looked_at if looked_at < nodes else 1
+        return self.outcome.decisions * step % nodes if nodes else 0
 
     def _finish(self, attempt: _Attempt) -> bool:
         """Take over a decision; say whether the pod is through."""

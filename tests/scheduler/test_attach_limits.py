@@ -27,6 +27,12 @@ def mounted(name: str, *, pod: str, node: str = "") -> list[Record]:
         pytest.param(1, [made.pod("other", claims=["a"], node="node-1")], True, id="shared-with-a-pod-there"),
         pytest.param(1, [made.volume("pv-old"), made.attachment("pv-old", "node-1")], False, id="left-attached"),
         pytest.param(1, [made.attachment("pv-a", "node-1")], False, id="left-attached-counts-once-more-as-new"),
+        pytest.param(
+            2,
+            [*mounted("b", pod="other", node="node-1"), made.attachment("pv-b", "node-1")],
+            True,
+            id="used-and-attached-counts-once",
+        ),
         pytest.param(1, [made.attachment("pv-gone", "node-1")], True, id="attachment-of-nothing"),
         pytest.param(1, [made.volume("pv-old"), made.attachment("pv-old", "node-1", attacher="")], True, id="nobodys"),
         pytest.param(

@@ -1,7 +1,7 @@
 """A made-up cluster: nodes in zones, volumes in the zones, and pods of all kinds, the same for the same seed.
 
-The pods ask for some 70 % of the cluster's processors. One in ten is spread over zones, one in twenty keeps away from its
-like, one in twenty wants a fast disk. As long as there are volumes, every other pod has a claim or two.
+The pods ask for some 70 % of the cluster's processors. One in ten is spread over zones, one in twenty keeps away from
+its like, one in twenty wants a fast disk. As long as there are volumes, every other pod has a claim or two.
 """
 
 from collections.abc import Iterator

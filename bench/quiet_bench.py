@@ -19,7 +19,7 @@ from kube.resource import CLAIMS, LEASES, PODS
 PAIRS: Final = 100
 SETTLE_SECONDS: Final = 30.0
 """After the last bind: Events are still being sent."""
-SECONDS: Final = 180.0
+SECONDS: Final = 300.0
 READING: Final = frozenset({"get", "list", "watch"})
 
 
@@ -36,7 +36,7 @@ class Request(msgspec.Struct):
 
 
 def run(quick: bool) -> list[Row]:
-    """Count for three minutes with 100 bound pairs, as many free volumes and some pending claims; quick: 5 s."""
+    """Count for five minutes with 100 bound pairs, as many free volumes and some pending claims; quick: 5 s."""
     return asyncio.run(
         count_requests(PAIRS // 10, 1.0, 5.0) if quick else count_requests(PAIRS, SETTLE_SECONDS, SECONDS)
     )

@@ -27,7 +27,7 @@ from prebinder.demo_watch import Watcher, watching
 _DESCRIPTION = """\
 Starts a real control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the
 controller, and creates pods whose claims have to be met together, in one zone, from volumes that are well. Then a
-volume falls sick, is kept from the pods that come, recovers, and is given out again.
+volume falls sick, is kept from the pods that wait, recovers, and is given out again.
 The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
 """
 _EXIT_INTERRUPTED: Final = 130
@@ -114,7 +114,11 @@ async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> 
     show.say(f"{len(demo_scene.documents())} objects created; watching the claims.")
     await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
     await play_sickness(
-        show, watcher, Path(ready.volumes), lambda: _create(ready, directory, "shop", demo_scene.shop_documents())
+        show,
+        watcher,
+        Path(ready.volumes),
+        create_shop=lambda: _create(ready, directory, "shop", demo_scene.shop_documents()),
+        open_shop=lambda: _open_shop(ready),
     )
 
 
@@ -122,17 +126,29 @@ async def _create(ready: Ready, directory: Path, name: str, documents: list[demo
     """Hand documents to kubectl, as a person would; the file stays beside the cluster to be looked at."""
     file = directory / f"{name}.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=1))
+    await _kubectl(ready, "create", f"--filename={file}")
+
+
+async def _open_shop(ready: Ready) -> None:
+    """Lift the shop's own scheduling gate from its pods."""
+    for number in range(demo_scene.REPLICAS):
+        pod = f"pod/{demo_scene.SHOP}-{number}"
+        without = json.dumps({"spec": {"schedulingGates": []}})
+        await _kubectl(ready, "patch", pod, f"--namespace={demo_scene.NAMESPACE}", "--type=merge", f"--patch={without}")
+
+
+async def _kubectl(ready: Ready, *arguments: str) -> None:
+    """Raise ClusterError with what kubectl says if it does not succeed."""
     kubectl = await asyncio.create_subprocess_exec(
         ready.kubectl,
         f"--kubeconfig={ready.kubeconfig}",
-        "create",
-        f"--filename={file}",
+        *arguments,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
     _, errors = await kubectl.communicate()
     if kubectl.returncode:
-        raise ClusterError(f"kubectl create failed: {errors.decode(errors='replace').strip()}")
+        raise ClusterError(f"kubectl {arguments[0]} failed: {errors.decode(errors='replace').strip()}")
 
 
 def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:

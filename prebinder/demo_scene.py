@@ -4,7 +4,7 @@ Every zone holds volumes that a careless binder would take first: the smallest t
 is somewhere else. Only one volume a zone is large enough for an archive, so the three replicas of the database must
 end up in three zones, each with all of its claims; and a pod that wants two of them in one zone cannot have them.
 
-A class of its own has as many volumes as the pods that come later want, and the one to be taken first falls sick.
+A class of its own has as many volumes as the pods that wait want, and the one to be taken first falls sick.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,8 @@ HINTS_CLASS: Final = "disks-hints"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 FAST_CLASS: Final = "fast"
+OPENING_HOURS: Final = "demo.example/opening-hours"
+"""The scheduling gate of the shop's pods, which is nobody's business but the shop's."""
 DATABASE: Final = "db"
 SHOP: Final = "shop"
 REPLICAS: Final = 3
@@ -107,8 +109,13 @@ def documents() -> list[Document]:
 
 
 def shop_documents() -> list[Document]:
-    """Return the pods that come when a volume is sick; no scheduling gate keeps kube-scheduler from choosing."""
-    return [_stateful_set(SHOP, {"index": "10Gi"}, FAST_CLASS, gated=False)]
+    """Return the pods that wait while a volume falls sick, behind a gate of their own.
+
+    Without ours: once that gate is lifted nothing but quarantine keeps kube-scheduler from the volume.
+    """
+    shop = _stateful_set(SHOP, {"index": "10Gi"}, FAST_CLASS, gated=False)
+    shop["spec"]["template"]["spec"]["schedulingGates"] = [{"name": OPENING_HOURS}]
+    return [shop]
 
 
 def _storage_class(name: str, annotations: dict[str, str]) -> Document:

@@ -1,4 +1,4 @@
-"""The demo's second act: a free volume falls sick while pods want such volumes, and recovers."""
+"""The demo's second act: a free volume falls sick while pods wait that want such volumes, and recovers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -14,15 +14,22 @@ from prebinder.demo_watch import Watcher
 
 
 async def play_sickness(
-    show: Show, watcher: Watcher, volumes: Path, create_shop: Callable[[], Awaitable[None]]
+    show: Show,
+    watcher: Watcher,
+    volumes: Path,
+    create_shop: Callable[[], Awaitable[None]],
+    open_shop: Callable[[], Awaitable[None]],
 ) -> None:
-    """Make the volume sick, let pods come, make it well; return when each has a volume and runs."""
+    """Let pods wait, make the volume sick, let them go, make it well; return when each has a volume and runs."""
+    await create_shop()
+    await show.until(all_wait, f"{REPLICAS} pods of {SHOP} to wait")
+    show.tell(f"{REPLICAS} pods wait for their opening hours; each wants a volume like {PATIENT}")
     watcher.patient = Patient(PATIENT, watcher.clock.now())
     make_sick(volumes, PATIENT, Sickness.GONE)
     show.tell(f"{PATIENT} falls sick: its directory is gone")
     await show.until(lambda _: quarantined(watcher), f"{PATIENT} to be quarantined")
-    show.tell(f"{PATIENT} is quarantined: no claim can get it; {REPLICAS} pods come that want such volumes")
-    await create_shop()
+    show.tell(f"{PATIENT} is quarantined: no claim can get it; the pods may go")
+    await open_shop()
     await show.until(all_but_one_served, f"{REPLICAS - 1} pods of {SHOP} to be served and one to be refused")
     waiting = refused(show.rows)
     show.tell(f"{served(show.rows)}; {waiting} waits")
@@ -45,6 +52,11 @@ def running(watcher: Watcher) -> bool:
     """Whether every pod of the shop runs."""
     pods = [pod for pod in watcher.snapshot.pods.values() if pod.key.startswith(f"{NAMESPACE}/{SHOP}-")]
     return len(pods) == REPLICAS and all(pod.phase == "Running" for pod in pods)
+
+
+def all_wait(rows: Sequence[Row]) -> bool:
+    """Whether every claim of the shop is there and has nothing yet."""
+    return [row.state for row in of_the_shop(rows)] == ["Pending"] * REPLICAS
 
 
 def all_but_one_served(rows: Sequence[Row]) -> bool:

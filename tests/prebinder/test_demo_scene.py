@@ -8,7 +8,7 @@ from kube.model import Claim, Pod, Record, Volume
 from kube.quantity import parse_quantity
 from kube.topology import ZONE_LABEL
 from prebinder import demo_scene
-from prebinder.demo_scene import CLASS, FAST_CLASS, IMPOSSIBLE_POD, PATIENT, REPLICAS, SHOP, ZONES
+from prebinder.demo_scene import CLASS, FAST_CLASS, IMPOSSIBLE_POD, OPENING_HOURS, PATIENT, REPLICAS, SHOP, ZONES
 
 
 def records() -> list[Record]:
@@ -68,7 +68,7 @@ def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_falls_sick() 
 
 def test_nothing_but_quarantine_keeps_kube_scheduler_from_the_volume_that_falls_sick() -> None:
     (shop,) = demo_scene.shop_documents()
-    assert shop["spec"]["template"]["spec"]["schedulingGates"] == []
+    assert shop["spec"]["template"]["spec"]["schedulingGates"] == [{"name": OPENING_HOURS}]
 
 
 def test_it_is_one_list_of_plain_documents() -> None:

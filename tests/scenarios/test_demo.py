@@ -24,8 +24,9 @@ COMMAND = [sys.executable, "-m", "prebinder.cli", "demo"]
 STORY = [
     line.split()
     for line in """\
+        N s N pods wait for their opening hours; each wants a volume like a-fast
         N s a-fast falls sick: its directory is gone
-        N s a-fast is quarantined: no claim can get it; N pods come that want such volumes
+        N s a-fast is quarantined: no claim can get it; the pods may go
         N s shop-N has X, shop-N has X; shop-N waits
         N s a-fast recovers: its directory is back
         N s a-fast is released, N s after it recovered

@@ -90,18 +90,20 @@ class Cache:
 
 
 def calm_collector() -> None:
-    """Let the garbage collector look seldom, and never at what was imported: call it before anything runs.
+    """Keep the garbage collector quiet until everything has been listed: call it before anything runs.
 
-    Left alone it walks through everything read so far again and again, in pauses of half a second.
+    Left alone it walks through everything read so far again and again, in pauses of half a second. The limit is for
+    lists that never come to an end.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 2, 1_000)
+    gc.set_threshold(250_000, 2, 1_000)
 
 
 def settle_heap() -> None:
-    """Take what is cached now out of the garbage collector's sight.
+    """Take what is cached now out of the garbage collector's sight, and let it look at the rest, seldom.
 
     Without a collection before it: that would stop everything for a while on a large cluster, to find next to nothing.
     """
     gc.freeze()
+    gc.set_threshold(10_000, 2, 1_000)

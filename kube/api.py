@@ -70,8 +70,12 @@ class KubeApi:
     async def list_page(
         self, resource: Resource, *, limit: int, following: str = "", field_selector: str = "", accept: str = JSON
     ) -> Page:
-        """Return one page; `following` is the continue token of the page before."""
-        query = {"limit": str(limit), "continue": following, "fieldSelector": field_selector}
+        """Return one page; `following` is the continue token of the page before.
+
+        `field_selector` takes the place of the resource's own.
+        """
+        selector = field_selector or resource.field_selector
+        query = {"limit": str(limit), "continue": following, "fieldSelector": selector}
         request = Request("GET", resource.path(), _pairs(query), accept=accept, timeout=self._timeout)
         page = _decoded(_LIST, request, (await self._send(request)).body)
         return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
@@ -119,6 +123,7 @@ class KubeApi:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(timeout_seconds),
+            "fieldSelector": resource.field_selector,
         }
         request = Request("GET", resource.path(), _pairs(query), timeout=silence)
         async with self._transport.stream(request) as response:
@@ -131,10 +136,16 @@ class KubeApi:
         """Return one object."""
         return await self._object(Request("GET", resource.path(namespace, name), timeout=self._timeout))
 
-    async def create(self, resource: Resource, body: Mapping[str, Any], namespace: str = "") -> msgspec.Raw:
-        """Create an object and return it as stored. Raises AlreadyExists when the name is taken."""
-        content = msgspec.json.encode(body)
-        return await self._object(Request("POST", resource.path(namespace), body=content, timeout=self._timeout))
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> msgspec.Raw:
+        """Create an object and return it as stored. Raises AlreadyExists when the name is taken.
+
+        With `name` and `subresource` it is posted to that subresource, as a Binding or an Eviction is, and the answer
+        is whatever the subresource says.
+        """
+        path = resource.path(namespace, name, subresource)
+        return await self._object(Request("POST", path, body=msgspec.json.encode(body), timeout=self._timeout))
 
     async def conditional_patch(  # noqa: PLR0913 - the preconditions are named, never positional
         self,

@@ -183,7 +183,7 @@ class DriftCheck:
             yield
         except (KubeError, msgspec.DecodeError, ValueError) as error:
             walk.begin()
-            extra = {"resource": walk.part.resource.plural, "err": str(error)}
+            extra = {"resource": walk.part.resource.label, "err": str(error)}
             logger.warning("Drift check incomplete", extra=extra)
 
     async def _walk(self, walk: _Walk) -> bool:
@@ -205,16 +205,17 @@ class DriftCheck:
     async def _confirm(self, walk: _Walk) -> None:
         standing = walk.standing()
         drifted: Counter[str] = Counter()
-        if len(standing) > REPAIRS:
+        # Read one by one, an object does not say whether the selector of its part still picks it.
+        if len(standing) > REPAIRS or (standing and walk.part.resource.field_selector):
             drifted.update(said.kind for said in standing.values())
             walk.part.reflector.relist()
         else:
             for key, said in standing.items():
                 drifted.update({said.kind: 1} if await self._repair(walk, key, said) else {})
         for kind in KINDS:
-            self._observer.drift(walk.part.resource.plural, kind, drifted[kind])
+            self._observer.drift(walk.part.resource.label, kind, drifted[kind])
         if drifted:
-            logger.warning("Repaired drift", extra={"resource": walk.part.resource.plural, "objects": dict(drifted)})
+            logger.warning("Repaired drift", extra={"resource": walk.part.resource.label, "objects": dict(drifted)})
 
     async def _repair(self, walk: _Walk, key: str, said: Suspicion) -> bool:
         """Read the object and put what is true into the collection. Returns whether we were wrong about it."""

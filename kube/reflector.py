@@ -132,10 +132,10 @@ class Reflector(Generic[T]):
                 asked_to_wait = await self._list_and_watch()
             except Exception:
                 # A bug in a sink may have left it half-way: start from a list again.
-                logger.exception("Reflector failed", extra={"resource": self._resource.plural})
+                logger.exception("Reflector failed", extra={"resource": self._resource.label})
                 self._version = None
                 asked_to_wait = 0.0
-                self._observer.watch_restarted(self._resource.plural, "error")
+                self._observer.watch_restarted(self._resource.label, "error")
             wait = max(asked_to_wait, self._next_wait())
             if wait:
                 await self._clock.sleep(wait)
@@ -169,7 +169,7 @@ class Reflector(Generic[T]):
         for _ in self._sink.replace_in_steps(listing.items, listing.resource_version):
             await asyncio.sleep(0)
         self._version = listing.resource_version
-        self._observer.event_seen(self._resource.plural, self._clock.now())
+        self._observer.event_seen(self._resource.label, self._clock.now())
         self.synced.set()
 
     async def _watch_until_relist(self) -> None:
@@ -199,7 +199,7 @@ class Reflector(Generic[T]):
                     await asyncio.sleep(0)
 
     def _apply(self, event: WatchEvent) -> None:
-        self._observer.event_seen(self._resource.plural, self._clock.now())
+        self._observer.event_seen(self._resource.label, self._clock.now())
         try:
             meta = _HEAD.decode(event.object).metadata
         except msgspec.DecodeError as error:
@@ -226,14 +226,14 @@ class Reflector(Generic[T]):
             return None
 
     def _refuse(self, meta: ObjectMeta, error: Exception) -> None:
-        self._observer.malformed(self._resource.plural)
+        self._observer.malformed(self._resource.label)
         if self._refused.get(meta.key) == meta.resource_version:
             return
         self._refused[meta.key] = meta.resource_version
         logger.warning(
             "Skipped malformed object",
             extra={
-                "resource": self._resource.plural,
+                "resource": self._resource.label,
                 "object": meta.key,
                 "resource_version": meta.resource_version,
                 "err": str(error),
@@ -241,10 +241,10 @@ class Reflector(Generic[T]):
         )
 
     def _ended(self, cause: str, error: KubeError | None) -> None:
-        self._observer.watch_restarted(self._resource.plural, cause)
+        self._observer.watch_restarted(self._resource.label, cause)
         complaint = str(error) if error is not None and cause == "error" else ""
         if complaint and complaint != self._complaint:
-            logger.warning("Watch failed", extra={"resource": self._resource.plural, "err": complaint})
+            logger.warning("Watch failed", extra={"resource": self._resource.label, "err": complaint})
         self._complaint = complaint
 
     def _next_wait(self) -> float:

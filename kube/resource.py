@@ -1,19 +1,33 @@
 """The kinds we read and write, and their paths in the API."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind of the API. `group` is empty for the core group."""
+    """One kind of the API, or the objects of it that a field selector picks. `group` is empty for the core group.
+
+    Two parts of one kind have names, which tell them apart in logs and metrics.
+    """
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool
+    part: str = ""
+    field_selector: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return what it is called in logs and metrics: the plural, and the part."""
+        return f"{self.plural}/{self.part}" if self.part else self.plural
+
+    def selected(self, part: str, field_selector: str) -> "Resource":
+        """Return the part of the kind that the selector picks: lists and watches show nothing else."""
+        return replace(self, part=part, field_selector=field_selector)
 
     @property
     def api_version(self) -> str:

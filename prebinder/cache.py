@@ -81,7 +81,7 @@ class Cache:
 
     def synced_kinds(self) -> dict[str, bool]:
         """Return for each kind whether it has been listed."""
-        return {resource.plural: reflector.synced.is_set() for resource, reflector in self._reflectors.items()}
+        return {resource.label: reflector.synced.is_set() for resource, reflector in self._reflectors.items()}
 
     def waiting_for(self) -> str | None:
         """Say which kinds have not been listed yet, None when all have."""

@@ -20,7 +20,7 @@ class Instruments:
 
     def __init__(self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED) -> None:
         self.registry = new_registry()
-        self.watches = WatchMetrics(self.registry, [resource.plural for resource in watched])
+        self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
         self.requests = RequestMetrics(self.registry)
         self.events = EventMetrics(self.registry)
         self.queues = QueueMetrics(self.registry)
@@ -44,7 +44,7 @@ class ExtenderInstruments:
 
     def __init__(self) -> None:
         self.registry = new_registry()
-        self.watches = WatchMetrics(self.registry, [resource.plural for resource in WATCHED])
+        self.watches = WatchMetrics(self.registry, [resource.label for resource in WATCHED])
         self.requests = RequestMetrics(self.registry)
         self.jobs = JobMetrics(self.registry, ("drift",))
         self.extender = ExtenderMetrics(self.registry)

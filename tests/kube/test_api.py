@@ -153,6 +153,24 @@ async def test_watch_faults_have_their_errors(status: int, line: bytes, expected
         await watch()
 
 
+async def test_a_part_of_a_kind_is_listed_and_watched_by_its_selector() -> None:
+    transport = ScriptedTransport(lambda _: answer(200, listing(5)), lambda _: (200, []))
+    waiting = PODS.selected("waiting", "spec.nodeName=")
+    await KubeApi(transport).list_all(waiting, name_of)
+    async with KubeApi(transport).watch(waiting, "5", timeout_seconds=240, silence=9.0) as events:
+        assert [found async for found in events] == []
+    assert [query(request, "fieldSelector") for request in transport.requests] == ["spec.nodeName="] * 2
+    assert {request.path for request in transport.requests} == {PODS.path()}
+    assert (waiting.label, PODS.label) == ("pods/waiting", "pods")
+
+
+async def test_an_object_is_posted_to_a_subresource() -> None:
+    transport = ScriptedTransport(lambda _: answer(201, {"kind": "Status"}))
+    await KubeApi(transport).create(PODS, {"kind": "Binding"}, "ns", name="p", subresource="binding")
+    (request,) = transport.requests
+    assert (request.method, request.path) == ("POST", "/api/v1/namespaces/ns/pods/p/binding")
+
+
 def test_nothing_can_be_deleted_or_written_unconditionally() -> None:
     verbs = {name for name, _ in inspect.getmembers(KubeApi, inspect.isfunction) if not name.startswith("_")}
     assert verbs == {"list_page", "list_all", "watch", "get", "create", "conditional_patch"}

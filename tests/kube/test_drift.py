@@ -75,9 +75,11 @@ class Cluster:
         return answer(200, listing(self.version, *items[start : start + self.page], following=following))
 
 
-def checking(cluster: Cluster, held: Collected, requests: int = 12) -> tuple[DriftCheck, ScriptedTransport]:
+def checking(
+    cluster: Cluster, held: Collected, requests: int = 12, resource: Resource = VOLUMES
+) -> tuple[DriftCheck, ScriptedTransport]:
     transport = ScriptedTransport(cluster)
-    part = DriftPart(VOLUMES, decode, held, held)
+    part = DriftPart(resource, decode, held, held)
     return DriftCheck(KubeApi(transport), [part], held, requests=requests), transport
 
 
@@ -102,6 +104,17 @@ async def test_what_the_watch_missed_is_repaired_at_the_second_look_and_counted(
     assert held.seen == {"missing": 1, "extra": 1, "outdated": 1}
     await check.check()
     assert held.seen == {"missing": 0, "extra": 0, "outdated": 0}
+
+
+async def test_a_part_picked_by_a_selector_is_repaired_by_a_list() -> None:
+    held = Collected(outdated=1)
+    part = VOLUMES.selected("free", "spec.claimRef=")
+    check, transport = checking(Cluster(outdated=8), held, resource=part)
+    for _ in range(2):
+        await check.check()
+    assert held.relists == 1
+    assert {query(request, "fieldSelector") for request in transport.requests} == {"spec.claimRef="}
+    assert held.seen["outdated"] == 1
 
 
 async def test_what_the_watch_brings_in_the_meantime_is_no_drift() -> None:

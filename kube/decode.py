@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import DecodeError, Raw, Struct
 
-from kube import decode_node, decode_pod, decode_storage, wire, wire_compute
+from kube import decode_disruption, decode_node, decode_pod, decode_storage, wire, wire_compute
 from kube.decode_parts import OWN_PREFIX, FieldError, field_error
+from kube.disruption import DisruptionBudget
 from kube.model import (
     Claim,
     CSIDriver,
@@ -35,6 +36,7 @@ _CLASS: Final = msgspec.json.Decoder(wire.StorageClass)
 _CAPACITY: Final = msgspec.json.Decoder(wire.CSIStorageCapacity)
 _DRIVER: Final = msgspec.json.Decoder(wire.CSIDriver)
 _ATTACHMENT: Final = msgspec.json.Decoder(wire.VolumeAttachment)
+_BUDGET: Final = msgspec.json.Decoder(wire.PodDisruptionBudget)
 _POD: Final = msgspec.json.Decoder(wire_compute.Pod)
 _NODE: Final = msgspec.json.Decoder(wire_compute.Node)
 _CSI_NODE: Final = msgspec.json.Decoder(wire_compute.CSINode)
@@ -76,6 +78,10 @@ def decode_attachment(raw: bytes | Raw) -> VolumeAttachment:
     return _decode("VolumeAttachment", raw, _ATTACHMENT, decode_storage.attachment)
 
 
+def decode_budget(raw: bytes | Raw) -> DisruptionBudget:
+    return _decode("PodDisruptionBudget", raw, _BUDGET, decode_disruption.disruption_budget)
+
+
 def decode_pod_record(raw: bytes | Raw) -> Pod:
     return _decode("Pod", raw, _POD, decode_pod.pod)
 
@@ -100,6 +106,7 @@ def decoders(own_prefix: str) -> Mapping[str, Callable[[bytes | Raw], Record]]:
         "CSIDriver": decode_driver,
         "CSIStorageCapacity": decode_capacity,
         "VolumeAttachment": decode_attachment,
+        "PodDisruptionBudget": decode_budget,
     }
 
 

@@ -15,6 +15,9 @@ _POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
 _SCORED_DEFAULTS: Final = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
 """What a container that requests none counts with when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
 
+_EVICTIONS: Final = {"PreemptionByScheduler", "EvictionByEvictionAPI"}
+"""Reasons of the condition DisruptionTarget; whoever evicts, the API writes the second one in the end."""
+
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
 
 
@@ -46,7 +49,14 @@ def pod(found: wire_compute.Pod) -> model.Pod:
         constraints=constraints(spec, wanted),
         scored=_scored(spec, status, dict(requests)),
         nominated_node=text(status.nominated_node_name),
+        started=shared(status.start_time),
+        evicted=any(map(_says_evicted, status.conditions or ())),
     )
+
+
+def _says_evicted(condition: wire_compute.Condition) -> bool:
+    """Whether it tells of an eviction. Node controllers disrupt pods too (KEP-3329)."""
+    return condition.type == "DisruptionTarget" and condition.status == "True" and condition.reason in _EVICTIONS
 
 
 def _claims(pod_name: str, volumes: Iterable[wire_compute.PodVolume]) -> Iterable[model.PodClaim]:

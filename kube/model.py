@@ -30,6 +30,19 @@ Pairs = tuple[tuple[str, str], ...]
 """Labels or annotations, sorted by key; equal label sets are one shared object."""
 
 
+class Namespaced(Struct, frozen=True, gc=False):
+    """What every object of a namespaced kind has."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
 class Requirement(Struct, frozen=True, gc=False):
     """One expression of a label or node selector. An operator nobody knows makes it malformed, not absent."""
 
@@ -66,7 +79,7 @@ class ClaimReference(Struct, frozen=True, gc=False):
     uid: str = ""
 
 
-class Claim(Struct, frozen=True, gc=False):
+class Claim(Namespaced, frozen=True, gc=False):
     """A PersistentVolumeClaim.
 
     `owner` is the uid of its controller, which for a generic ephemeral volume is the pod; empty when there is none.
@@ -74,10 +87,6 @@ class Claim(Struct, frozen=True, gc=False):
     neither is there. `annotations` keeps only keys that some rule reads (kube.decode.KEPT_ANNOTATIONS).
     """
 
-    namespace: str
-    name: str
-    uid: str
-    resource_version: int
     storage_class: str | None = None
     request: int = 0
     access_modes: tuple[str, ...] = ()
@@ -91,10 +100,6 @@ class Claim(Struct, frozen=True, gc=False):
     created: datetime | None = None
     annotations: Pairs = ()
     health: ClaimHealth | None = None
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 class Volume(Struct, frozen=True, gc=False):
@@ -167,17 +172,14 @@ class PodClaim(Struct, frozen=True, gc=False):
     ephemeral: bool = False
 
 
-class Pod(Struct, frozen=True, gc=False):
+class Pod(Namespaced, frozen=True, gc=False):
     """A Pod. `requests` are the effective requests (KEP-753 restartable init containers and overhead included).
 
     `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `scored` is (cpu,
     memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
+    `started` is when a kubelet took it, None before; `evicted` says that it ends because somebody had it evicted.
     """
 
-    namespace: str
-    name: str
-    uid: str
-    resource_version: int
     node_name: str = ""
     phase: str = "Pending"
     scheduler_name: str = "default-scheduler"
@@ -194,10 +196,8 @@ class Pod(Struct, frozen=True, gc=False):
     constraints: "Constraints | None" = None
     scored: tuple[int, int] | None = None
     nominated_node: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
+    started: datetime | None = None
+    evicted: bool = False
 
     @property
     def claim_keys(self) -> tuple[str, ...]:
@@ -253,21 +253,13 @@ class CSIDriver(Struct, frozen=True, gc=False):
     storage_capacity: bool = False
 
 
-class CSIStorageCapacity(Struct, frozen=True, gc=False):
+class CSIStorageCapacity(Namespaced, frozen=True, gc=False):
     """Free capacity of a class in a topology. None means the driver did not say."""
 
-    namespace: str
-    name: str
-    uid: str
-    resource_version: int
     storage_class: str = ""
     node_topology: LabelSelector | None = None
     capacity: int | None = None
     maximum_volume_size: int | None = None
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 class VolumeAttachment(Struct, frozen=True, gc=False):
@@ -282,7 +274,7 @@ class VolumeAttachment(Struct, frozen=True, gc=False):
     attached: bool = False
 
 
-Record = Claim | Volume | StorageClass | Pod | Node | CSINode | CSIDriver | CSIStorageCapacity | VolumeAttachment
+Record = Volume | StorageClass | Node | CSINode | CSIDriver | VolumeAttachment | Namespaced
 
 
 def value_of(pairs: Pairs, key: str) -> str | None:
@@ -295,6 +287,6 @@ def value_of(pairs: Pairs, key: str) -> str | None:
 
 def record_key(record: Record) -> str:
     """Return the key a record is stored under: `namespace/name`, or the name for cluster-scoped kinds."""
-    if isinstance(record, Claim | Pod | CSIStorageCapacity):
+    if isinstance(record, Namespaced):
         return record.key
     return record.name

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from kube.collection import Collection
 from kube.decode_parts import OWN_PREFIX
+from kube.disruption import DisruptionBudget
 from kube.index import Index
 from kube.model import (
     Claim,
@@ -22,7 +23,10 @@ from kube.snapshot import Snapshot
 
 
 class Store:
-    """Nine collections. `own_prefix` is the prefix of our annotations."""
+    """Nine collections, and those that only some commands fill. `own_prefix` is the prefix of our annotations.
+
+    What only some fill is in no snapshot and does not count for `synced`: `budgets` (PodDisruptionBudgets).
+    """
 
     def __init__(self, own_prefix: str = OWN_PREFIX) -> None:
         reserved_for = f"{own_prefix}reserved-for"
@@ -46,10 +50,11 @@ class Store:
         self.csi_drivers: Collection[CSIDriver] = Collection((), changed)
         self.capacities: Collection[CSIStorageCapacity] = Collection((), changed)
         self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
+        self.budgets: Collection[DisruptionBudget] = Collection()
 
     @property
     def synced(self) -> bool:
-        """Whether a whole list of every kind has been taken."""
+        """Whether a whole list of every kind has been taken, the optional ones aside."""
         cluster_scoped = (self.volumes, self.classes, self.nodes, self.csi_nodes, self.csi_drivers, self.attachments)
         namespaced = (self.claims, self.pods, self.capacities)
         return all(found.synced for found in cluster_scoped) and all(found.synced for found in namespaced)

@@ -204,3 +204,22 @@ class VolumeAttachment(Wire):
     metadata: Metadata | None = None
     spec: AttachmentSpec | None = None
     status: AttachmentStatus | None = None
+
+
+class BudgetMetadata(Metadata):
+    generation: int | None = None
+
+
+class BudgetSpec(Wire):
+    selector: RawPart = UNSET
+
+
+class BudgetStatus(Wire):
+    observed_generation: int | None = None
+    disruptions_allowed: int | None = None
+
+
+class PodDisruptionBudget(Wire):
+    metadata: BudgetMetadata | None = None
+    spec: BudgetSpec | None = None
+    status: BudgetStatus | None = None

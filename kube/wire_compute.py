@@ -13,6 +13,7 @@ from kube.wire import (
     Resources,
     Text,
     Texts,
+    Time,
     Wire,
 )
 
@@ -127,6 +128,7 @@ class ContainerStatus(Wire):
 class PodStatus(Wire):
     phase: Text = None
     nominated_node_name: Text = None
+    start_time: Time = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

@@ -17,6 +17,7 @@ from kube.resource import (
     CLAIMS,
     CSI_DRIVERS,
     CSI_NODES,
+    DISRUPTION_BUDGETS,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -55,6 +56,7 @@ class Cache:
             CSI_DRIVERS: store.csi_drivers,
             CAPACITIES: store.capacities,
             ATTACHMENTS: store.attachments,
+            DISRUPTION_BUDGETS: store.budgets,
         }
         self.store = store
         self._reflectors: dict[Resource, Reflector[Any]] = {}

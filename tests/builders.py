@@ -174,6 +174,9 @@ def pod(
     deleting: bool = False,
     created: datetime | None = EPOCH,
     constraints: Constraints | None = None,
+    nominated_node: str = "",
+    started: datetime | None = None,
+    evicted: bool = False,
 ) -> model.Pod:
     """A pending pod that uses the named claims."""
     return model.Pod(
@@ -195,6 +198,9 @@ def pod(
         deleting=deleting,
         created=created,
         constraints=constraints,
+        nominated_node=nominated_node,
+        started=started,
+        evicted=evicted,
     )
 
 

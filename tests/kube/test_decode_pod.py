@@ -172,3 +172,24 @@ def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted:
         "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
     }
     assert pod({"containers": [container(cpu="3")]}, status).requests == builders.resources({"cpu": counted})
+
+
+@pytest.mark.parametrize(
+    ("condition", "evicted"),
+    [
+        pytest.param(("DisruptionTarget", "True", "EvictionByEvictionAPI"), True, id="through-the-eviction-api"),
+        pytest.param(("DisruptionTarget", "True", "PreemptionByScheduler"), True, id="by-kube-scheduler"),
+        pytest.param(("DisruptionTarget", "True", "DeletionByTaintManager"), False, id="by-a-taint"),
+        pytest.param(("DisruptionTarget", "False", "EvictionByEvictionAPI"), False, id="not-any-more"),
+        pytest.param(("Ready", "True", "EvictionByEvictionAPI"), False, id="another-condition"),
+    ],
+)
+def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) -> None:
+    kind, status, reason = condition
+    found = pod({}, {"conditions": [{"type": kind, "status": status, "reason": reason}]})
+    assert found.evicted is evicted
+
+
+def test_when_a_pod_started() -> None:
+    assert pod({}).started is None
+    assert pod({}, {"startTime": "2026-01-01T00:00:00Z"}).started == builders.EPOCH

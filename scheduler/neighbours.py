@@ -4,17 +4,30 @@ Source: AffinityTerm.Matches in k8s.io/kube-scheduler/framework, and plugins/int
 nobody told us has the one every namespace has, its name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
 from binder.evidence import selector_text
+from binder.rejection import Rejection
 from kube.constraints import PodTerm
 from kube.model import LabelSelector, Pairs
 from kube.selectors import matches_labels
 from scheduler.cluster import ClusterView
 from scheduler.crowd import Group, Places
+from scheduler.node_state import NodeState
+from scheduler.plugin import NodeRule
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+
+
+class Verdict(Protocol):
+    """What one term or constraint says: the nodes it leaves, as bits."""
+
+    @property
+    def allowed(self) -> int: ...
+
+
+V = TypeVar("V", bound=Verdict)
 
 
 def means(term: PodTerm, owner: str, pod: Group, namespaces: Mapping[str, Pairs]) -> bool:
@@ -66,3 +79,16 @@ def pods_text(selector: LabelSelector | None) -> str:
     if selector is None:
         return "no pod at all"
     return f"pods with {selector_text(selector)}" if selector != LabelSelector() else "pods"
+
+
+def rule_of(verdicts: Sequence[V], everything: int, words: Callable[[V, NodeState], Rejection]) -> NodeRule:
+    """Return the rule that leaves what all verdicts leave; the first that refuses a node has the word about it."""
+    among = everything
+    for verdict in verdicts:
+        among &= verdict.allowed
+
+    def why(state: NodeState) -> Rejection | None:
+        refusing = next((one for one in verdicts if not one.allowed >> state.number & 1), None)
+        return None if refusing is None else words(refusing, state)
+
+    return NodeRule(why, among=among)

@@ -12,7 +12,7 @@ from kube.constraints import NO_CONSTRAINTS, PodTerm
 from kube.model import Pod
 from scheduler.cluster import ClusterView
 from scheduler.crowd import group_of
-from scheduler.neighbours import domain_nodes, groups_meant, means, pods_text
+from scheduler.neighbours import domain_nodes, groups_meant, means, pods_text, rule_of
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.volumes import PodInfo
@@ -40,17 +40,7 @@ class InterPodAffinity:
             *_apart(pod, said.anti_affinity, cluster),
             *_unwelcome(pod, cluster),
         ]
-        if not verdicts:
-            return None
-        among = cluster.index.everything
-        for verdict in verdicts:
-            among &= verdict.allowed
-
-        def why(state: NodeState) -> Rejection | None:
-            refusing = next((one for one in verdicts if not one.allowed >> state.number & 1), None)
-            return None if refusing is None else _words(refusing, state)
-
-        return NodeRule(why, among=among)
+        return rule_of(verdicts, cluster.index.everything, _words) if verdicts else None
 
 
 def _near(pod: Pod, terms: tuple[PodTerm, ...], cluster: ClusterView) -> list[_Verdict]:

@@ -13,7 +13,7 @@ from kube.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
 from kube.model import LabelSelector, Pod, value_of
 from kube.selectors import matches_labels
 from scheduler.cluster import ClusterView
-from scheduler.neighbours import pods_text
+from scheduler.neighbours import pods_text, rule_of
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.volumes import PodInfo
@@ -47,15 +47,7 @@ class PodTopologySpread:
             return None
         everywhere = with_all_keys(hard, cluster)
         spreads = [_counted(info.pod, one, everywhere, cluster) for one in hard]
-        among = cluster.index.everything
-        for spread in spreads:
-            among &= spread.allowed
-
-        def why(state: NodeState) -> Rejection | None:
-            refusing = next((one for one in spreads if not one.allowed >> state.number & 1), None)
-            return None if refusing is None else _words(refusing, state)
-
-        return NodeRule(why, among=among)
+        return rule_of(spreads, cluster.index.everything, _words)
 
 
 def constraints_of(pod: Pod, when: str) -> tuple[SpreadConstraint, ...]:

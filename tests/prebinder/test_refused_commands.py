@@ -1,12 +1,11 @@
 """What the commands about volumes say when the cluster or a driver turns them away."""
 
-import asyncio
-import sys
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from tests.command_process import command
 from tests.kube.scripted_server import kubeconfig, serving
 from tests.kube.scripted_transport import failure
 
@@ -14,20 +13,6 @@ VOLUME = {
     "metadata": {"name": "pv-1"},
     "spec": {"capacity": {"storage": "1Gi"}, "csi": {"driver": "disk.csi.example", "volumeHandle": "h"}},
 }
-
-
-async def command(*arguments: str) -> tuple[int | None, str, str]:
-    """Return exit code, output and errors."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "prebinder.cli",
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, errors = await process.communicate()
-    return process.returncode, out.decode(), errors.decode()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """`pvc-prebinder health` and `pvc-prebinder quarantine`, as a person runs them beside a controller."""
 
-import asyncio
 import json
-import sys
 from functools import partial
 from typing import Any
 
 from devcluster.driver_health import Sickness
+from tests import command_process
 from tests.scenarios.drivers import Directories, endpoint_flag
 from tests.scenarios.test_quarantine import quarantined, volumes, watched
 from tests.scenarios.waiting import eventually
@@ -16,19 +15,9 @@ FINE, ERROR, PROBLEM_FOUND = 0, 1, 3
 
 
 async def command(world: World, *arguments: str) -> tuple[int | None, str, str]:
-    """Return exit code, output and errors."""
+    """Return exit code, output and errors of a command on this world's cluster."""
     flags = [f"--kubeconfig={world.cluster.kubeconfig}", f"--annotation-prefix={world.prefix}"]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "prebinder.cli",
-        *arguments,
-        *flags,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, error = await process.communicate()
-    return process.returncode, out.decode(), error.decode()
+    return await command_process.command(*arguments, *flags)
 
 
 async def health_of(world: World, *arguments: str) -> tuple[int | None, dict[str, dict[str, Any]]]:

@@ -28,7 +28,7 @@ class AgentTerm:
 
     def __init__(self, around: Surroundings, leadership: Leadership) -> None:
         prefix, clock, instruments = around.settings.binding.annotation_prefix, around.clock, around.instruments
-        live = LiveObjects(around.fenced_api(leadership), leadership, around.store, prefix)
+        live = LiveObjects(around.access.fenced(leadership), leadership, around.store, prefix)
         self._volumes: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("volumes"))
         self._caretaker = Caretaker(
             store=around.store,

@@ -1,13 +1,14 @@
-"""The cluster in memory: a reflector for each kind that fills one store, and the check that they missed nothing."""
+"""The cluster in memory: a reflector for each kind fills a collection, and a check finds what it missed."""
 
 import asyncio
 import gc
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, Final
 
 from kube.api import KubeApi
 from kube.clock import Clock
+from kube.collection import Collection
 from kube.decode import decoders
 from kube.drift import DriftCheck, DriftPart
 from kube.reflector import Reflector
@@ -32,37 +33,38 @@ DRIFT_SECONDS: Final = 30.0
 """How often the cache is compared with the API server."""
 
 
-class Cache:
-    """Fills `store` while `run` runs."""
+def collections_in(store: Store, watched: Iterable[Resource] = WATCHED) -> dict[Resource, Collection[Any]]:
+    """Return the store's collections of these kinds."""
+    collections: Mapping[Resource, Collection[Any]] = {
+        CLAIMS: store.claims,
+        VOLUMES: store.volumes,
+        STORAGE_CLASSES: store.classes,
+        PODS: store.pods,
+        NODES: store.nodes,
+        CSI_NODES: store.csi_nodes,
+        CSI_DRIVERS: store.csi_drivers,
+        CAPACITIES: store.capacities,
+        ATTACHMENTS: store.attachments,
+        DISRUPTION_BUDGETS: store.budgets,
+    }
+    return {resource: collections[resource] for resource in watched}
 
-    def __init__(  # noqa: PLR0913 - a composition of ports
+
+class Cache:
+    """Fills collections while `run` runs."""
+
+    def __init__(
         self,
         api: KubeApi,
-        store: Store,
+        collections: Mapping[Resource, Collection[Any]],
         prefix: str,
         clock: Clock,
         rng: Random,
         observer: WatchMetrics,
-        *,
-        watched: Collection[Resource] = WATCHED,
     ) -> None:
-        collections: Mapping[Resource, Any] = {
-            CLAIMS: store.claims,
-            VOLUMES: store.volumes,
-            STORAGE_CLASSES: store.classes,
-            PODS: store.pods,
-            NODES: store.nodes,
-            CSI_NODES: store.csi_nodes,
-            CSI_DRIVERS: store.csi_drivers,
-            CAPACITIES: store.capacities,
-            ATTACHMENTS: store.attachments,
-            DISRUPTION_BUDGETS: store.budgets,
-        }
-        self.store = store
         self._reflectors: dict[Resource, Reflector[Any]] = {}
         parts: list[DriftPart[Any]] = []
-        for resource in watched:
-            collection = collections[resource]
+        for resource, collection in collections.items():
             decode: Any = decoders(prefix)[resource.kind]
             reflector: Reflector[Any] = Reflector(
                 api, resource, decode, collection, clock=clock, observer=observer, rng=rng

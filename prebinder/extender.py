@@ -5,23 +5,22 @@ import logging
 from contextlib import AsyncExitStack
 from random import Random
 
-from kube.api import KubeApi
 from kube.clock import Clock, SystemClock
 from kube.connect import connect
 from kube.errors import KubeconfigError
-from kube.pacing import PacedTransport
 from kube.store import Store
 from kube.transport import Transport
-from prebinder.cache import DRIFT_SECONDS, Cache, calm_collector, settle_heap
+from prebinder.access import Access
+from prebinder.cache import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
 from prebinder.errors import CommandError
 from prebinder.extender_part import ExtenderPart
-from prebinder.health_server import HealthServer, metrics_page, probe_pages
-from prebinder.heartbeat import STUCK_SECONDS, Heartbeat
+from prebinder.health_server import Checks, serve_pages
+from prebinder.heartbeat import Heartbeat
 from prebinder.jobs import Job, scheduled
 from prebinder.logs import configure
 from prebinder.metrics.instruments import ExtenderInstruments
 from prebinder.rehearsal import ReadOnlyTransport
-from prebinder.settings import Settings, parse_address
+from prebinder.settings import Settings
 from prebinder.signals import stop_requested
 
 logger = logging.getLogger(__name__)
@@ -55,13 +54,15 @@ class ExtenderProcess:
         self._instruments = instruments = ExtenderInstruments()
         self._store = Store(settings.binding.annotation_prefix)
         self._extender = ExtenderPart(settings, self._store, self._not_ready, clock, instruments.extender)
-        cluster = settings.cluster
-        api = KubeApi(
-            PacedTransport(
-                ReadOnlyTransport(transport), clock, instruments.requests, qps=cluster.qps, burst=cluster.burst
-            )
+        access = Access(ReadOnlyTransport(transport), clock, settings.cluster, instruments.requests)
+        self._cache = Cache(
+            access.api(),
+            collections_in(self._store),
+            settings.binding.annotation_prefix,
+            clock,
+            Random(),
+            instruments.watches,
         )
-        self._cache = Cache(api, self._store, settings.binding.annotation_prefix, clock, Random(), instruments.watches)
         self._heartbeat = Heartbeat(clock)
         self._stopping = False
 
@@ -69,7 +70,8 @@ class ExtenderProcess:
         """Answer until `stop` is set."""
         calm_collector()
         async with AsyncExitStack() as stack:
-            await self._serve_probes(stack)
+            checks = Checks({"event loop": self._heartbeat.problem}, {"caches": self._not_ready})
+            await serve_pages(stack, self._serving, checks, self._instruments.render)
             await stack.enter_async_context(self._extender.serving())
             group = await stack.enter_async_context(asyncio.TaskGroup())
             parts = (self._heartbeat.run(), self._cache.run(), self._settle())
@@ -88,19 +90,3 @@ class ExtenderProcess:
 
     def _not_ready(self) -> str | None:
         return "stopping" if self._stopping else self._cache.waiting_for()
-
-    async def _serve_probes(self, stack: AsyncExitStack) -> None:
-        health = parse_address(self._serving.health_bind_address)
-        metrics = parse_address(self._serving.metrics_bind_address)
-        pages = [(health, page) for page in probe_pages({"event loop": self._stuck}, {"caches": self._not_ready})]
-        try:
-            await stack.enter_async_context(HealthServer([*pages, (metrics, metrics_page(self._instruments.render))]))
-        except OSError as error:
-            raise CommandError(
-                f"cannot serve metrics or probes: {error.strerror or error}; choose another address with "
-                "--metrics-bind-address or --health-bind-address (0 serves none)"
-            ) from error
-
-    def _stuck(self) -> str | None:
-        lag = self._heartbeat.lag()
-        return f"{lag:.0f} s late" if lag > STUCK_SECONDS else None

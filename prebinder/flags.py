@@ -1,15 +1,21 @@
-"""The controller's flags: each sets one field of `prebinder.settings` and overrides the configuration file."""
+"""The controller's flags, and how those of any command become settings: each sets one field.
+
+A flag overrides the configuration file.
+"""
 
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 from csi.endpoint import Endpoint, parse_endpoint
 from prebinder.config_file import convert
 from prebinder.errors import UsageError
+from prebinder.scheduler_settings import SchedulerSettings
 from prebinder.settings import Settings
+
+Chosen = TypeVar("Chosen", Settings, SchedulerSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +204,7 @@ def add_flags(parser: argparse.ArgumentParser, flags: Flags = FLAGS) -> None:
                 group.add_argument(flag.name, action=action, metavar=flag.metavar, help=flag.help)
 
 
-def override(settings: Settings, arguments: argparse.Namespace, flags: Flags = FLAGS) -> Settings:
+def override(settings: Chosen, arguments: argparse.Namespace, flags: Flags = FLAGS) -> Chosen:
     """Return the settings with the flags that the user gave laid over; UsageError names a wrong one."""
     for flag in (*(flag for below in flags.values() for flag in below), LOG_LEVEL):
         given = getattr(arguments, flag.name.removeprefix("--").replace("-", "_"))

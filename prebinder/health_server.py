@@ -11,6 +11,9 @@ from typing import Self
 
 from aiohttp import web
 
+from prebinder.errors import CommandError
+from prebinder.settings import ServingSettings, parse_address
+
 Check = Callable[[], str | None]
 """Returns what is wrong, None when all is well."""
 
@@ -21,6 +24,29 @@ class Page:
 
     path: str
     handler: Callable[[web.Request], Awaitable[web.Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What the probes look at, by name."""
+
+    live: Mapping[str, Check]
+    ready: Mapping[str, Check]
+
+
+async def serve_pages(
+    stack: AsyncExitStack, settings: ServingSettings, checks: Checks, render: Callable[[], Awaitable[bytes]]
+) -> None:
+    """Serve probes and metrics until the stack is closed. Raises CommandError when an address cannot be had."""
+    health, metrics = parse_address(settings.health_bind_address), parse_address(settings.metrics_bind_address)
+    pages = [(health, page) for page in probe_pages(checks.live, checks.ready)]
+    try:
+        await stack.enter_async_context(HealthServer([*pages, (metrics, metrics_page(render))]))
+    except OSError as error:
+        raise CommandError(
+            f"cannot serve metrics or probes: {error.strerror or error}; choose another address with "
+            "--metrics-bind-address or --health-bind-address (0 serves none)"
+        ) from error
 
 
 def probe_pages(live: Mapping[str, Check], ready: Mapping[str, Check]) -> tuple[Page, ...]:

@@ -27,3 +27,8 @@ class Heartbeat:
     def lag(self) -> float:
         """Return by how many seconds the last beat was late, or the next one is."""
         return max(self._late, self._clock.monotonic() - self._due)
+
+    def problem(self) -> str | None:
+        """Say that the loop is stuck, for livez."""
+        lag = self.lag()
+        return f"{lag:.0f} s late" if lag > STUCK_SECONDS else None

@@ -67,8 +67,7 @@ class BindingSettings:
         minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
         _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
         _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
-        prefix = self.annotation_prefix
-        _require(prefix.endswith("/") and len(prefix) > 1, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
+        refuse_bad_prefix(self.annotation_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +197,11 @@ def parse_address(text: str) -> tuple[str, int] | None:
     if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ValueError(f'bind address must be HOST:PORT, :PORT or 0, is "{text}"')
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def refuse_bad_prefix(prefix: str) -> None:
+    """Raise ValueError, with a sentence for the user, unless this can be the prefix of annotations."""
+    _require(prefix.endswith("/") and len(prefix) > 1, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
 
 
 def _require(holds: bool, name: str, expected: str, found: object) -> None:

@@ -31,14 +31,12 @@ from binder.wakeups import Wakeups
 from csi.drivers import Drivers
 from csi.health import HealthRecord
 from csi.verdict import USABLE
-from kube.api import KubeApi
 from kube.clock import Clock
 from kube.errors import LeadershipLost
-from kube.leadership import FencedTransport, Leadership
-from kube.pacing import PacedTransport
+from kube.leadership import Leadership
 from kube.store import Store
-from kube.transport import Transport
 from kube.workqueue import WorkQueue
+from prebinder.access import Access
 from prebinder.metrics.instruments import Instruments
 from prebinder.settings import Settings
 
@@ -48,7 +46,7 @@ class Surroundings:
     """What outlives a term."""
 
     settings: Settings
-    transport: Transport
+    access: Access
     store: Store
     drivers: Drivers
     events: EventSink
@@ -58,13 +56,6 @@ class Surroundings:
     namespace: str
     """Our own."""
 
-    def fenced_api(self, leadership: Leadership) -> KubeApi:
-        """Return an API that writes only as long as we lead."""
-        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
-        fenced, cluster = FencedTransport(self.transport, leadership), self.settings.cluster
-        paced = PacedTransport(fenced, self.clock, self.instruments.requests, qps=cluster.qps, burst=cluster.burst)
-        return KubeApi(paced)
-
 
 class Term:
     """Reconciles and sweeps under one leadership, until `stop`."""
@@ -72,7 +63,7 @@ class Term:
     def __init__(self, around: Surroundings, leadership: Leadership) -> None:
         binding, prefix = around.settings.binding, around.settings.binding.annotation_prefix
         instruments, clock, store = around.instruments, around.clock, around.store
-        api = around.fenced_api(leadership)
+        api = around.access.fenced(leadership)
         live = LiveObjects(api, leadership, store, prefix)
         undo = Undo(live, clock, instruments.reservations, prefix)
         acting = ActSettings(prefix, binding.reservation_ttl)

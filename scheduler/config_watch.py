@@ -1,4 +1,4 @@
-"""The configuration in force, taken over from its file whenever that changes.
+"""The configuration in force, replaced while the scheduler runs; one from a file whenever the file changes.
 
 The kubelet replaces a mounted ConfigMap by swinging the symbolic link `..data`, so the content is what is looked at.
 A file that cannot be used is refused as a whole: what was in force stays, and it is complained about once. Whoever
@@ -37,16 +37,13 @@ class ReloadObserver(Protocol):
         """`problem` names the place that is wrong; empty when it was applied."""
 
 
-class WatchedConfiguration:
+class ConfigurationInForce:
     """Holds the newest good configuration."""
 
-    def __init__(self, path: Path, parse: Parse, observer: ReloadObserver) -> None:
-        """Read the file. Raises OSError, or ConfigurationError: there is nothing to stay with at the start."""
-        self._path = path
+    def __init__(self, current: Configuration, parse: Parse, observer: ReloadObserver) -> None:
+        self.current = current
         self._parse = parse
         self._observer = observer
-        self._seen: bytes | None = path.read_bytes()
-        self.current = self._parse(_text(self._seen))
 
     def apply(self, content: bytes) -> None:
         """Take a configuration over, from wherever it comes. Raises ConfigurationError, and then nothing changed."""
@@ -56,6 +53,16 @@ class WatchedConfiguration:
             self._observer.configuration_changed(Outcome.REFUSED, str(error))
             raise
         self._observer.configuration_changed(Outcome.APPLIED, "")
+
+
+class WatchedConfiguration(ConfigurationInForce):
+    """Holds the newest good configuration of a file, or one that was applied since the file changed."""
+
+    def __init__(self, path: Path, parse: Parse, observer: ReloadObserver) -> None:
+        """Read the file. Raises OSError, or ConfigurationError: there is nothing to stay with at the start."""
+        self._path = path
+        self._seen: bytes | None = path.read_bytes()
+        super().__init__(parse(_text(self._seen)), parse, observer)
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Look at the file again and again until cancelled."""

@@ -1,0 +1,42 @@
+"""The API server as the user allows us to use it: at which rate, and for whom."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kube.api import KubeApi
+from kube.clock import Clock
+from kube.leadership import FencedTransport, Leadership
+from kube.pacing import PacedTransport, RequestObserver
+from kube.transport import Transport
+from prebinder.settings import ClusterSettings
+
+NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Makes the APIs of one process. Each has the whole rate for itself, so that none waits behind another."""
+
+    transport: Transport
+    clock: Clock
+    settings: ClusterSettings
+    observer: RequestObserver
+
+    def api(self) -> KubeApi:
+        """Return an API for reading, for Events and for the Lease."""
+        return self._paced(self.transport)
+
+    def fenced(self, leadership: Leadership) -> KubeApi:
+        """Return an API that writes only as long as we lead."""
+        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
+        return self._paced(FencedTransport(self.transport, leadership))
+
+    def _paced(self, transport: Transport) -> KubeApi:
+        qps, burst = self.settings.qps, self.settings.burst
+        return KubeApi(PacedTransport(transport, self.clock, self.observer, qps=qps, burst=burst))
+
+
+def own_namespace() -> str:
+    """Return the pod's namespace; outside a cluster one that every cluster has."""
+    return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else "kube-system"

@@ -80,6 +80,12 @@ class Reason(StrEnum):
     ALREADY_RESERVED = "AlreadyReserved"
     NO_UNBOUND_CLAIM = "NoUnboundClaim"
     PROGRESSING = "Progressing"
+    # A pod on its way to the node that was chosen for it.
+    CLAIM_PROMISED = "ClaimPromisedOtherwise"
+    PROVISIONING_FAILED = "ProvisioningFailed"
+    BIND_TIMEOUT = "VolumeBindTimeout"
+    KEPT_CHANGING = "KeptChanging"
+    ALREADY_ASSIGNED = "AlreadyAssigned"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from binder.reservation import (
     volume_annotations,
     volume_keys_present,
 )
-from kube.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, Claim, Volume, value_of
+from kube.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
 
 Patch = Mapping[str, Any]
 
@@ -92,6 +92,31 @@ def bind_volume(volume: Volume, claim: Claim, prefix: str) -> Patch:
     if volume.claim is None:
         annotations[BOUND_BY_CONTROLLER] = "yes"
     return {"metadata": {"annotations": annotations}, "spec": {"claimRef": full_reference(claim)}}
+
+
+def take_volume(volume: Volume, claim: Claim) -> Patch:
+    """Choose a volume as kube-scheduler does (GetBindVolumeToClaim in component-helpers storage/volume/pv_helpers.go).
+
+    Our annotations stay: whoever made the reservation takes it away once the claim is bound.
+    """
+    spec = {"claimRef": full_reference(claim)}
+    if volume.claim is not None or value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None:
+        return {"spec": spec}
+    return {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}, "spec": spec}
+
+
+def give_back_volume(before: Volume) -> Patch:
+    """Undo `take_volume`: the volume says again what it said before, and no more."""
+    if before.claim is not None:
+        return {"spec": {"claimRef": {"uid": before.claim.uid or None, "resourceVersion": None}}}
+    if value_of(before.annotations, BOUND_BY_CONTROLLER) is not None:
+        return {"spec": {"claimRef": None}}
+    return {"metadata": {"annotations": {BOUND_BY_CONTROLLER: None}}, "spec": {"claimRef": None}}
+
+
+def select_node(node: str | None) -> Patch:
+    """Have a volume made for the claim that this node reaches; None takes that back."""
+    return {"metadata": {"annotations": {SELECTED_NODE: node}}}
 
 
 def volume_phase_bound() -> Patch:

@@ -55,6 +55,13 @@ class Crowd:
         """Return the crowd without a pod that is on the node."""
         return self._changed(group_of(pod), number, -1)
 
+    def moved(self, pods: Iterable[Pod], old: int, new: int) -> "Crowd":
+        """Return the crowd after a node got another number."""
+        crowd = self
+        for pod in pods:
+            crowd = crowd.without_pod(pod, old).with_pod(pod, new)
+        return crowd
+
     def among(self, namespace: str) -> Iterator[tuple[Group, Places]]:
         """Yield the groups of a namespace and where they are."""
         yield from self.groups.get(namespace, _NOBODY).items()

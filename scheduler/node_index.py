@@ -20,6 +20,9 @@ _MOST_REMEMBERED: Final = 4096
 
 K = TypeVar("K")
 
+_Values = Map[str, Map[str, int]]
+_Taints = Map[Taint, int]
+
 
 @dataclass(frozen=True, slots=True)
 class NodeIndex:
@@ -31,9 +34,9 @@ class NodeIndex:
 
     everything: int = 0
     ready: int = 0
-    values: Map[str, Map[str, int]] = Map()
-    taints: Map[Taint, int] = Map()
-    wishes: Map[Taint, int] = Map()
+    values: _Values = Map()
+    taints: _Taints = Map()
+    wishes: _Taints = Map()
     names: Map[str, int] = Map()
     _selected: dict[tuple[Pairs, NodeSelector | None], int] = field(default_factory=dict, compare=False)
     _tolerated: dict[tuple[Toleration, ...], int] = field(default_factory=dict, compare=False)
@@ -67,16 +70,12 @@ class NodeIndex:
     def with_node(self, number: int, old: Node | None, new: Node) -> "NodeIndex":
         """Return the index after a node changed, or appeared (old is None)."""
         bit = 1 << number
-        values, taints, wishes = self.values, self.taints, self.wishes
-        for key, value in old.labels if old is not None else ():
-            left = values[key][value] & ~bit
-            known = values[key].set(value, left) if left else values[key].delete(value)
-            values = values.set(key, known) if known else values.delete(key)
+        values, taints, wishes = (
+            _cleared(self, bit, old) if old is not None else (self.values, self.taints, self.wishes)
+        )
         for key, value in new.labels:
             known = values.get(key, Map())
             values = values.set(key, known.set(value, known.get(value, 0) | bit))
-        for taint in effective_taints(old) if old is not None else ():
-            taints, wishes = _without(taints, taint, bit), _without(wishes, taint, bit)
         for taint in effective_taints(new):
             if taint.effect in REFUSING_EFFECTS:
                 taints = taints.set(taint, taints.get(taint, 0) | bit)
@@ -84,6 +83,12 @@ class NodeIndex:
                 wishes = wishes.set(taint, wishes.get(taint, 0) | bit)
         ready = self.ready | bit if new.ready and not new.deleting else self.ready & ~bit
         return NodeIndex(self.everything | bit, ready, values, taints, wishes, self.names.set(new.name, bit))
+
+    def without_node(self, number: int, node: Node) -> "NodeIndex":
+        """Return the index without a node: its number is free."""
+        bit = 1 << number
+        everything, ready = self.everything & ~bit, self.ready & ~bit
+        return NodeIndex(everything, ready, *_cleared(self, bit, node), self.names.delete(node.name))
 
     def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
         """Return the nodes that fulfil a pod's node selector and required node affinity."""
@@ -161,6 +166,18 @@ def _untolerated(taints: Mapping[Taint, int], tolerations: tuple[Toleration, ...
         if not any(tolerates(one, taint) for one in tolerations):
             found |= bits
     return found
+
+
+def _cleared(index: NodeIndex, bit: int, node: Node) -> tuple[_Values, _Taints, _Taints]:
+    """Return the values, taints and wishes of an index without those of a node."""
+    values, taints, wishes = index.values, index.taints, index.wishes
+    for key, value in node.labels:
+        left = values[key][value] & ~bit
+        known = values[key].set(value, left) if left else values[key].delete(value)
+        values = values.set(key, known) if known else values.delete(key)
+    for taint in effective_taints(node):
+        taints, wishes = _without(taints, taint, bit), _without(wishes, taint, bit)
+    return values, taints, wishes
 
 
 def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]:

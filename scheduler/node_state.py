@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from msgspec import Struct
+from msgspec.structs import replace as with_fields
 
 from kube.constraints import HostPort
 from kube.model import Node, Pod, Taint
@@ -83,6 +84,22 @@ def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
         state.ports.union(ports) if ports else state.ports,
         _with_volumes(state.attach, attachments_of(pod, snapshot)) if pod.claims else state.attach,
     )
+
+
+def state_without_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState | None:
+    """Return the state without a pod, None when it is not there. What other pods may use too is counted anew."""
+    there = next((one for one in state.pods if one.name == pod.name and one.namespace == pod.namespace), None)
+    if there is None:
+        return None
+    left = tuple(one for one in state.pods if one is not there)
+    if there.claims or host_ports(there):
+        return node_state(state.number, state.node, left, snapshot)
+    free = dict(state.free)
+    free[PODS] += NANO
+    for name, wanted in there.requests:
+        free[name] += wanted
+    cpu, memory = scored_requests(there)
+    return with_fields(state, pods=left, free=free, scored=(state.scored[0] - cpu, state.scored[1] - memory))
 
 
 def scored_requests(pod: Pod) -> tuple[int, int]:

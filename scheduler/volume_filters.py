@@ -8,6 +8,8 @@ attach_limits; here they become plugins.
 from dataclasses import replace
 from typing import Final
 
+from immutables import Map
+
 from binder.rejection import Reason, Rejection
 from kube.model import READ_WRITE_ONCE_POD, Claim
 from scheduler.attach_limits import attach_refusal, attachments_of
@@ -85,9 +87,6 @@ def about(state: NodeState, rejection: Rejection) -> Rejection:
 
 def _used_by(claim: Claim, info: PodInfo, cluster: ClusterView) -> tuple[Claim, str] | None:
     """Return another pod, placed or assumed to be, that uses the claim."""
-    others = set(cluster.storage.snapshot.pods_by_claim.get(claim.key, ())) - {info.pod.key}
-    if not others:
-        return None
-    placed = (pod.key for state in cluster.nodes for pod in state.pods if pod.key in others)
-    user = next(placed, None)
+    users = cluster.claim_users.get(claim.key, Map())
+    user = next((key for key in sorted(users) if key != info.pod.key), None)
     return None if user is None else (claim, user)

@@ -1,4 +1,7 @@
-"""YAML of configuration files, without its traps: a key given twice, and `off` read as false."""
+"""YAML of configuration files, without its traps: a key given twice, and `off` read as false.
+
+Aliases are refused, because a few lines of them stand for more than any memory holds.
+"""
 
 from collections.abc import Hashable
 from typing import Any
@@ -7,9 +10,11 @@ import yaml
 
 
 def load_strictly(text: str) -> object:
-    """Return what a document says. Raises ValueError when it is not YAML, or says a key twice."""
+    """Return what a document says. Raises ValueError when it is not YAML, has aliases, or says a key twice."""
     try:
         return yaml.load(text, Loader=_StrictLoader)
+    except RecursionError as error:
+        raise ValueError("not as expected: nested too deeply") from error
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {' '.join(str(error).split())}") from error
 
@@ -22,9 +27,20 @@ class _StrictLoader(yaml.SafeLoader):
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise ValueError(
+                f"an alias (*{event.anchor}) on line {event.start_mark.line + 1}: expected what it stands for"
+            )
+        return super().compose_node(parent, index)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
+        seen: set[Hashable] = set()
+        for key in (self.construct_object(key, deep=True) for key, _ in node.value):
+            if not isinstance(key, Hashable):
+                continue  # refused below, with its place
+            if key in seen:
                 raise ValueError(f'key "{key}" is given twice, the second time near line {node.end_mark.line}')
+            seen.add(key)
         return super().construct_mapping(node, deep)

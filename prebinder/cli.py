@@ -31,6 +31,7 @@ COMMANDS = {
         "prebinder.quarantine_command",
         "list volumes kept from claims because of their health, or let them out",
     ),
+    "profile": ("prebinder.profile_command", "say where a running scheduler spends its time"),
     "doctor": ("prebinder.doctor", "look whether the cluster, the rights and the drivers are what is needed"),
     "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
     "devcluster": ("devcluster.command", "start and stop a real control plane on this machine"),

@@ -1,7 +1,6 @@
 """The extender as a part of a process that keeps a store: from its settings to a server that answers."""
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from kube.store import Store
 from prebinder.errors import CommandError, UsageError
 from prebinder.extender_server import ExtenderServer, Listening, Observer
 from prebinder.health_server import Check
+from prebinder.loopback import is_loopback
 from prebinder.serving_certificate import CertificateFiles, ServingCertificate
 from prebinder.settings import ExtenderSettings, Settings, parse_address
 from scheduler.extender import Extender
@@ -65,16 +65,9 @@ def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> Servin
             ) from error
     if certificate or key or authority:
         raise UsageError("the extender needs both a certificate and its key, and the client authority needs them too")
-    if not _is_loopback(address[0]):
+    if not is_loopback(address[0]):
         raise UsageError(
             f'the extender on "{settings.bind_address}" needs a certificate and its key, because pods are sent to it '
             "whole; without them it serves on a loopback address only, such as 127.0.0.1:8443"
         )
     return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

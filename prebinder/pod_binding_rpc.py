@@ -1,8 +1,30 @@
 """`bind.pod` and `unbind.pod`: the two methods of the control port by which a tool drives the scheduler."""
 
-from typing import Protocol
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Annotated, Final, Protocol, TypeVar
 
-from scheduler.pod_binding import Bound, Refused, Released
+import msgspec
+from msgspec import Meta, Struct
+
+from binder.rejection import Rejection
+from prebinder.cbor_rpc import Code, Method, Params, RpcError
+from scheduler.pod_binding import Bound, Refusal, Refused, Released
+
+ANSWER_SECONDS: Final = 120.0
+"""After that a call is answered although the pod is still being bound. A volume that is made takes its time."""
+MOST_REJECTIONS: Final = 100
+"""Told in one answer; how many more there are is told as a number."""
+TIMED_OUT: Final = -32007
+CODES: Final[Mapping[Refusal, int]] = {
+    Refusal.NOT_READY: -32001,
+    Refusal.POD_NOT_FOUND: -32002,
+    Refusal.NOT_OURS: -32003,
+    Refusal.ALREADY_BOUND: -32004,
+    Refusal.REJECTED: -32005,
+    Refusal.FAILED: -32006,
+}
+"""Within the range that JSON-RPC leaves to servers."""
 
 
 class PodBinding(Protocol):
@@ -28,3 +50,88 @@ class PodBinding(Protocol):
         A pod to which nothing is promised is Released with an empty node. One whose Binding was sent is waited for,
         and refused as ALREADY_BOUND if that succeeded.
         """
+
+
+_Label = Annotated[str, Meta(pattern=r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
+_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9]([-.a-z0-9]*[a-z0-9])?\Z", max_length=253)]
+_Uid = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class _Unbind(Struct, forbid_unknown_fields=True):
+    namespace: _Label
+    name: _Name
+    uid: _Uid | None = None
+
+
+class _Bind(Struct, forbid_unknown_fields=True):
+    namespace: _Label
+    name: _Name
+    uid: _Uid | None = None
+    node: _Name | None = None
+
+
+Wanted = TypeVar("Wanted", _Bind, _Unbind)
+Outcome = TypeVar("Outcome", Bound, Released)
+
+
+def pod_binding_methods(binding: PodBinding, seconds: float = ANSWER_SECONDS) -> Mapping[str, Method]:
+    """Return the methods by name. A call that takes longer than `seconds` is answered with TIMED_OUT."""
+
+    async def bind(params: Params) -> object:
+        wanted = _convert(params, _Bind)
+        bound = await _within(seconds, binding.bind(_key(wanted), wanted.uid or "", wanted.node or ""))
+        return {
+            "node": bound.node,
+            "zone": bound.zone,
+            "volumes": dict(bound.volumes),
+            "provisioned": list(bound.provisioned),
+        }
+
+    async def unbind(params: Params) -> object:
+        wanted = _convert(params, _Unbind)
+        released = await _within(seconds, binding.unbind(_key(wanted), wanted.uid or ""))
+        return {"released": bool(released.node), "node": released.node}
+
+    return {"bind.pod": bind, "unbind.pod": unbind}
+
+
+def _key(wanted: _Bind | _Unbind) -> str:
+    return f"{wanted.namespace}/{wanted.name}"
+
+
+def _convert(params: Params, to: type[Wanted]) -> Wanted:
+    try:
+        return msgspec.convert(params, to)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `")
+        where = f"params{place.rstrip('`').removeprefix('$')}"
+        raise RpcError(Code.INVALID_PARAMS, f"{where}: {problem}") from error
+
+
+async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outcome:
+    try:
+        async with asyncio.timeout(seconds):
+            found = await outcome
+    except TimeoutError as error:
+        text = f"nothing after {seconds:g} s; what has begun goes on: look at the pod"
+        raise RpcError(TIMED_OUT, text) from error
+    if isinstance(found, Refused):
+        raise _error(found)
+    return found
+
+
+def _error(refused: Refused) -> RpcError:
+    data: dict[str, object] = {"refusal": str(refused.refusal)}
+    if refused.rejections:
+        data["rejections"] = [_document(one) for one in refused.rejections[:MOST_REJECTIONS]]
+        data["more"] = max(0, len(refused.rejections) - MOST_REJECTIONS)
+    return RpcError(CODES[refused.refusal], refused.text, data)
+
+
+def _document(rejection: Rejection) -> Mapping[str, str]:
+    return {
+        "subject": rejection.subject,
+        "reason": str(rejection.reason),
+        "wanted": rejection.wanted,
+        "offered": rejection.offered,
+    }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 import msgspec
+import yaml
 from msgspec import Meta, Struct, field
 
 from kube.selectors import is_label_key
@@ -83,13 +84,35 @@ def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
     return Configuration(profiles)
 
 
+def render(configuration: Configuration) -> str:
+    """Return the document that says all of it, defaults included: `parse` reads the same configuration from it."""
+    profiles = [_document(profile) for profile in configuration.profiles.values()]
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def _document(profile: Profile) -> Mapping[str, object]:
+    limits = profile.thresholds
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "queueSort": profile.queue_sort.name,
+        "preFilters": [one.name for one in profile.pre_filters],
+        "filters": [one.name for one in profile.filters],
+        "scores": {one.plugin.name: one.weight for one in profile.scores},
+        "thresholds": {"storageLabel": limits.storage_label, "resources": dict(limits.resources)},
+    }
+
+
 def _check_version(document: object) -> None:
     """Say first of all that it is another kind of file: everything else would be wrong with it too."""
     if not isinstance(document, Mapping):
         raise ConfigurationError("", "expected a mapping with apiVersion, kind and profiles")
     for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
         if document.get(key) != expected:
-            raise ConfigurationError(key, f'expected "{expected}", found {document.get(key)!r}')
+            found = document.get(key)
+            told = f'"{found[:60]}"' if isinstance(found, str) else type(found).__name__
+            raise ConfigurationError(key, f'expected "{expected}", found {told}')
 
 
 def _data(one: _Profile, path: str, registry: Registry, default: ProfileData) -> ProfileData:

@@ -47,6 +47,8 @@ class Profile:
     pre_binds: tuple[PreBind, ...] = ()
     binds: tuple[Bind, ...] = ()
     percentage_of_nodes_to_score: int = 0
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """What its plugins were built with."""
 
 
 P = TypeVar("P")
@@ -86,4 +88,5 @@ def build(data: ProfileData, registry: Registry) -> Profile:
         filters=tuple(registry.filters[name](limits) for name in data.filters),
         scores=tuple(Weighted(registry.scores[name](limits), weight) for name, weight in data.scores.items()),
         percentage_of_nodes_to_score=data.percentage_of_nodes_to_score,
+        thresholds=limits,
     )

@@ -1,0 +1,160 @@
+"""JSON-RPC 2.0 (jsonrpc.org/specification) with CBOR bodies (RFC 8949): a body in, the body to answer with out.
+
+What CBOR has and JSON has not is refused as a parse error: tags, indefinite lengths, a key twice. The items that are
+left (byte strings, `undefined`, keys that are no text) are well-formed, and wrong wherever a method looks at them.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from io import BytesIO
+from typing import Any, Final, NoReturn
+
+import cbor2
+
+MOST_CALLS: Final = 100
+"""In one batch: 64 KB of the smallest requests there are would be answered with several megabytes."""
+DEEPEST: Final = 16
+"""Levels a body may nest; a call needs three."""
+
+Params = Mapping[str, Any]
+Method = Callable[[Params], Awaitable[object]]
+"""From the parameters, by name, to the result. Raises RpcError."""
+
+logger = logging.getLogger(__name__)
+
+
+class Code(IntEnum):
+    """The codes that JSON-RPC itself defines."""
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+
+
+class RpcError(Exception):
+    """What a call is answered with instead of a result. `data` is CBOR's plain types, None to leave it out."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    method: str
+    params: Params | Sequence[Any]
+    identifier: object
+    silent: bool
+    """A notification: nobody waits for an answer."""
+
+
+async def answer(body: bytes, methods: Mapping[str, Method]) -> bytes | None:
+    """Answer one call or a batch of them; None when there were only notifications. Calls of a batch run at once."""
+    try:
+        found = _decode(body)
+    except RpcError as error:
+        return _encode(_failure(None, error))
+    if not isinstance(found, list):
+        response = await _respond(found, methods)
+        return None if response is None else _encode(response)
+    if not 0 < len(found) <= MOST_CALLS:
+        text = f"a batch has 1 to {MOST_CALLS} calls, found {len(found)}"
+        return _encode(_failure(None, RpcError(Code.INVALID_REQUEST, text)))
+    responses = await asyncio.gather(*(_respond(one, methods) for one in found))
+    told = [one for one in responses if one is not None]
+    return _encode(told) if told else None
+
+
+def _decode(body: bytes) -> object:
+    # Made anew each time: it remembers every tag it was asked about.
+    no_tags: defaultdict[int, Callable[[object, bool], NoReturn]] = defaultdict(lambda: _refuse_tag)
+    decoder = cbor2.CBORDecoder(
+        BytesIO(body),
+        semantic_decoders=no_tags,
+        max_depth=DEEPEST,
+        allow_indefinite=False,
+        allow_duplicate_keys=False,
+    )
+    try:
+        found = decoder.decode()
+    except cbor2.CBORDecodeError as error:
+        raise RpcError(Code.PARSE_ERROR, f"not CBOR as expected: {error.__cause__ or error}") from error
+    try:
+        decoder.read(1)
+    except cbor2.CBORDecodeEOF:
+        return found
+    raise RpcError(Code.PARSE_ERROR, "not CBOR as expected: more follows after the first item")
+
+
+def _refuse_tag(_: object, __: bool) -> NoReturn:
+    raise ValueError("tags are not allowed")
+
+
+async def _respond(request: object, methods: Mapping[str, Method]) -> object:
+    try:
+        call = _read(request)
+    except RpcError as error:
+        return _failure(_identifier(request), error)
+    try:
+        result = await _perform(call, methods)
+    except RpcError as error:
+        return None if call.silent else _failure(call.identifier, error)
+    return None if call.silent else {"jsonrpc": "2.0", "result": result, "id": call.identifier}
+
+
+async def _perform(call: _Call, methods: Mapping[str, Method]) -> object:
+    method = methods.get(call.method)
+    if method is None:
+        text = f'there is no method "{call.method[:60]}": expected {" or ".join(sorted(methods))}'
+        raise RpcError(Code.METHOD_NOT_FOUND, text)
+    if not isinstance(call.params, Mapping):
+        raise RpcError(Code.INVALID_PARAMS, "params: expected a map; they are not taken by position")
+    try:
+        return await method(call.params)
+    except RpcError:
+        raise
+    except Exception as error:
+        logger.exception("Could not answer", extra={"method": call.method})
+        raise RpcError(Code.INTERNAL_ERROR, "a bug in pvc-prebinder; its log has the traceback") from error
+
+
+def _read(request: object) -> _Call:
+    if not isinstance(request, dict):
+        raise RpcError(Code.INVALID_REQUEST, f"expected a map, found {type(request).__name__}")
+    if request.get("jsonrpc") != "2.0":
+        raise RpcError(Code.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
+    method, params = request.get("method"), request.get("params", {})
+    if not isinstance(method, str):
+        raise RpcError(Code.INVALID_REQUEST, "method: expected a text")
+    if not isinstance(params, dict | list):
+        raise RpcError(Code.INVALID_REQUEST, "params: expected a map")
+    if not _is_identifier(request.get("id")):
+        raise RpcError(Code.INVALID_REQUEST, "id: expected a text, a number or null")
+    return _Call(method, params, request.get("id"), silent="id" not in request)
+
+
+def _identifier(request: object) -> object:
+    """Return the id of a request that is wrong, null when that cannot be told."""
+    found = request.get("id") if isinstance(request, dict) else None
+    return found if _is_identifier(found) else None
+
+
+def _is_identifier(found: object) -> bool:
+    return found is None or (isinstance(found, str | int | float) and not isinstance(found, bool))
+
+
+def _failure(identifier: object, error: RpcError) -> object:
+    told: dict[str, object] = {"code": int(error.code), "message": error.message}
+    if error.data is not None:
+        told["data"] = error.data
+    return {"jsonrpc": "2.0", "error": told, "id": identifier}
+
+
+def _encode(response: object) -> bytes:
+    return cbor2.dumps(response)

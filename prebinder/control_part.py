@@ -1,0 +1,43 @@
+"""The control port as a part of the scheduler's process: from its settings to a server that answers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kube.clock import Clock
+from prebinder.config_endpoint import ConfigEndpoint, InForce
+from prebinder.control_server import ControlServer, rpc_route
+from prebinder.control_token import obtain_token
+from prebinder.errors import CommandError
+from prebinder.pod_binding_rpc import PodBinding, pod_binding_methods
+from prebinder.profile_endpoint import ProfileEndpoint
+
+
+@asynccontextmanager
+async def serving_control(
+    address: tuple[str, int] | None, token_file: Path, binding: PodBinding, configurations: InForce, clock: Clock
+) -> AsyncIterator[int]:
+    """Serve while inside and yield the port; 0, and nothing is served, without an address.
+
+    Raises UsageError for an address that others can reach, CommandError when it or the token cannot be had.
+    """
+    if address is None:
+        yield 0
+        return
+    routes = (
+        rpc_route(pod_binding_methods(binding)),
+        *ConfigEndpoint(configurations).routes(),
+        ProfileEndpoint(clock).route(),
+    )
+    server = ControlServer(address, obtain_token(token_file), routes)
+    try:
+        await server.__aenter__()
+    except OSError as error:
+        raise CommandError(
+            f"cannot serve the control port: {error.strerror or error}; choose another address with "
+            "--control-bind-address (0 serves none)"
+        ) from error
+    try:
+        yield server.port
+    finally:
+        await server.__aexit__()

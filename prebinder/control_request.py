@@ -1,0 +1,77 @@
+"""What every request to the control port has to pass: the right host, the token, and a body within its limits."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+BODY_SECONDS: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def guard(token: str, hosts: Callable[[], Container[str]]) -> Middleware:
+    """Return what refuses requests: 421 for another host, 401 without the token; a bug behind it becomes a 500.
+
+    A web page that had its own name resolve to this machine (DNS rebinding) sends that name as the host.
+    """
+    expected = f"Bearer {token}".encode()
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.headers.get("Host", "").lower() not in hosts():
+            return refused(421, "Host must be the address that is listened on")
+        shown = request.headers.get("Authorization", "").encode(errors="replace")
+        if not secrets.compare_digest(shown, expected):
+            return refused(401, "expected the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return refused(
+                error.status,
+                error.text or error.reason,
+                {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {},
+            )
+        except Exception:
+            logger.exception("Could not answer", extra={"path": request.path})
+            return refused(500, "a bug in pvc-prebinder; its log has the traceback")
+
+    return middleware
+
+
+async def read_body(request: web.Request, largest: int, types: Sequence[str], seconds: float = BODY_SECONDS) -> bytes:
+    """Return the body: of one of the types, not compressed, at most `largest` bytes.
+
+    Raises an HTTPException: 400 when it is not well-formed HTTP, 408, 413 or 415.
+    """
+    # aiohttp would take a missing type for application/octet-stream.
+    if request.headers.get("Content-Type") is None or request.content_type not in types:
+        raise web.HTTPUnsupportedMediaType(text=f"expected Content-Type {' or '.join(types)}")
+    if "Content-Encoding" in request.headers:
+        raise web.HTTPUnsupportedMediaType(text="expected no Content-Encoding")
+    too_large = web.HTTPRequestEntityTooLarge(largest, largest + 1, text=f"expected at most {largest} bytes")
+    if (request.content_length or 0) > largest:
+        raise too_large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.content.iter_any():
+                body += chunk
+                if len(body) > largest:
+                    raise too_large
+    except TimeoutError as error:
+        raise web.HTTPRequestTimeout(text=f"the body did not arrive within {seconds:g} s") from error
+    except web.RequestPayloadError as error:
+        raise web.HTTPBadRequest(text=str(error)) from error
+    return bytes(body)
+
+
+def refused(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Return a refusal as a line of text."""
+    return web.Response(status=status, text=f"{text}\n", headers=headers)

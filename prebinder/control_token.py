@@ -1,0 +1,68 @@
+"""The token that the control port asks for: a line in a file, which is made when there is none."""
+
+import logging
+import os
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from prebinder.errors import CommandError
+
+LEAST_CHARACTERS: Final = 16
+_LARGEST_FILE: Final = 4096
+_FORBIDDEN: Final = stat.S_IWGRP | stat.S_IRWXO
+
+logger = logging.getLogger(__name__)
+
+
+def default_token_file() -> Path:
+    """Return where the token is when nobody says otherwise; each user of a machine has a file of their own."""
+    directory = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    return Path(directory) / f"pvc-prebinder-control-{os.getuid()}.token"
+
+
+def obtain_token(path: Path) -> str:
+    """Return the token in the file; without a file make one, readable by us only. Raises CommandError."""
+    try:
+        # O_EXCL: neither a file nor a link that somebody else puts there meanwhile is written to.
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return read_token(path)
+    except OSError as error:
+        raise CommandError(f"cannot make the control token {path}: {error.strerror}; choose another file") from error
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(file, "w") as writer:
+        writer.write(f"{token}\n")
+    logger.info("Made the token of the control port", extra={"file": str(path)})
+    return token
+
+
+def read_token(path: Path) -> str:
+    """Return the token in the file. Raises CommandError when it cannot be read, or others could have or change it.
+
+    Its group may read it: that is how the kubelet mounts a Secret for a user other than root.
+    """
+    try:
+        with open(path, "rb") as reader:
+            found = os.fstat(reader.fileno())
+            content = reader.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise CommandError(f"cannot read the control token {path}: {error.strerror}") from error
+    if found.st_uid not in (0, os.getuid()):
+        raise CommandError(f"the control token {path} belongs to user {found.st_uid}; expected our own file or root's")
+    if found.st_mode & _FORBIDDEN:
+        mode = stat.S_IMODE(found.st_mode)
+        raise CommandError(f"the control token {path} has mode {mode:04o}: others have access. Run chmod 600 {path}")
+    token = content.decode("ascii", errors="replace").strip()
+    if len(content) > _LARGEST_FILE or len(token) < LEAST_CHARACTERS or not _is_word(token):
+        raise CommandError(
+            f"the control token {path} must be one line of {LEAST_CHARACTERS} characters or more, ASCII without "
+            "spaces; remove the file to have one made"
+        )
+    return token
+
+
+def _is_word(token: str) -> bool:
+    return token.isascii() and token.isprintable() and " " not in token

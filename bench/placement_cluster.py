@@ -85,7 +85,7 @@ def amount(text: object) -> Fraction:
     if exponent:
         return Fraction(number + exponent)
     if unit in _BINARY:
-        return Fraction(number) * 2 ** _BINARY[unit]
+        return Fraction(number) * (1 << _BINARY[unit])
     if unit not in _UNITS:
         raise ValueError(f"{text!r} is not a quantity")
-    return Fraction(number) * Fraction(10) ** _UNITS[unit]
+    return Fraction(f"{number}e{_UNITS[unit]}")

@@ -76,11 +76,11 @@ class Neighbourhood:
         key, one = rule["topologyKey"], pods[0]
         matching = self._domains(rule, one)
         for other in self._pods:
-            place = labels_of(self._nodes[node_of(other)]).get(key, "")
-            if place in matching and _namespace(other) == _namespace(one) and _counts(rule, other):
-                matching[place] += 1
+            where = self._place(other, key)
+            if where in matching and _namespace(other) == _namespace(one) and _counts(rule, other):
+                matching[where] += 1
         fewest = 0 if len(matching) < (rule.get("minDomains") or 1) else min(matching.values(), default=0)
-        having = Counter(place for pod in pods if (place := self._place(pod, key)) is not None and _counts(rule, pod))
+        having = Counter(self._place(pod, key) for pod in pods if _counts(rule, pod))
         for pod in pods:
             place = self._place(pod, key)
             if place is None or place not in matching:

@@ -92,7 +92,8 @@ def _term_takes(term: Document, node: Document) -> bool:
 
 
 def _holds(requirement: Document, labels: Mapping[str, str]) -> bool:
-    key, values = requirement["key"], requirement.get("values") or ()
+    key = requirement["key"]
+    values: Sequence[str] = requirement.get("values") or ()
     value = labels.get(key)
     match requirement["operator"]:
         case "In":

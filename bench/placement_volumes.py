@@ -45,9 +45,9 @@ class Storage:
         volumes: defaultdict[str, list[str]] = defaultdict(list)
         for name, volume in self._volumes.items():
             reference = volume["spec"].get("claimRef") or {}
-            claim = self._claims.get(f"{reference.get('namespace')}/{reference.get('name')}")
-            if claim is not None and reference.get("uid") in {None, "", claim["metadata"].get("uid")}:
-                volumes[key_of(claim)].append(name)
+            holder = self._claims.get(f"{reference.get('namespace')}/{reference.get('name')}")
+            if holder is not None and reference.get("uid") in {None, "", holder["metadata"].get("uid")}:
+                volumes[key_of(holder)].append(name)
         yield from (f"claim {key} has volumes {', '.join(names)}" for key, names in volumes.items() if len(names) > 1)
 
     def wrong(self, pod: Document) -> Iterator[str]:
@@ -74,8 +74,9 @@ class Storage:
             if one["spec"]["nodeName"] == node
         }
         handles: defaultdict[str, set[str]] = defaultdict(set)
-        for name in names & self._volumes.keys():
-            if source := self._volumes[name]["spec"].get("csi"):
+        for name, volume in self._volumes.items():
+            source = volume["spec"].get("csi")
+            if source and name in names:
                 handles[source["driver"]].add(source["volumeHandle"])
         for driver, found in handles.items():
             limit = self._limits.get((node, driver))

@@ -1,0 +1,43 @@
+"""A change in the cluster, as far as it may let a refused pod in."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kube.model import Record
+
+Kind: TypeAlias = type[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object before and after; None where it was not, or is no more. One of the two is there.
+
+    A pod is here only while it is on a node, a finished one is gone, and one that was made anew under its name is
+    two changes. `drivers` are the CSI drivers that may have one volume less to attach somewhere.
+    """
+
+    old: Record | None
+    new: Record | None
+    drivers: frozenset[str] = frozenset()
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the object."""
+        found = self.old if self.new is None else self.new
+        assert found is not None
+        return type(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a refused pod waits for beside what it says itself, looked up when it was refused.
+
+    `classes` are those of its claims without a volume, `volumes` the names of those it has or was promised, `drivers`
+    those that have to attach something for it. `whole`: it was refused before any node was looked at. What changes
+    here changes with one of the pod's claims, and that wakes it anyhow.
+    """
+
+    classes: frozenset[str] = frozenset()
+    volumes: frozenset[str] = frozenset()
+    drivers: frozenset[str] = frozenset()
+    whole: bool = False

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from kube import model
 from kube.constraints import Constraints
+from kube.disruption import DisruptionBudget
 from kube.quantity import parse_quantity
 
 ZONE = "topology.kubernetes.io/zone"
@@ -230,6 +231,14 @@ def node(
         allocatable=resources({"cpu": "8", "memory": "32Gi", "pods": "110"} | dict(allocatable or {})),
         deleting=deleting,
     )
+
+
+def budget(
+    name: str = "budget", *, namespace: str = "default", labels: Mapping[str, str] | None = None, allowed: int = 0
+) -> DisruptionBudget:
+    """A disruption budget for the pods with these labels; None is for all pods of the namespace."""
+    selector = model.LabelSelector(pairs(labels))
+    return DisruptionBudget(namespace, name, f"uid-budget-{namespace}-{name}", 1, selector, allowed)
 
 
 def csi_node(

@@ -1,0 +1,190 @@
+"""For a pod that fits nowhere: the node where it costs least to evict others for it.
+
+Source: pkg/scheduler/framework/preemption/preemption.go, with the six criteria of pickOneNodeForPreemption. One
+difference is wanted: a node where a disruption budget would be exceeded is no candidate at all, so the first criterion
+is always a tie. And chance is left out: where nodes are sampled, the pod's uid says where to begin.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from zlib import crc32
+
+from kube.model import Pod
+from scheduler.budgets import Budgets
+from scheduler.cluster import ClusterView
+from scheduler.cycle import Unschedulable
+from scheduler.node_memory import NodeMemory
+from scheduler.node_state import NodeState
+from scheduler.plugin import NodeRule
+from scheduler.profile import Profile
+from scheduler.victims import INCURABLE, Helpless, Question, Trial, allows, question_of, victims_on
+
+FEWEST_CANDIDATES: Final = 100
+PERCENTAGE: Final = 10
+"""So many nodes are compared at least (minCandidateNodesAbsolute, minCandidateNodesPercentage)."""
+
+_OFFSET: Final = 2**31
+"""Added to each priority, so that one more victim never makes a sum smaller."""
+
+NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
+WAITING: Final = "preemption: not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+NOT_ENOUGH: Final = "node(s) would not fit the pod without all pods of lower priority either"
+PROTECTED: Final = "node(s) whose pods of lower priority are protected by disruption budgets"
+
+_NO_PRIORITY: Final = 2**31
+"""That of a node without pods: nobody is there to be evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Evict the victims, the most important first, and the pod fits the node. Some may be on their way out already."""
+
+    node: str
+    victims: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoPreemption:
+    """Nobody is evicted, and why. The pod keeps the node that was nominated for it if `waits`."""
+
+    why: str
+    waits: bool = False
+
+
+class Preemptor:
+    """Finds victims. It remembers the lowest priority on each node: what comes out does not depend on it."""
+
+    def __init__(self) -> None:
+        self._lowest: NodeMemory[int] = NodeMemory()
+
+    def preempt(
+        self,
+        found: Unschedulable,
+        profile: Profile,
+        budgets: Budgets,
+        nominated: Mapping[str, Sequence[Pod]],
+        going: Container[str] = (),
+    ) -> Preemption | NoPreemption:
+        """Return whom to evict for a pod that fits no node.
+
+        `nominated` are the pods for which nodes are being cleared, by node. `going` are uids of pods whose eviction was
+        accepted, whether the cluster shows it yet or not.
+        """
+        pod, cluster = found.judgement.info.pod, found.cluster
+        if pod.constraints is not None and not pod.constraints.preempts:
+            return NoPreemption(NEVER, waits=True)
+        question = question_of(found.judgement, profile)
+        curable = _curable(question, cluster, profile)
+        if _waits(pod, cluster, curable, nominated, going):
+            return NoPreemption(WAITING, waits=True)
+        lowest = self._lowest.answers("lowest priority", curable, _lowest_priority)
+        inhabited = [state for state, least in zip(curable, lowest, strict=True) if least < pod.priority]
+        counts = Counter({NOT_HELPFUL: len(cluster.nodes) - len(curable), NO_VICTIMS: len(curable) - len(inhabited)})
+        candidates = _candidates(question, cluster, inhabited, budgets, nominated, counts)
+        if candidates:
+            return min(candidates, key=lambda candidate: cost(candidate.victims, cluster.now))
+        return NoPreemption(_text(len(cluster.nodes), counts))
+
+
+def cost(victims: Sequence[Pod], now: datetime) -> tuple[int, int, int, float]:
+    """Return what an eviction costs; the least is chosen, of equal ones the first.
+
+    The highest priority; the sum of priorities; the number of victims; and how long the longest-running of those of
+    the highest priority has been running.
+    """
+    highest = victims[0].priority
+    oldest = min(pod.started or now for pod in victims if pod.priority == highest)
+    return highest, sum(pod.priority + _OFFSET for pod in victims), len(victims), -oldest.timestamp()
+
+
+def candidates_wanted(nodes: int) -> int:
+    """Return how many candidates are enough (calculateNumCandidates)."""
+    return min(nodes, max(FEWEST_CANDIDATES, nodes * PERCENTAGE // 100))
+
+
+def _candidates(
+    question: Question,
+    cluster: ClusterView,
+    nodes: Sequence[NodeState],
+    budgets: Budgets,
+    nominated: Mapping[str, Sequence[Pod]],
+    counts: Counter[str],
+) -> list[Preemption]:
+    """Return enough candidates; why other nodes are none is added to the counts."""
+    wanted = candidates_wanted(len(nodes))
+    start = crc32(question.pod.uid.encode()) % len(nodes) if wanted < len(nodes) else 0
+    found: list[Preemption] = []
+    for state in (*nodes[start:], *nodes[:start]):
+        beside = [one for one in nominated.get(state.name, ()) if _precedes(one, question.pod)]
+        asked = question.with_nominated() if beside else question
+        victims = victims_on(Trial(asked, cluster, state), budgets, beside, cluster.now)
+        if isinstance(victims, Helpless):
+            counts[PROTECTED if victims.protected else NOT_ENOUGH] += 1
+            continue
+        found.append(Preemption(state.name, victims))
+        if len(found) >= wanted:
+            break
+    return found
+
+
+def _precedes(nominated: Pod, pod: Pod) -> bool:
+    return nominated.priority >= pod.priority and nominated.uid != pod.uid
+
+
+def _curable(question: Question, cluster: ClusterView, profile: Profile) -> list[NodeState]:
+    """Return the nodes that refuse the pod for something that fewer pods might change (status Unschedulable)."""
+    if question.judgement.rejection is not None:
+        return []
+    among = cluster.index.everything
+    for pre_filter in profile.pre_filters:
+        found = pre_filter.confine(question.judgement.info, cluster)
+        among &= found if isinstance(found, int) else among
+    for known in question.unmoved:
+        among &= among if known.among is None else known.among
+    unmoved = [rule for rule in question.unmoved if rule.among is None]
+    nodes = [state for state in cluster.nodes if among >> state.number & 1 and _passes(unmoved, state)]
+    if not question.wide:
+        return nodes
+    names = {one.name for one in question.wide}
+    wide = [rule for name, rule in question.judgement.rules if name in names]
+    return [state for state in nodes if not _passes(question.local, state) or not _incurable(wide, state)]
+
+
+def _passes(rules: Iterable[NodeRule], state: NodeState) -> bool:
+    return all(rule.why(state) is None for rule in rules)
+
+
+def _incurable(rules: Iterable[NodeRule], state: NodeState) -> bool:
+    """Whether the first of the rules that refuses the node does so for good."""
+    refusal = next((rule.why(state) for rule in rules if not allows(rule, state)), None)
+    return refusal is None or refusal.reason in INCURABLE
+
+
+def _waits(
+    pod: Pod,
+    cluster: ClusterView,
+    curable: Sequence[NodeState],
+    nominated: Mapping[str, Sequence[Pod]],
+    going: Container[str],
+) -> bool:
+    """Whether pods are already on their way out for it (PodEligibleToPreemptOthers)."""
+    name = next((node for node, pods in nominated.items() if any(one.uid == pod.uid for one in pods)), "")
+    state = cluster.node(name or pod.nominated_node)
+    if state is None or all(state is not one for one in curable):
+        return False
+    lower = (one for one in state.pods if one.priority < pod.priority)
+    return any(one.uid in going or (one.deleting and one.evicted) for one in lower)
+
+
+def _lowest_priority(state: NodeState) -> int:
+    return min((pod.priority for pod in state.pods), default=_NO_PRIORITY)
+
+
+def _text(nodes: int, counts: Mapping[str, int]) -> str:
+    said = ", ".join(sorted(f"{count} {text}" for text, count in counts.items() if count))
+    return f"preemption: 0/{nodes} nodes are available: {said}." if said else ""

@@ -1,0 +1,44 @@
+"""Preemption on small clusters."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from kube import model
+from kube.disruption import DisruptionBudget
+from kube.model import Record
+from scheduler.budgets import Budgets
+from scheduler.catalog import default_profile
+from scheduler.cluster import ClusterView
+from scheduler.cycle import Unschedulable, decide
+from scheduler.preemption import NoPreemption, Preemption, Preemptor
+from tests import builders
+from tests.scheduler.judging import view
+
+PROFILE = default_profile("zone-scheduler")
+NOW = builders.EPOCH
+
+
+def preempt(
+    pod: model.Pod,
+    cluster: ClusterView,
+    budgets: Iterable[DisruptionBudget] = (),
+    nominated: Mapping[str, Sequence[model.Pod]] | None = None,
+    going: Container[str] = (),
+) -> Preemption | NoPreemption:
+    found = decide(pod, cluster, PROFILE)
+    assert isinstance(found, Unschedulable), "the pod fits as it is"
+    return Preemptor().preempt(found, PROFILE, Budgets(budgets), nominated or {}, going)
+
+
+def chosen(
+    pod: model.Pod,
+    *records: Record,
+    budgets: Iterable[DisruptionBudget] = (),
+    nominated: Mapping[str, Sequence[model.Pod]] | None = None,
+    now: datetime = NOW,
+) -> tuple[str, list[str]] | str:
+    """The node and the names of the victims, or why there are none."""
+    found = preempt(pod, view(*records, now=now), budgets, nominated)
+    if isinstance(found, NoPreemption):
+        return found.why
+    return found.node, [victim.name for victim in found.victims]

@@ -7,6 +7,7 @@ import pytest
 
 from kube import model
 from kube.constraints import Constraints
+from kube.model import Record
 from scheduler.preemption import (
     NEVER,
     NO_VICTIMS,
@@ -65,7 +66,7 @@ def test_criteria(first: list[tuple[int, str, float]], second: list[tuple[int, s
 
 def test_a_node_whose_budget_would_be_exceeded_is_not_chosen_however_cheap() -> None:
     cheap = builders.pod("cheap", node="n1", priority=1, requests={"cpu": "4"}, labels={"app": "web"})
-    records = [FIRST, SECOND, cheap, *on("n2", (9, "4", 1))]
+    records: list[Record] = [FIRST, SECOND, cheap, *on("n2", (9, "4", 1))]
     assert chosen(NEW, *records) == ("n1", ["cheap"])
     assert chosen(NEW, *records, budgets=[builders.budget(labels={"app": "web"})]) == ("n2", ["n2-0"])
 

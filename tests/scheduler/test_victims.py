@@ -100,7 +100,7 @@ def test_spread_is_cured_by_fewer_pods_in_the_domain() -> None:
 def test_a_claim_only_one_pod_may_use_comes_free() -> None:
     claim = bound("data", access_modes=["ReadWriteOncePod"])
     volume = builders.volume("pv-data", claim="default/data", access_modes=["ReadWriteOncePod"], phase="Bound")
-    storage = [builders.storage_class(), claim, volume, builders.node("n2")]
+    storage: list[Record] = [builders.storage_class(), claim, volume, builders.node("n2")]
     user = on("user", 1, "1", claims=["data"])
     assert chosen(wanting("1", claims=["data"]), NODE, *storage, user, on("other", 0, "1")) == ("n1", ["user"])
 
@@ -110,7 +110,7 @@ def test_an_attached_volume_makes_room() -> None:
     volumes = [builders.volume(f"pv-{name}", claim=f"default/{name}", phase="Bound") for name in ("old", "new")]
     limit = builders.csi_node("n1", limits={DRIVER: 1})
     pods = [on("user", 1, "1", claims=["old"]), on("other", 0, "1")]
-    records = [NODE, builders.storage_class(), *claims, *volumes, builders.csi_driver(), limit, *pods]
+    records: list[Record] = [NODE, builders.storage_class(), *claims, *volumes, builders.csi_driver(), limit, *pods]
     assert chosen(wanting("1", claims=["new"]), *records) == ("n1", ["user"])
     # As upstream: while the volume is attached, losing its pod does not help.
     attached = builders.attachment("pv-old", "n1")

@@ -86,6 +86,7 @@ class Reason(StrEnum):
     BIND_TIMEOUT = "VolumeBindTimeout"
     KEPT_CHANGING = "KeptChanging"
     ALREADY_ASSIGNED = "AlreadyAssigned"
+    SCHEDULER_ERROR = "SchedulerError"
 
 
 @dataclass(frozen=True, slots=True)

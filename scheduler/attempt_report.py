@@ -1,0 +1,90 @@
+"""Tells how attempts at pods ended: Events and the pod's condition for people, counts for metrics.
+
+Texts, reasons and actions are kube-scheduler's (pkg/scheduler/schedule_one.go, finishBinding and
+handleSchedulingFailure), so what reads them there reads them here.
+"""
+
+from typing import Protocol
+
+from binder.rejection import Reason
+from kube.events import EventDraft, ObjectRef
+from kube.model import Pod
+from scheduler.diagnosis import Diagnosis
+from scheduler.plugin import Placement
+from scheduler.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, Said
+
+
+class EventSink(Protocol):
+    """Publishes Events (kube.events.EventRecorder)."""
+
+    def publish(self, draft: EventDraft) -> None:
+        """Take an Event for sending; never fails."""
+
+
+class StatusSink(Protocol):
+    """Writes the status of pods (scheduler.pod_status.PodStatus)."""
+
+    def say(self, pod: Pod, said: Said) -> bool:
+        """Have it written; return whether it is news."""
+
+    def forget(self, pod_key: str) -> None:
+        """Say nothing more of the pod."""
+
+
+class AttemptMetrics(Protocol):
+    """Counts attempts. `profile` is the pod's scheduler name; times are in seconds."""
+
+    def decided(self, profile: str, seconds: float) -> None:
+        """A decision was made, whatever it was."""
+
+    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+        """A pod was assigned to a node of that zone, `waited` after it was first seen, of which it was bound for."""
+
+    def failed(self, profile: str, reason: Reason) -> None:
+        """An attempt found no node, or could not be carried out."""
+
+
+class AttemptReport:
+    """What is told to whom."""
+
+    def __init__(self, events: EventSink, status: StatusSink, metrics: AttemptMetrics) -> None:
+        self._events = events
+        self._status = status
+        self._metrics = metrics
+
+    def scheduled(self, placement: Placement, zone: str, waited: float, binding: float) -> None:
+        """The pod is assigned."""
+        pod = placement.pod
+        self._metrics.scheduled(pod.scheduler_name, zone, waited, binding)
+        self._status.forget(pod.key)
+        note = f"Successfully assigned {pod.key} to {placement.node}"
+        self._events.publish(EventDraft(reference(pod), None, "Normal", "Scheduled", "Binding", note))
+
+    def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
+        """No node fits the pod. `nominated` is the node that is being cleared for it, see `Said`."""
+        self._metrics.failed(pod.scheduler_name, diagnosis.reason)
+        self._complain(pod, Said(UNSCHEDULABLE, text, nominated))
+
+    def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
+        """The pod asks for something that means nothing."""
+        self._metrics.failed(pod.scheduler_name, reason)
+        self._complain(pod, Said(UNSCHEDULABLE, text))
+
+    def error(self, pod: Pod, reason: Reason, text: str) -> None:
+        """Something else went wrong: it will be tried again."""
+        self._metrics.failed(pod.scheduler_name, reason)
+        self._complain(pod, Said(SCHEDULER_ERROR, text))
+
+    def lost(self, pod: Pod, reason: Reason) -> None:
+        """The pod is gone or somebody else was faster: nothing that people should hear of."""
+        self._metrics.failed(pod.scheduler_name, reason)
+
+    def _complain(self, pod: Pod, said: Said) -> None:
+        if self._status.say(pod, said):
+            draft = EventDraft(reference(pod), None, "Warning", "FailedScheduling", "Scheduling", said.message)
+            self._events.publish(draft)
+
+
+def reference(pod: Pod) -> ObjectRef:
+    """Return the pod as the object of an Event."""
+    return ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)

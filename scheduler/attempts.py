@@ -1,0 +1,168 @@
+"""One attempt at one pod: decide, take the decision for granted, have it carried out, and say how it ended.
+
+Source: scheduleOne, schedulingCycle and bindingCycle in pkg/scheduler/schedule_one.go.
+"""
+
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from binder.rejection import Reason, Rejection
+from kube.clock import Clock
+from kube.collection import Collection
+from kube.errors import KubeError, LeadershipLost
+from kube.model import Pod
+from scheduler.alike import Decider
+from scheduler.attempt_report import AttemptMetrics, AttemptReport, EventSink, StatusSink
+from scheduler.binding_cycle import BindingCycle, BindingPlugins
+from scheduler.change import Change
+from scheduler.config import Configuration
+from scheduler.cycle import Unschedulable
+from scheduler.diagnosis import Diagnoser, whole_text
+from scheduler.live_cluster import LiveCluster
+from scheduler.plugin import Placement
+from scheduler.requeue import wanted_by
+from scheduler.waiting import Attempt, WaitingPods
+
+_LOST: Final = frozenset({Reason.POD_ENDED, Reason.ALREADY_ASSIGNED})
+"""Reasons for which the pod does not need us any more."""
+
+logger = logging.getLogger(__name__)
+
+Work = Coroutine[Any, Any, None]
+
+
+class ConfigurationInForce(Protocol):
+    """Has the newest configuration (scheduler.config_watch)."""
+
+    @property
+    def current(self) -> Configuration: ...
+
+
+class StatusWriter(StatusSink, Protocol):
+    """Writes pods' status in the background (scheduler.pod_status.PodStatus)."""
+
+    async def run(self) -> None:
+        """Write until cancelled. Raises LeadershipLost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a scheduler is made of, for one term.
+
+    `pods` are those that name us and have no node; `cluster` follows the store of everything else. `waiting` is empty
+    at first; `status` writes under the lease, as the plugins do.
+    """
+
+    pods: Collection[Pod]
+    waiting: WaitingPods
+    cluster: LiveCluster
+    decider: Decider
+    configuration: ConfigurationInForce
+    plugins: BindingPlugins
+    status: StatusWriter
+    events: EventSink
+    metrics: AttemptMetrics
+    clock: Clock
+
+
+class Attempts:
+    """Makes attempts. An error in one is told, and costs no other pod its turn.
+
+    `wake` is called when a pod may have become due although no watch showed anything.
+    """
+
+    def __init__(self, parts: Parts, cycle: BindingCycle, wake: Callable[[], None]) -> None:
+        self._parts = parts
+        self._waiting = parts.waiting
+        self._cluster = parts.cluster
+        self._cycle = cycle
+        self._clock = parts.clock
+        self._wake = wake
+        self._report = AttemptReport(parts.events, parts.status, parts.metrics)
+        self._diagnoser = Diagnoser()
+
+    def begin(self, attempt: Attempt) -> Work | None:
+        """Decide about a pod; return what carries the decision out, None if there is nothing to be done."""
+        pod = self._waiting.get(attempt.pod.key)
+        if pod is None or pod.uid != attempt.pod.uid or self._is_assumed(pod):
+            self._waiting.done(attempt)
+            return None
+        try:
+            return self._decide(attempt, pod)
+        except Exception as error:
+            # A rule that fails for one pod must not keep the others from being scheduled.
+            logger.exception("Could not decide about pod", extra={"pod": pod.key})
+            self._report.error(pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
+            self._waiting.retry(attempt, self._clock.monotonic())
+            return None
+
+    def invalid(self, pod: Pod, rejection: Rejection) -> None:
+        """The pod cannot be scheduled until somebody changes it."""
+        self._report.invalid(pod, rejection.reason, whole_text(rejection))
+
+    def _is_assumed(self, pod: Pod) -> bool:
+        placement = self._cluster.assumed().get(pod.key)
+        return placement is not None and placement.pod.uid == pod.uid
+
+    def _decide(self, attempt: Attempt, pod: Pod) -> Work | None:
+        profile = self._parts.configuration.current.profiles.get(pod.scheduler_name)
+        if profile is None:
+            self._waiting.failed(attempt, frozenset(), self._clock.monotonic())
+            return None
+        began = self._clock.monotonic()
+        view = self._cluster.view(self._clock.now())
+        found = self._parts.decider.decide(pod, view, profile)
+        self._parts.metrics.decided(pod.scheduler_name, self._clock.monotonic() - began)
+        if isinstance(found, Unschedulable):
+            self._refused(attempt, pod, found)
+            return None
+        rejection = self._cluster.assume(found, self._parts.plugins.reserves)
+        if rejection is not None:
+            self._report.lost(pod, rejection.reason)
+            self._waiting.retry(attempt, self._clock.monotonic())
+            return None
+        node = view.node(found.node)
+        return self._carry_out(attempt, found, node.zone if node is not None else "")
+
+    def _refused(self, attempt: Attempt, pod: Pod, found: Unschedulable) -> None:
+        diagnosis = self._diagnoser.diagnose(found)
+        self._waiting.failed(attempt, diagnosis.refused_by, self._clock.monotonic(), wanted_by(found))
+        self._report.refused(pod, diagnosis, diagnosis.text(), None)
+
+    async def _carry_out(self, attempt: Attempt, placement: Placement, zone: str) -> None:
+        pod, began = placement.pod, self._clock.monotonic()
+        try:
+            rejection = await self._cycle.carry_out(placement)
+        except LeadershipLost:
+            raise
+        except KubeError as error:
+            self._take_back(attempt, pod, Reason.SCHEDULER_ERROR, str(error))
+        except Exception as error:
+            logger.exception("Could not bind pod", extra={"pod": pod.key, "node": placement.node})
+            self._take_back(attempt, pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
+        else:
+            if rejection is not None:
+                self._take_back(attempt, pod, rejection.reason, whole_text(rejection))
+                return
+            now = self._clock.monotonic()
+            self._cluster.bound(pod.key, now)
+            self._waiting.done(attempt)
+            self._report.scheduled(placement, zone, now - attempt.since, now - began)
+
+    def _take_back(self, attempt: Attempt, pod: Pod, reason: Reason, text: str) -> None:
+        """Forget a placement that could not be carried out: whoever was refused because of it gets another chance."""
+        now = self._clock.monotonic()
+        placement = self._cluster.assumed().get(pod.key)
+        self._cluster.forget(pod.key)
+        if reason in _LOST or self._waiting.get(pod.key) is None:
+            self._report.lost(pod, reason)
+        else:
+            self._report.error(pod, reason, text)
+        self._waiting.retry(attempt, now)
+        if placement is not None:
+            self._waiting.change(Change(replace(pod, node_name=placement.node), None), now)
+        self._wake()

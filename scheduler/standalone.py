@@ -1,0 +1,123 @@
+"""The standalone scheduler: takes waiting pods one by one, decides, and has them assigned.
+
+A decision is taken for granted at once (optimistic assume), so the next pod is decided about while the last is being
+assigned. What fails is taken back and tried again; a pod that fits nowhere waits for a change that may help it. One pod
+that cannot be handled never holds up the others.
+"""
+
+import asyncio
+from typing import Final
+
+from kube.deadline import within
+from kube.errors import LeadershipLost
+from kube.model import Pod
+from scheduler.attempts import Attempts, Parts
+from scheduler.binding_cycle import BindingCycle
+from scheduler.change import Change
+
+__all__ = ["Parts", "Scheduler"]
+
+BATCH: Final = 16
+"""Pods taken from the queue at once; one that is more urgent and comes later waits for so many decisions."""
+
+LOOK_SECONDS: Final = 5.0
+"""How often it is looked whether assigned pods were never shown."""
+
+
+class Scheduler:
+    """Schedules under one leadership. Give `changed` to what watches for changes that may help (requeue.Changes)."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._clock = parts.clock
+        self._waiting = parts.waiting
+        self._cycle = BindingCycle(parts.plugins)
+        self._work = asyncio.Event()
+        self._attempts = Attempts(parts, self._cycle, self._work.set)
+        self._stopping = asyncio.Event()
+        self._bindings: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Schedule until `stop`, then let assignments under way end. Needs collections that are synced.
+
+        Raises LeadershipLost.
+        """
+        pods, lost = self._parts.pods, False
+        pods.listeners.append(self._pod_changed)
+        try:
+            for pod in pods.items.values():
+                self._pod_changed(None, pod)
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(work) for work in (self._parts.status.run(), self._look_for_lost())]
+                await self._schedule_all(group)
+                self._cycle.stop_waiting()
+                if self._bindings:
+                    await asyncio.wait(self._bindings)
+                for task in beside:
+                    task.cancel()
+        except* LeadershipLost:
+            lost = True
+        finally:
+            pods.listeners.remove(self._pod_changed)
+        if lost:
+            raise LeadershipLost("the lease was lost during a write")
+
+    def stop(self) -> None:
+        """Begin nothing more. Pods that wait for their volumes are left to whoever schedules next."""
+        self._stopping.set()
+        self._work.set()
+
+    def changed(self, change: Change) -> None:
+        """Something happened in the cluster that may help a pod that fits nowhere."""
+        self._waiting.change(change, self._clock.monotonic())
+        self._work.set()
+
+    def rules_changed(self) -> None:
+        """A new configuration is in force: it may let refused pods in."""
+        self._waiting.wake_all(self._clock.monotonic())
+        self._work.set()
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and not new.deleting:
+            invalid = self._waiting.upsert(new, self._clock.monotonic())
+            if invalid is not None:
+                self._attempts.invalid(new, invalid)
+            self._work.set()
+        elif (gone := new or old) is not None:
+            self._waiting.remove(gone.key)
+            self._parts.status.forget(gone.key)
+
+    async def _schedule_all(self, group: asyncio.TaskGroup) -> None:
+        while not self._stopping.is_set():
+            self._work.clear()
+            attempts = self._waiting.pop(self._clock.monotonic(), BATCH)
+            for attempt in attempts:
+                await self._cycle.room()
+                if self._stopping.is_set():
+                    return
+                work = self._attempts.begin(attempt)
+                if work is not None:
+                    task = group.create_task(work)
+                    self._bindings.add(task)
+                    task.add_done_callback(self._bindings.discard)
+                # Watches, answers and the lease get their turn after each decision.
+                await asyncio.sleep(0)
+            if not attempts:
+                await self._idle()
+
+    async def _idle(self) -> None:
+        due = self._waiting.due_in(self._clock.monotonic())
+        try:
+            await (self._work.wait() if due is None else within(self._clock, max(0.0, due), self._work.wait()))
+        except TimeoutError:
+            return
+
+    async def _look_for_lost(self) -> None:
+        """Schedule pods again whose assignment was answered and never shown."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            for key in self._parts.cluster.expire(self._clock.monotonic()):
+                pod = self._parts.pods.items.get(key)
+                if pod is not None:
+                    self._waiting.remove(key)
+                    self._pod_changed(None, pod)

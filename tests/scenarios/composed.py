@@ -1,0 +1,155 @@
+"""The standalone scheduler composed in the test's own process: the real parts on a real API server."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from binder.live import LiveObjects
+from binder.rejection import Reason
+from binder.view import PlanSettings
+from kube.api import KubeApi
+from kube.clock import SystemClock
+from kube.collection import Collection
+from kube.connect import connect
+from kube.decode import decoders
+from kube.events import EventRecorder
+from kube.leadership import FencedTransport, Leadership
+from kube.model import Pod
+from kube.reflector import Reflector
+from kube.resource import PODS, WATCHED, Resource
+from kube.store import Store
+from kube.transport import Transport
+from prebinder.metrics.instruments import Instruments
+from scheduler.alike import Decider
+from scheduler.bind_pod import BindPod
+from scheduler.bind_volumes import BindVolumes
+from scheduler.binding_cycle import BindingPlugins
+from scheduler.catalog import default_profile
+from scheduler.config import Configuration
+from scheduler.live_cluster import LiveCluster
+from scheduler.pod_status import PodStatus
+from scheduler.promise_volumes import PromiseVolumes
+from scheduler.requeue import Changes
+from scheduler.standalone import Parts, Scheduler
+from scheduler.waiting import WaitingPods
+
+ASSIGNED = PODS.selected("assigned", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+
+
+@dataclass
+class Counted:
+    """The metrics of a scheduler."""
+
+    failures: Counter[Reason] = field(default_factory=Counter)
+    bound: int = 0
+
+    def decided(self, profile: str, seconds: float) -> None: ...
+
+    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+        self.bound += 1
+
+    def failed(self, profile: str, reason: Reason) -> None:
+        self.failures[reason] += 1
+
+
+@dataclass
+class Composed:
+    """A scheduler that runs."""
+
+    scheduler: Scheduler
+    waiting: WaitingPods
+    configuration: "Fixed"
+    metrics: Counted
+
+
+@dataclass
+class Fixed:
+    """The configuration in force."""
+
+    current: Configuration
+
+
+@asynccontextmanager
+async def composed(
+    kubeconfig: Path,
+    name: str,
+    prefix: str,
+    *,
+    through: Callable[[Transport], Transport] = lambda transport: transport,
+    volume_seconds: float = 600.0,
+) -> AsyncIterator[Composed]:
+    """Run a scheduler for pods that name `name` while inside. `through` may stand in the way of its requests."""
+    clock, rng, metrics = SystemClock(), Random(1), Counted()
+    instruments = Instruments("lease", ())
+    async with await connect(str(kubeconfig)) as transport:
+        leadership = Leadership.unelected(clock, name)
+        api = KubeApi(FencedTransport(through(transport), leadership))
+        store, pods = Store(prefix), Collection[Pod]()
+        cluster = LiveCluster(store, settings := PlanSettings(prefix=prefix))
+        waiting = WaitingPods(default_profile(name).queue_sort.key)
+        live = LiveObjects(api, leadership, store, prefix)
+        bind_volumes = BindVolumes(live, store, pods, clock, settings, timedelta(seconds=volume_seconds))
+        recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
+        configuration = Fixed(Configuration({name: default_profile(name)}))
+        parts = Parts(
+            pods=pods,
+            waiting=waiting,
+            cluster=cluster,
+            decider=Decider(),
+            configuration=configuration,
+            plugins=BindingPlugins((PromiseVolumes(),), (bind_volumes,), (BindPod(api),)),
+            status=PodStatus(api, clock),
+            events=recorder,
+            metrics=metrics,
+            clock=clock,
+        )
+        scheduler = Scheduler(parts)
+        reflectors: list[Reflector[Any]] = []
+        for resource, sink in _collections(store, pods, name):
+            decode = decoders(prefix)[resource.kind]
+            reflectors.append(Reflector(api, resource, decode, sink, clock=clock, observer=_Silent(), rng=rng))
+        around = [asyncio.ensure_future(one.run()) for one in reflectors]
+        around.append(asyncio.ensure_future(recorder.run()))
+        try:
+            await asyncio.gather(*(one.synced.wait() for one in reflectors))
+            with Changes(store, scheduler.changed, prefix).following():
+                running = asyncio.ensure_future(scheduler.run())
+                yield Composed(scheduler, waiting, configuration, metrics)
+                scheduler.stop()
+                await running
+        finally:
+            for task in around:
+                task.cancel()
+            await asyncio.gather(*around, return_exceptions=True)
+
+
+def _collections(store: Store, pods: Collection[Pod], name: str) -> list[tuple[Resource, Collection[Any]]]:
+    waiting = PODS.selected("waiting", f"spec.schedulerName={name},spec.nodeName=")
+    others: dict[str, Collection[Any]] = {
+        "PersistentVolumeClaim": store.claims,
+        "PersistentVolume": store.volumes,
+        "StorageClass": store.classes,
+        "Node": store.nodes,
+        "CSINode": store.csi_nodes,
+        "CSIDriver": store.csi_drivers,
+        "CSIStorageCapacity": store.capacities,
+        "VolumeAttachment": store.attachments,
+    }
+    found = [(resource, others[resource.kind]) for resource in WATCHED if resource is not PODS]
+    return [*found, (ASSIGNED, store.pods), (waiting, pods)]
+
+
+class _Silent:
+    """Nobody counts what the watches do."""
+
+    def watch_restarted(self, resource: str, cause: str) -> None: ...
+
+    def event_seen(self, resource: str, now: object) -> None: ...
+
+    def malformed(self, resource: str) -> None: ...

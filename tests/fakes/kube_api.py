@@ -112,9 +112,12 @@ class FakeKubeApi:
             return _failure(404, "NotFound")
         if request.method == "GET":
             return _ok(document)
+        body: Object = json.loads(request.body or b"{}")
+        if request.method == "POST":
+            assert subresource == "binding", request
+            return self._assign(key, document, body)
         assert request.method == "PATCH", request
         assert request.content_type == "application/merge-patch+json", request
-        body: Object = json.loads(request.body or b"{}")
         problem = _conflict(document, body) or _immutable(document, body)
         if problem is not None:
             return problem
@@ -127,6 +130,18 @@ class FakeKubeApi:
             self.put(patched)
         self.writes.append(Write(plural, key, subresource, body))
         return _ok(self.objects[plural, key])
+
+    def _assign(self, key: str, pod: Object, binding: Object) -> Response:
+        """A Binding: once, and only of the pod that is meant (assignPod in pkg/registry/core/pod/storage)."""
+        metadata = pod["metadata"]
+        meant = binding["metadata"]["uid"] == metadata["uid"]
+        if not meant or "deletionTimestamp" in metadata or pod["spec"].get("nodeName"):
+            return _failure(409, "Conflict")
+        assert binding["target"]["kind"] == "Node", binding
+        node = {"nodeName": binding["target"]["name"]}
+        self.change("pods", key, lambda found: found["spec"].update(node))
+        self.writes.append(Write("pods", key, "binding", binding))
+        return Response(201, json.dumps({"kind": "Status", "status": "Success", "code": 201}).encode())
 
     def _tell(self, plural: str, old: Object | None, new: Object | None) -> None:
         if self.lagging:
@@ -166,7 +181,7 @@ class Connection:
                     raise refusal
                 return refusal
         response = self._server.answer(request)
-        if write and self._left is not None and response.status == 200:
+        if write and self._left is not None and response.status in {200, 201}:
             self._left -= 1
             if self._left == 0:
                 raise Killed

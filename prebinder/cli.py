@@ -24,6 +24,7 @@ COMMANDS = {
     "controller": ("prebinder.controller_command", "reserve volumes for pods that wait, in a cluster"),
     "csi-agent": ("prebinder.agent_command", "watch the health of one CSI driver's volumes, from beside the driver"),
     "extender": ("prebinder.extender_command", "answer kube-scheduler about nodes, by what is reserved and healthy"),
+    "scheduler": ("prebinder.scheduler_command", "schedule the pods that name it, by what is reserved and healthy"),
     "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
     "simulate": ("prebinder.simulate", "schedule pods on a cluster in memory, made up or dumped, and ask what if"),
     "health": ("prebinder.health_command", "say how volumes are, and who says so"),
@@ -86,6 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.FINE
     except Exception as error:
         cause = _innermost(error)
+        if isinstance(cause, CommandError):
+            _report(cause, traced=debug)
+            return cause.exit_code
         hint = "" if debug else "; this is a bug, --log-level debug shows the traceback"
         _report(CommandError(f"{type(cause).__name__}: {cause}{hint}"), traced=debug)
         return ExitCode.ERROR

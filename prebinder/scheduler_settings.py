@@ -4,6 +4,8 @@ Plugins, weights and thresholds are not here but in the scheduler's configuratio
 replaced while it runs.
 """
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +19,11 @@ from prebinder.settings import (
 )
 
 LEASE: Final = "pvc-prebinder-scheduler"
-"""Begins the names of the Leases of schedulers that were given none: each scheduler has one of its own."""
+"""Begins the name of a Lease that was given none: each scheduler has one of its own."""
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST: Final = 200
+"""So that the name of the Lease keeps within 253."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class SchedulingSettings:
 
     def __post_init__(self) -> None:
         refuse_bad_prefix(self.annotation_prefix)
+        refuse_bad_names(self.scheduler_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,23 @@ class SchedulerSettings:
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
-    leader_election: LeaderElectionSettings = field(default_factory=lambda: LeaderElectionSettings(name=LEASE))
+    leader_election: LeaderElectionSettings = field(default_factory=lambda: LeaderElectionSettings(name=""))
+    """Without a name the Lease is called after the schedulers."""
     serving: ServingSettings = field(default_factory=ServingSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+def refuse_bad_names(names: Collection[str]) -> None:
+    """Raise ValueError, with a sentence for the user, unless these can be the names of schedulers."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f'expected lower-case letters, digits, "-" and ".", found "{name}"')
+    if len(set(names)) < len(names):
+        raise ValueError(f"expected each name once, found {', '.join(names)}")
+    if len(".".join(names)) > _LONGEST:
+        raise ValueError(f"expected names of {_LONGEST} characters together, found {len('.'.join(names))}")
+
+
+def lease_name(settings: LeaderElectionSettings, schedulers: Collection[str]) -> str:
+    """Return the name of the Lease: what the user said, or one that no other scheduler has."""
+    return settings.name or f"{LEASE}-{'.'.join(sorted(schedulers))}"

@@ -38,31 +38,41 @@ class ReloadObserver(Protocol):
 
 
 class ConfigurationInForce:
-    """Holds the newest good configuration."""
+    """Holds the newest good configuration, and tells `observers` of each change."""
 
-    def __init__(self, current: Configuration, parse: Parse, observer: ReloadObserver) -> None:
+    def __init__(self, current: Configuration, parse: Parse) -> None:
         self.current = current
+        self.observers: list[ReloadObserver] = []
         self._parse = parse
-        self._observer = observer
+        self._changing = asyncio.Lock()
 
-    def apply(self, content: bytes) -> None:
-        """Take a configuration over, from wherever it comes. Raises ConfigurationError, and then nothing changed."""
-        try:
-            self.current = self._parse(_text(content))
-        except ConfigurationError as error:
-            self._observer.configuration_changed(Outcome.REFUSED, str(error))
-            raise
-        self._observer.configuration_changed(Outcome.APPLIED, "")
+    async def apply(self, content: bytes) -> None:
+        """Take a configuration over, from wherever it comes. Raises ConfigurationError, and then nothing changed.
+
+        Of two at the same time the later call wins.
+        """
+        async with self._changing:
+            try:
+                # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
+                self.current = await asyncio.to_thread(lambda: self._parse(_text(content)))
+            except ConfigurationError as error:
+                self._tell(Outcome.REFUSED, str(error))
+                raise
+            self._tell(Outcome.APPLIED, "")
+
+    def _tell(self, outcome: Outcome, problem: str) -> None:
+        for observer in self.observers:
+            observer.configuration_changed(outcome, problem)
 
 
 class WatchedConfiguration(ConfigurationInForce):
     """Holds the newest good configuration of a file, or one that was applied since the file changed."""
 
-    def __init__(self, path: Path, parse: Parse, observer: ReloadObserver) -> None:
+    def __init__(self, path: Path, parse: Parse) -> None:
         """Read the file. Raises OSError, or ConfigurationError: there is nothing to stay with at the start."""
         self._path = path
         self._seen: bytes | None = path.read_bytes()
-        super().__init__(parse(_text(self._seen)), parse, observer)
+        super().__init__(parse(_text(self._seen)), parse)
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Look at the file again and again until cancelled."""
@@ -83,7 +93,7 @@ class WatchedConfiguration(ConfigurationInForce):
             return
         self._seen = content
         try:
-            self.apply(content)
+            await self.apply(content)
         except ConfigurationError as error:
             logger.warning("Kept the last configuration", extra={"file": str(self._path), "problem": str(error)})
         else:
@@ -91,7 +101,7 @@ class WatchedConfiguration(ConfigurationInForce):
 
     def _refused(self, problem: str) -> None:
         logger.warning("Kept the last configuration", extra={"file": str(self._path), "problem": problem})
-        self._observer.configuration_changed(Outcome.REFUSED, problem)
+        self._tell(Outcome.REFUSED, problem)
 
 
 def _text(content: bytes) -> str:

@@ -12,6 +12,7 @@ from prebinder.metrics.binding import BindingMetrics, ReservationMetrics
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
+from prebinder.metrics.scheduler import ConfigurationMetrics, SchedulerMetrics
 from prebinder.metrics.state import ClusterState, StateCollector
 
 
@@ -48,6 +49,24 @@ class ExtenderInstruments:
         self.requests = RequestMetrics(self.registry)
         self.jobs = JobMetrics(self.registry, ("drift",))
         self.extender = ExtenderMetrics(self.registry)
+
+    async def render(self) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        return await asyncio.to_thread(generate_latest, self.registry)
+
+
+class SchedulerInstruments:
+    """What is measured where the standalone scheduler runs."""
+
+    def __init__(self, lease: str, watched: Iterable[Resource], now: datetime) -> None:
+        self.registry = new_registry()
+        self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
+        self.requests = RequestMetrics(self.registry)
+        self.events = EventMetrics(self.registry)
+        self.leader = LeaderMetrics(self.registry, lease)
+        self.jobs = JobMetrics(self.registry, ("drift",))
+        self.attempts = SchedulerMetrics(self.registry)
+        self.configuration = ConfigurationMetrics(self.registry, now)
 
     async def render(self) -> bytes:
         """Return all metrics in Prometheus' text format."""

@@ -29,6 +29,12 @@ def read(text: str) -> Configuration:
     return parse(text, REGISTRY, default_data)
 
 
+def watching(path: Path, told: Told) -> WatchedConfiguration:
+    watched = WatchedConfiguration(path, read)
+    watched.observers.append(told)
+    return watched
+
+
 def weight(watched: WatchedConfiguration) -> int:
     return watched.current.profiles["ours"].scores[0].weight
 
@@ -62,7 +68,7 @@ def write(path: Path, content: bytes | None) -> None:
 
 async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> None:
     told = Told()
-    watched = WatchedConfiguration(mounted, read, told)
+    watched = watching(mounted, told)
     before = watched.current
     swing(mounted.parent, weighing("7"))
     await watched.refresh()
@@ -81,7 +87,7 @@ async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> Non
 )
 async def test_a_bad_version_is_refused_as_a_whole_and_told_once(mounted: Path, bad: str, place: str) -> None:
     told = Told()
-    watched = WatchedConfiguration(mounted, read, told)
+    watched = watching(mounted, told)
     swing(mounted.parent, bad)
     await watched.refresh()
     await watched.refresh()
@@ -95,7 +101,7 @@ async def test_a_bad_version_is_refused_as_a_whole_and_told_once(mounted: Path, 
 
 async def test_a_file_that_is_gone_changes_nothing_and_its_return_is_noticed(mounted: Path) -> None:
     told = Told()
-    watched = WatchedConfiguration(mounted, read, told)
+    watched = watching(mounted, told)
     write(mounted, None)
     await watched.refresh()
     await watched.refresh()
@@ -108,7 +114,7 @@ async def test_a_file_that_is_gone_changes_nothing_and_its_return_is_noticed(mou
 
 async def test_bytes_that_are_no_text(mounted: Path) -> None:
     told = Told()
-    watched = WatchedConfiguration(mounted, read, told)
+    watched = watching(mounted, told)
     write(mounted, b"\xff\xfe")
     await watched.refresh()
     assert told.changes == [(Outcome.REFUSED, "expected UTF-8: byte 0 is not")]
@@ -117,12 +123,12 @@ async def test_bytes_that_are_no_text(mounted: Path) -> None:
 def test_there_is_nothing_to_stay_with_at_the_start(mounted: Path) -> None:
     swing(mounted.parent, "a: [")
     with pytest.raises(ConfigurationError):
-        WatchedConfiguration(mounted, read, Told())
+        watching(mounted, Told())
 
 
 async def test_the_file_is_looked_at_again_and_again(mounted: Path) -> None:
     clock = FakeClock()
-    watched = WatchedConfiguration(mounted, read, Told())
+    watched = watching(mounted, Told())
     following = asyncio.create_task(watched.follow(clock))
     await settle()
     assert clock.slept == [LOOK_SECONDS]

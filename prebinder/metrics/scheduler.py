@@ -1,0 +1,100 @@
+"""How pods fare with the standalone scheduler, and which configuration it goes by."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from binder.rejection import Reason
+from prebinder.metrics import buckets
+
+RESULTS: Final = ("scheduled", "unschedulable", "error")
+"""Upstream's: a node was found; no node fits; something else went wrong."""
+
+
+class SchedulerMetrics:
+    """Port of scheduler.attempt_report. `profile` is always the name that pods have in spec.schedulerName."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._failures = Counter(
+            "scheduler_pod_schedule_failed_total",
+            "Attempts that did not assign a pod, by the commonest reason. Not a metric of kube-scheduler, whatever "
+            "its prefix says.",
+            ["profile", "reason"],
+            registry=registry,
+        )
+        self._attempts = Counter(
+            "scheduler_schedule_attempts_total",
+            "Attempts to schedule a pod, by how they ended.",
+            ["profile", "result"],
+            registry=registry,
+        )
+        self._waited = Histogram(
+            "zone_scheduler_pod_scheduling_duration_seconds",
+            "Time from when a pod was first seen to its assignment, all its attempts included.",
+            ["profile", "zone"],
+            buckets=buckets.SCHEDULING,
+            registry=registry,
+        )
+        self._decided = Histogram(
+            "zone_scheduler_decision_duration_seconds",
+            "Time to decide about one pod.",
+            ["profile"],
+            buckets=buckets.DECISION,
+            registry=registry,
+        )
+        self._binding = Histogram(
+            "zone_scheduler_binding_duration_seconds",
+            "Time from the decision to the assignment: binding of volumes included.",
+            ["profile"],
+            buckets=buckets.SCHEDULING,
+            registry=registry,
+        )
+
+    def expect_profiles(self, names: Iterable[str]) -> None:
+        """Start the profiles' counters at 0, so that a rate sees the first failure."""
+        for name in names:
+            for result in RESULTS:
+                self._attempts.labels(name, result)
+            for reason in Reason:
+                self._failures.labels(name, reason)
+            self._decided.labels(name)
+            self._binding.labels(name)
+
+    def decided(self, profile: str, seconds: float) -> None:
+        self._decided.labels(profile).observe(seconds)
+
+    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+        self._attempts.labels(profile, "scheduled").inc()
+        self._waited.labels(profile, zone).observe(waited)
+        self._binding.labels(profile).observe(binding)
+
+    def failed(self, profile: str, reason: Reason) -> None:
+        result = "error" if reason is Reason.SCHEDULER_ERROR else "unschedulable"
+        self._attempts.labels(profile, result).inc()
+        self._failures.labels(profile, reason).inc()
+
+
+class ConfigurationMetrics:
+    """The configuration in force. It begins with the one that was read at the start."""
+
+    def __init__(self, registry: CollectorRegistry, now: datetime) -> None:
+        self._successful = Gauge(
+            "pvc_prebinder_config_last_reload_successful",
+            "1 if the last change of the configuration was applied, 0 if it was refused.",
+            registry=registry,
+        )
+        self._applied = Gauge(
+            "pvc_prebinder_config_last_reload_success_timestamp_seconds",
+            "When the configuration in force was taken over.",
+            registry=registry,
+        )
+        self.applied(now)
+
+    def applied(self, now: datetime) -> None:
+        self._successful.set(1)
+        self._applied.set(now.timestamp())
+
+    def refused(self) -> None:
+        self._successful.set(0)

@@ -1,0 +1,134 @@
+"""`pvc-prebinder scheduler`: the standalone scheduler as a process. Of several replicas the holder of the Lease works.
+
+Read `SchedulerProcess.__init__` as a table of contents. What the holder of the Lease does is in
+`prebinder.scheduler_term`.
+"""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+from binder.view import PlanSettings
+from kube.clock import Clock, SystemClock
+from kube.connect import connect
+from kube.elector import new_identity
+from kube.errors import KubeconfigError
+from kube.events import EventRecorder, ObjectRef
+from kube.leadership import Leadership
+from kube.resource import LEASES
+from kube.store import Store
+from kube.transport import Transport
+from prebinder.access import Access, own_namespace
+from prebinder.cache import DRIFT_SECONDS, Cache, calm_collector, settle_heap
+from prebinder.config_news import ConfigurationNews
+from prebinder.errors import CommandError
+from prebinder.health_server import Checks, serve_pages
+from prebinder.heartbeat import Heartbeat
+from prebinder.jobs import Job, scheduled
+from prebinder.logs import configure
+from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.scheduler_profiles import configuration_for
+from prebinder.scheduler_settings import SchedulerSettings, lease_name
+from prebinder.scheduler_term import SchedulerSurroundings, SchedulerTerm
+from prebinder.scheduler_watches import Watches
+from prebinder.signals import stop_requested
+from prebinder.tenure import Candidate, Tenure
+from scheduler.config_watch import WatchedConfiguration
+from scheduler.live_cluster import LiveCluster
+
+COMPONENT: Final = "pvc-prebinder-scheduler"
+FLUSH_SECONDS: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+def run_scheduler(settings: SchedulerSettings) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    calm_collector()
+    try:
+        return asyncio.run(_run(settings))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: SchedulerSettings) -> int:
+    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
+    async with transport:
+        process = SchedulerProcess(settings, transport, SystemClock())
+        logger.info("Starting", extra={"server": transport.server, "schedulers": ",".join(process.names)})
+        with stop_requested() as stop:
+            await process.run(stop)
+    logger.info("Stopped")
+    return 0
+
+
+class SchedulerProcess:
+    """All parts of one process. `run` it once. `names` are those of its schedulers."""
+
+    def __init__(self, settings: SchedulerSettings, transport: Transport, clock: Clock) -> None:
+        """Raises UsageError for a configuration that cannot be used."""
+        self._settings, self._clock, rng = settings, clock, Random()
+        identity = new_identity()
+        namespace = settings.leader_election.namespace or own_namespace()
+        planning = PlanSettings(prefix=settings.scheduling.annotation_prefix)
+        self._configuration = configuration_for(settings.scheduling)
+        self.names = tuple(self._configuration.current.profiles)
+        lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
+
+        self._store = Store(planning.prefix)
+        cluster = LiveCluster(self._store, planning)
+        watches = Watches(self._store, self.names)
+        self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
+        instruments.attempts.expect_profiles(self.names)
+        access = Access(transport, clock, settings.cluster, instruments.requests)
+        self._recorder = EventRecorder(access.api(), clock, instruments.events, controller=COMPONENT, instance=identity)
+        about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)
+        self._configuration.observers.append(ConfigurationNews(instruments.configuration, self._recorder, about, clock))
+        self._cache = Cache(access.api(), watches.collections, planning.prefix, clock, rng, instruments.watches)
+        around = SchedulerSurroundings(
+            access,
+            self._store,
+            watches.pods,
+            cluster,
+            self._configuration,
+            planning,
+            self._recorder,
+            instruments.attempts,
+            clock,
+        )
+        self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
+        self._heartbeat = Heartbeat(clock)
+        self._tenure: Tenure[SchedulerTerm] = Tenure(
+            self._elector,
+            Leadership.unelected(clock, identity),
+            lambda leadership: SchedulerTerm(around, leadership),
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Schedule until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        async with AsyncExitStack() as stack:
+            checks = Checks(
+                {"event loop": self._heartbeat.problem, "lease": self._tenure.overdue},
+                {"shutdown": self._tenure.stops, "caches": self._cache.waiting_for},
+            )
+            await serve_pages(stack, self._settings.serving, checks, self._instruments.render)
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = [self._heartbeat.run(), self._recorder.run(), self._cache.run()]
+            if isinstance(self._configuration, WatchedConfiguration):
+                parts.append(self._configuration.follow(self._clock))
+            tasks = [group.create_task(part) for part in parts]
+            drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
+            with scheduled({"drift": drift}, self._instruments.jobs):
+                await self._tenure.until(stop, self._synced)
+            await self._recorder.flush(FLUSH_SECONDS)
+            for task in tasks:
+                task.cancel()
+
+    async def _synced(self) -> None:
+        await self._cache.synced()
+        settle_heap()
+        logger.info("Synced", extra={"nodes": len(self._store.nodes.items), "pods": len(self._store.pods.items)})

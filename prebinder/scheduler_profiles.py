@@ -1,0 +1,60 @@
+"""The configuration of the standalone scheduler in force: from a file, or the default profile for each name."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from prebinder.errors import UsageError
+from prebinder.scheduler_settings import SchedulingSettings, refuse_bad_names
+from scheduler.catalog import REGISTRY, default_data, default_profile
+from scheduler.config import Configuration, ConfigurationError, parse
+from scheduler.config_watch import ConfigurationInForce, WatchedConfiguration
+
+_PROFILES: Final = "profiles"
+
+
+def configuration_for(settings: SchedulingSettings) -> ConfigurationInForce:
+    """Return the configuration to begin with. Raises UsageError for a file that cannot be read or is wrong.
+
+    Which schedulers there are stays as it is: their pods are watched and their Lease is named from the start.
+    """
+    if settings.config is None:
+        names = settings.scheduler_names
+        begun = Configuration({name: default_profile(name) for name in names})
+        return ConfigurationInForce(begun, lambda text: _parse_same(text, names))
+    return _watched(Path(settings.config))
+
+
+def _watched(path: Path) -> WatchedConfiguration:
+    names: list[str] = []
+
+    def parse_next(text: str) -> Configuration:
+        return _parse_same(text, names) if names else _parse(text)
+
+    try:
+        watched = WatchedConfiguration(path, parse_next)
+    except OSError as error:
+        raise UsageError(f"cannot read the configuration file {path}: {error.strerror or error}") from error
+    except ConfigurationError as error:
+        raise UsageError(f"configuration file {path}: {error}") from error
+    names += watched.current.profiles
+    return watched
+
+
+def _parse(text: str) -> Configuration:
+    found = parse(text, REGISTRY, default_data)
+    try:
+        refuse_bad_names(found.profiles)
+    except ValueError as error:
+        raise ConfigurationError(f"{_PROFILES}.schedulerName", str(error)) from error
+    return found
+
+
+def _parse_same(text: str, names: Collection[str]) -> Configuration:
+    found = _parse(text)
+    if set(found.profiles) != set(names):
+        expected, given = ", ".join(sorted(names)), ", ".join(sorted(found.profiles))
+        raise ConfigurationError(
+            f"{_PROFILES}.schedulerName", f"expected {expected}, found {given}; other schedulers need a restart"
+        )
+    return found

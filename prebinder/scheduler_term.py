@@ -1,0 +1,82 @@
+"""What the scheduler does while it holds its Lease: everything that may write is made for one term."""
+
+from dataclasses import dataclass
+
+from binder.announce import EventSink
+from binder.live import LiveObjects
+from binder.view import PlanSettings
+from kube.clock import Clock
+from kube.collection import Collection
+from kube.leadership import Leadership
+from kube.model import Pod
+from kube.store import Store
+from prebinder.access import Access
+from prebinder.metrics.scheduler import SchedulerMetrics
+from scheduler.alike import Decider
+from scheduler.attempts import Parts
+from scheduler.bind_pod import BindPod
+from scheduler.bind_volumes import BindVolumes
+from scheduler.binding_cycle import BindingPlugins
+from scheduler.config_watch import ConfigurationInForce
+from scheduler.live_cluster import LiveCluster
+from scheduler.plugin import SortKey
+from scheduler.pod_status import PodStatus
+from scheduler.promise_volumes import PromiseVolumes
+from scheduler.standalone import Scheduler
+from scheduler.waiting import WaitingPods
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSurroundings:
+    """What outlives a term. `pods` are those that wait."""
+
+    access: Access
+    store: Store
+    pods: Collection[Pod]
+    cluster: LiveCluster
+    configuration: ConfigurationInForce
+    planning: PlanSettings
+    events: EventSink
+    metrics: SchedulerMetrics
+    clock: Clock
+
+    def sort_key(self, pod: Pod) -> SortKey:
+        """Return the pod's place in the queue by the configuration in force."""
+        return self.configuration.current.profiles[pod.scheduler_name].queue_sort.key(pod)
+
+
+class SchedulerTerm:
+    """Schedules under one leadership, until `stop`."""
+
+    def __init__(self, around: SchedulerSurroundings, leadership: Leadership) -> None:
+        api, clock, planning = around.access.fenced(leadership), around.clock, around.planning
+        live = LiveObjects(api, leadership, around.store, planning.prefix)
+        self.waiting = WaitingPods(around.sort_key)
+        for assumed in list(around.cluster.assumed()):
+            # What the last term had under way is known to whoever leads now by what the watches show.
+            around.cluster.forget(assumed)
+        parts = Parts(
+            pods=around.pods,
+            waiting=self.waiting,
+            cluster=around.cluster,
+            decider=Decider(),
+            configuration=around.configuration,
+            plugins=BindingPlugins(
+                reserves=(PromiseVolumes(),),
+                pre_binds=(BindVolumes(live, around.store, around.pods, clock, planning),),
+                binds=(BindPod(api),),
+            ),
+            status=PodStatus(api, clock),
+            events=around.events,
+            metrics=around.metrics,
+            clock=clock,
+        )
+        self._scheduler = Scheduler(parts)
+
+    async def run(self) -> None:
+        """Schedule until `stop`, then let assignments under way end. Raises LeadershipLost."""
+        await self._scheduler.run()
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._scheduler.stop()

@@ -1,12 +1,13 @@
 """What the cluster and the drivers have to offer, and what is missing for it to work in full. Pure judgements."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from kube.resource import EVENTS, LEASES, NODES, PODS, STORAGE_CLASSES, VOLUMES, WATCHED, Resource
+from kube.resource import Resource
+from prebinder.requirements import Lack, Need
 
 Version = tuple[int, int]
 OLDEST: Final[Version] = (1, 27)
@@ -14,7 +15,10 @@ OLDEST: Final[Version] = (1, 27)
 TESTED: Final[Version] = (1, 36)
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
-_READ: Final = ("list", "watch")
+
+
+Served = Mapping[str, Collection[str] | None]
+"""Group and version -> the plural names of its kinds, empty if there is no such API; None where it was not learned."""
 
 
 class State(StrEnum):
@@ -33,34 +37,6 @@ class Check:
     state: State
     found: str
     meaning: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A right, and what does not work without it. One that is not `vital` is needed for a feature only."""
-
-    resource: Resource
-    verb: str
-    without: str
-    vital: bool = True
-
-    def __str__(self) -> str:
-        group = f".{self.resource.group}" if self.resource.group else ""
-        return f"{self.verb} {self.resource.plural}{group}"
-
-
-def needs() -> Iterator[Need]:
-    """Yield the rights the controller uses, as manifests/base and its components grant them."""
-    for resource in WATCHED:
-        for verb in _READ:
-            yield Need(resource, verb, "the controller does not become ready")
-    for resource in WATCHED[:2]:
-        yield Need(resource, "patch", "nothing can be reserved")
-    for verb in ("create", "patch"):
-        yield Need(EVENTS, verb, "no Events are written")
-    for verb in ("get", "create", "patch"):
-        yield Need(LEASES, verb, "no replica becomes leader, so nothing is written")
-    yield Need(PODS, "patch", "pods with our scheduling gate stay gated (component scheduling-gate)", vital=False)
 
 
 def parse_version(text: str) -> Version | None:
@@ -82,19 +58,27 @@ def check_version(text: str) -> Check:
     return Check(subject, State.OK, text)
 
 
-def check_served(served: Mapping[str, Collection[str] | None]) -> Iterator[Check]:
-    """Judge what is served: group and version -> plural names, None where it could not be learned."""
-    for api_version in dict.fromkeys(resource.api_version for resource in _used()):
-        names = served.get(api_version)
-        wanted = [resource.plural for resource in _used() if resource.api_version == api_version]
-        missing = [] if names is None else [name for name in wanted if name not in names]
-        subject = f"API {api_version}"
+def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Check]:
+    """Judge what is served of the kinds that are needed."""
+    for api_version in dict.fromkeys(resource.api_version for resource in kinds):
+        subject, names = f"API {api_version}", served.get(api_version)
+        wanted = [resource for resource in kinds if resource.api_version == api_version]
+        missing = [resource for resource in wanted if names is not None and resource.plural not in names]
         if names is None:
-            yield Check(subject, State.PROBLEM, "not served", f"needed for {', '.join(wanted)}")
+            yield Check(subject, State.NOTE, "not known", f"needed for {_plurals(wanted)}")
         elif missing:
-            yield Check(subject, State.PROBLEM, f"without {', '.join(missing)}", _without(missing))
+            lacks = [kinds[resource] for resource in missing]
+            state = State.PROBLEM if any(lack.vital for lack in lacks) else State.NOTE
+            meanings = dict.fromkeys(lack.meaning for lack in sorted(lacks, key=lambda lack: not lack.vital))
+            yield Check(subject, state, f"without {_plurals(missing)}", "; ".join(meanings))
         else:
-            yield Check(subject, State.OK, ", ".join(wanted))
+            yield Check(subject, State.OK, _plurals(wanted))
+
+
+def unserved(served: Served, kinds: Iterable[Resource]) -> tuple[Resource, ...]:
+    """Return the kinds that are known not to be served."""
+    names = ((resource, served.get(resource.api_version)) for resource in kinds)
+    return tuple(resource for resource, known in names if known is not None and resource.plural not in known)
 
 
 def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
@@ -112,13 +96,5 @@ def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
             yield Check(str(need), State.PROBLEM if need.vital else State.NOTE, "not granted", need.without)
 
 
-def _used() -> tuple[Resource, ...]:
-    return (*WATCHED, LEASES, EVENTS)
-
-
-def _without(missing: Collection[str]) -> str:
-    if LEASES.plural in missing:
-        return "no replica becomes leader, so nothing is written"
-    if {VOLUMES.plural, PODS.plural, NODES.plural, STORAGE_CLASSES.plural}.intersection(missing):
-        return "nothing can be decided"
-    return "no Events are written" if EVENTS.plural in missing else "the controller does not become ready"
+def _plurals(resources: Iterable[Resource]) -> str:
+    return ", ".join(resource.plural for resource in resources)

@@ -115,6 +115,8 @@ async def _perform(call: _Call, methods: Mapping[str, Method]) -> object:
         raise RpcError(Code.METHOD_NOT_FOUND, text)
     if not isinstance(call.params, Mapping):
         raise RpcError(Code.INVALID_PARAMS, "params: expected a map; they are not taken by position")
+    if not all(isinstance(name, str) for name in call.params):
+        raise RpcError(Code.INVALID_PARAMS, "params: expected texts as keys")
     try:
         return await method(call.params)
     except RpcError:

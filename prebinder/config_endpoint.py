@@ -1,6 +1,5 @@
 """`/config`: GET tells which configuration is in force, PUT replaces it until its file changes or the process ends."""
 
-import asyncio
 import logging
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -24,16 +23,15 @@ class InForce(Protocol):
     @property
     def current(self) -> Configuration: ...
 
-    def apply(self, content: bytes) -> None:
+    async def apply(self, content: bytes) -> None:
         """Take a configuration over as a whole. Raises ConfigurationError, and then nothing changed."""
 
 
 class ConfigEndpoint:
-    """One change at a time."""
+    """Tells and replaces a configuration."""
 
     def __init__(self, configurations: InForce) -> None:
         self._configurations = configurations
-        self._changing = asyncio.Lock()
 
     def routes(self) -> tuple[Route, Route]:
         return Route("GET", "/config", self._get), Route("PUT", "/config", self._put)
@@ -43,12 +41,10 @@ class ConfigEndpoint:
 
     async def _put(self, request: web.Request) -> web.Response:
         content = await read_body(request, LARGEST_CONFIGURATION, _YAML)
-        async with self._changing:
-            try:
-                # A thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
-                await asyncio.to_thread(self._configurations.apply, content)
-            except ConfigurationError as error:
-                logger.warning("Refused a configuration", extra={"problem": str(error)})
-                return refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        try:
+            await self._configurations.apply(content)
+        except ConfigurationError as error:
+            logger.warning("Refused a configuration that was sent", extra={"problem": str(error)})
+            return refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
         logger.info("Applied a configuration that was sent")
         return web.Response(text="applied\n")

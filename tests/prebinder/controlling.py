@@ -1,0 +1,106 @@
+"""A control port of this machine, who asks it, and a scheduler behind it that does as it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import cbor2
+
+from kube.clock import Clock
+from prebinder.control_part import serving_control
+from prebinder.control_server import CBOR
+from scheduler.catalog import REGISTRY, default_data
+from scheduler.config import Configuration, parse
+from scheduler.config_watch import ConfigurationInForce
+from scheduler.pod_binding import Bound, Refused, Released
+from tests.fake_clock import FakeClock
+
+LOOPBACK: Final = "127.0.0.1"
+TOKEN: Final = "0123456789abcdef0123456789abcdef"
+CONFIGURATION: Final = """apiVersion: config.pvc-prebinder/v1alpha1
+kind: SchedulerConfiguration
+profiles:
+- schedulerName: ours
+  scores: {BinPack: 1}
+"""
+
+
+class Scripted:
+    """Implements prebinder.pod_binding_rpc.PodBinding: answers what it was given, or raises it."""
+
+    def __init__(self, answer: Bound | Released | Refused | Exception | None = None) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, ...]] = []
+
+    async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+        found = await self._answer("bind", key, uid, node)
+        assert isinstance(found, Bound | Refused)
+        return found
+
+    async def unbind(self, key: str, uid: str) -> Released | Refused:
+        found = await self._answer("unbind", key, uid)
+        assert isinstance(found, Released | Refused)
+        return found
+
+    async def _answer(self, *asked: str) -> object:
+        self.asked.append(asked)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if self.answer is None:
+            await asyncio.get_running_loop().create_future()
+        return self.answer
+
+
+def configured(text: str = CONFIGURATION) -> ConfigurationInForce:
+    def read(text: str) -> Configuration:
+        return parse(text, REGISTRY, default_data)
+
+    return ConfigurationInForce(read(text), read)
+
+
+class Control:
+    """A running control port and a session that asks it, with the token unless told otherwise."""
+
+    def __init__(self, session: aiohttp.ClientSession, port: int) -> None:
+        self.session, self.port = session, port
+
+    async def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        shown = {"Authorization": f"Bearer {TOKEN}", **(headers or {})}
+        async with self.session.request(
+            method, f"http://{LOOPBACK}:{self.port}{path}", data=None if body is None else BytesIO(body), headers=shown
+        ) as answer:
+            return answer.status, await answer.read(), answer.headers
+
+    async def post(self, body: bytes) -> tuple[int, bytes]:
+        status, told, _ = await self.ask("POST", "/rpc", body, {"Content-Type": CBOR})
+        return status, told
+
+    async def call(self, method: str, params: object, **others: object) -> Any:
+        """Return the whole response of one call."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params, **others}
+        status, told = await self.post(cbor2.dumps(request))
+        assert status == 200
+        return cbor2.loads(told)
+
+
+@asynccontextmanager
+async def controlled(
+    directory: Path,
+    binding: Scripted | None = None,
+    configurations: ConfigurationInForce | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[Control]:
+    token = directory / "token"
+    token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
+    serving = serving_control(
+        (LOOPBACK, 0), token, binding or Scripted(), configurations or configured(), clock or FakeClock()
+    )
+    async with serving as port, aiohttp.ClientSession() as session:
+        yield Control(session, port)

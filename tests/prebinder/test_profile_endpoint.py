@@ -1,0 +1,138 @@
+"""A profile of this process, taken over HTTP and by `pvc-prebinder profile`."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kube.clock import SystemClock
+from prebinder.cli import run
+from prebinder.errors import CommandError, UsageError
+from prebinder.profiling import Sampler
+from tests.fake_clock import FakeClock, settle
+from tests.prebinder.controlling import TOKEN, Control, controlled
+
+INTERVAL = 0.001
+
+
+def spin_until_seen(sampler: Sampler) -> None:
+    """Work, until a look has found this function."""
+    while not any(one.name == spin_until_seen.__name__ for stack in sampler.samples(1).stacks for one in stack):
+        sum(range(1000))
+
+
+def test_what_the_thread_does_is_seen() -> None:
+    with Sampler(INTERVAL) as sampler:
+        spin_until_seen(sampler)
+    found = next(stack for stack in sampler.samples(1).stacks if stack[-1].name == spin_until_seen.__name__)
+    assert found[-1].module == __name__
+    assert found[-1].file == __file__
+    assert found[-1].line == spin_until_seen.__code__.co_firstlineno
+    assert found[-2].name == test_what_the_thread_does_is_seen.__name__
+
+
+def test_nothing_is_left_running() -> None:
+    with suppress(ZeroDivisionError), Sampler(INTERVAL):
+        raise ZeroDivisionError
+    assert not profiling()
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "problem"),
+    [
+        pytest.param("seconds=0", 400, "seconds must be 1 to 120", id="no time"),
+        pytest.param("seconds=121", 400, "seconds must be 1 to 120", id="too long"),
+        pytest.param("seconds=-1", 400, "seconds must be 1 to 120", id="negative"),
+        pytest.param("seconds=1.5", 400, "seconds must be 1 to 120", id="a part of a second"),
+        pytest.param("seconds=1e3", 400, "seconds must be 1 to 120", id="an exponent"),
+        pytest.param("seconds=" + "9" * 5000, 400, "seconds must be 1 to 120", id="thousands of digits"),
+        pytest.param("seconds=%D9%A3", 400, "seconds must be 1 to 120", id="digits of another script"),
+        pytest.param("seconds=", 400, "seconds must be 1 to 120", id="empty"),
+        pytest.param("format=svg", 400, "format must be table or collapsed or speedscope", id="another format"),
+        pytest.param("second=1", 400, 'unknown parameter "second"', id="another parameter"),
+    ],
+)
+async def test_what_is_asked_for_is_checked(query: str, status: int, problem: str, tmp_path: Path) -> None:
+    async with controlled(tmp_path) as control:
+        found, told, _ = await control.ask("GET", f"/debug/profile?{query}")
+        assert (found, told.decode().startswith(problem)) == (status, True), told
+
+
+async def asked(control: Control, query: str) -> tuple[int, str, str]:
+    status, told, headers = await control.ask("GET", f"/debug/profile?{query}")
+    return status, told.decode(), headers["Content-Type"]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - neither the clock nor a thread tells
+        await asyncio.sleep(0)
+
+
+def profiling() -> bool:
+    return "profile" in [thread.name for thread in threading.enumerate()]
+
+
+async def test_one_profile_at_a_time(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with controlled(tmp_path, clock=clock) as control:
+        first = asyncio.create_task(asked(control, "seconds=120"))
+        await until(lambda: clock.slept == [120])
+        status, told, _ = await asked(control, "seconds=1")
+        assert (status, told) == (409, "another profile is being taken; ask again when it is done\n")
+        await clock.advance(120)
+        status, told, kind = await first
+        assert (status, kind) == (200, "text/plain; charset=utf-8")
+        assert told.startswith("120 s, ")
+
+
+async def test_a_profile_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+    clock = FakeClock()
+    async with controlled(tmp_path, clock=clock) as control:
+        first = asyncio.create_task(asked(control, "seconds=120"))
+        await until(lambda: clock.slept == [120])
+        first.cancel()
+        await until(lambda: not profiling())
+        await settle()
+        second = asyncio.create_task(asked(control, "seconds=1"))
+        await until(lambda: clock.slept == [120, 1])
+        await clock.advance(1)
+        assert (await second)[0] == 200
+
+
+async def test_the_command_prints_what_the_process_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with controlled(tmp_path, clock=SystemClock()) as control:
+        base = ["profile", "--address", f"127.0.0.1:{control.port}", "--token-file", str(tmp_path / "token")]
+        for output in ("table", "collapsed", "speedscope"):
+            assert await asyncio.to_thread(run, [*base, "--seconds", "1", "-o", output]) == 0
+            printed = capsys.readouterr().out
+            if output == "table":
+                assert printed.startswith("1 s, ")
+                assert "functions by their own work" in printed
+            elif output == "collapsed":
+                assert all(line.rpartition(" ")[2].isdigit() for line in printed.splitlines())
+            else:
+                assert json.loads(printed)["exporter"] == "pvc-prebinder"
+        with pytest.raises(CommandError, match="the scheduler answered 400: seconds must be 1 to 120"):
+            await asyncio.to_thread(run, [*base, "--seconds", "0"])
+        (tmp_path / "token").write_text("x" * len(TOKEN))
+        with pytest.raises(CommandError, match="the scheduler answered 401"):
+            await asyncio.to_thread(run, base)
+
+
+def test_the_token_is_sent_to_this_machine_only(tmp_path: Path) -> None:
+    for address in ("10.0.0.1:10270", ":10270", "0", "10270"):
+        with pytest.raises(UsageError, match="--address"):
+            run(["profile", "--address", address, "--token-file", str(tmp_path / "token")])
+
+
+def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    with pytest.raises(
+        CommandError, match=r"cannot ask the scheduler at 127\.0\.0\.1:1: .*; is its control port there"
+    ):
+        run(["profile", "--address", "127.0.0.1:1", "--token-file", str(tmp_path / "token")])

@@ -62,6 +62,7 @@ class Cache:
         rng: Random,
         observer: WatchMetrics,
     ) -> None:
+        self._collections = collections
         self._reflectors: dict[Resource, Reflector[Any]] = {}
         parts: list[DriftPart[Any]] = []
         for resource, collection in collections.items():
@@ -72,6 +73,11 @@ class Cache:
             self._reflectors[resource] = reflector
             parts.append(DriftPart(resource, decode, collection, reflector))
         self.drift = DriftCheck(api, parts, observer)
+
+    def do_without(self, resource: Resource) -> None:
+        """Take it, before `run`, that there is nothing of a kind: the server does not know it."""
+        del self._reflectors[resource]
+        self._collections[resource].replace((), "")
 
     async def run(self) -> None:
         """List and watch all kinds until cancelled."""

@@ -30,10 +30,12 @@ from prebinder.heartbeat import Heartbeat
 from prebinder.jobs import Job, scheduled
 from prebinder.logs import configure
 from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.requirements import SCHEDULER
 from prebinder.scheduler_profiles import configuration_for
 from prebinder.scheduler_settings import SchedulerSettings, lease_name
 from prebinder.scheduler_term import SchedulerSurroundings, SchedulerTerm
 from prebinder.scheduler_watches import Watches
+from prebinder.server_skew import kinds_to_do_without
 from prebinder.signals import stop_requested
 from prebinder.tenure import Candidate, Tenure
 from scheduler.config_watch import WatchedConfiguration
@@ -71,7 +73,8 @@ class SchedulerProcess:
 
     def __init__(self, settings: SchedulerSettings, transport: Transport, clock: Clock) -> None:
         """Raises UsageError for a configuration that cannot be used."""
-        self._settings, self._clock, rng = settings, clock, Random()
+        self._settings, self._clock = settings, clock
+        rng = self._rng = Random()
         identity = new_identity()
         namespace = settings.leader_election.namespace or own_namespace()
         planning = PlanSettings(prefix=settings.scheduling.annotation_prefix)
@@ -84,7 +87,7 @@ class SchedulerProcess:
         watches = Watches(self._store, self.names)
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
         instruments.attempts.expect_profiles(self.names)
-        access = Access(transport, clock, settings.cluster, instruments.requests)
+        access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
         self._recorder = EventRecorder(access.api(), clock, instruments.events, controller=COMPONENT, instance=identity)
         about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)
         self._configuration.observers.append(ConfigurationNews(instruments.configuration, self._recorder, about, clock))
@@ -102,6 +105,7 @@ class SchedulerProcess:
         )
         self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)
+        self._suited = asyncio.Event()
         self._tenure: Tenure[SchedulerTerm] = Tenure(
             self._elector,
             Leadership.unelected(clock, identity),
@@ -117,7 +121,7 @@ class SchedulerProcess:
             )
             await serve_pages(stack, self._settings.serving, checks, self._instruments.render)
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            parts = [self._heartbeat.run(), self._recorder.run(), self._cache.run()]
+            parts = [self._heartbeat.run(), self._recorder.run(), self._follow_cluster()]
             if isinstance(self._configuration, WatchedConfiguration):
                 parts.append(self._configuration.follow(self._clock))
             tasks = [group.create_task(part) for part in parts]
@@ -128,7 +132,16 @@ class SchedulerProcess:
             for task in tasks:
                 task.cancel()
 
+    async def _follow_cluster(self) -> None:
+        for kind in await kinds_to_do_without(self._access.transport, SCHEDULER, self._clock, self._rng):
+            self._cache.do_without(kind)
+        self._suited.set()
+        await self._cache.run()
+
     async def _synced(self) -> None:
+        await self._suited.wait()
         await self._cache.synced()
         settle_heap()
         logger.info("Synced", extra={"nodes": len(self._store.nodes.items), "pods": len(self._store.pods.items)})
+        if self._elector is None:
+            self._instruments.leader.leading(True)

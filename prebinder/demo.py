@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from shutil import which
 from typing import Final
@@ -17,6 +18,8 @@ from devcluster.errors import ClusterError
 from devcluster.state import new_directory
 from prebinder import demo_scene
 from prebinder.demo_backstage import Backstage
+from prebinder.demo_documents import Document
+from prebinder.demo_placement import placements, play_placement
 from prebinder.demo_show import NotInTimeError, Show, print_lines
 from prebinder.demo_sickness import play_sickness
 from prebinder.demo_stage import Ready
@@ -27,7 +30,8 @@ from prebinder.demo_watch import Watcher, watching
 _DESCRIPTION = """\
 Starts a real control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the
 controller, and creates pods whose claims have to be met together, in one zone, from volumes that are well. Then a
-volume falls sick, is kept from the pods that wait, recovers, and is given out again.
+volume falls sick, is kept from the pods that wait, recovers, and is given out again. Last, the same StatefulSets are
+placed by plain kube-scheduler and by `pvc-prebinder scheduler`, side by side.
 The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
 """
 _EXIT_INTERRUPTED: Final = 130
@@ -78,12 +82,13 @@ def _run(arguments: argparse.Namespace) -> int:
 async def _demo(console: Console, keep: bool, timeout: float) -> int:
     directory = new_directory()
     late: NotInTimeError | None = None
+    waiting: dict[str, str] = {}
     async with Backstage(directory) as backstage:
         ready = await backstage.ready(lambda doing: print_lines(console, [f"- {doing}"]))
         async with watching(ready.kubeconfig, ready.csi_endpoint) as watcher:
             with Show(console, watcher.look, watcher.clock, timeout) as show:
                 try:
-                    await _play(show, watcher, ready, directory)
+                    waiting = await _play(show, watcher, ready, directory)
                 except NotInTimeError as error:
                     late = error
             await watcher.ask_about(list(watcher.snapshot.volumes.values()))
@@ -91,6 +96,7 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
             claims = [row for row in show.rows if row.claim]
             print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
             print_lines(console, sickness(show.diary))
+            print_lines(console, placements(watcher.snapshot, waiting))
             print_lines(console, refusals(claims, watcher.refusals))
         if late:
             console.print(f"\nNot finished within {timeout:.0f} s: waited for {late}.", style="red")
@@ -108,21 +114,23 @@ def _program() -> str:
     return "pvc-prebinder" if which("pvc-prebinder") else str(Path(sys.executable).with_name("pvc-prebinder"))
 
 
-async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
-    """Play both acts; NotInTimeError if one of them does not come to its end."""
-    await _create(ready, directory, "scene", demo_scene.documents())
+async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> dict[str, str]:
+    """Play the three acts; return why pods of the third wait. NotInTimeError if one does not come to its end."""
+    create = partial(_create, ready, directory)
+    await create("scene", demo_scene.documents())
     show.say(f"{len(demo_scene.documents())} objects created; watching the claims.")
     await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
     await play_sickness(
         show,
         watcher,
         Path(ready.volumes),
-        create_shop=lambda: _create(ready, directory, "shop", demo_scene.shop_documents()),
+        create_shop=lambda: create("shop", demo_scene.shop_documents()),
         open_shop=lambda: _open_shop(ready),
     )
+    return await play_placement(show, watcher, create)
 
 
-async def _create(ready: Ready, directory: Path, name: str, documents: list[demo_scene.Document]) -> None:
+async def _create(ready: Ready, directory: Path, name: str, documents: list[Document]) -> None:
     """Hand documents to kubectl, as a person would; the file stays beside the cluster to be looked at."""
     file = directory / f"{name}.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=1))

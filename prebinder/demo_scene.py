@@ -8,19 +8,26 @@ A class of its own has as many volumes as the pods that wait want, and the one t
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from binder.reservation import DEFAULT_PREFIX, MODE, gate_name
+from binder.decision import Mode
 from kube.topology import ZONE_LABEL
-
-Document = dict[str, Any]
+from prebinder.demo_documents import (
+    HOSTNAME_LABEL,
+    Document,
+    Plan,
+    claims_and_pod,
+    namespace_document,
+    stateful_set,
+    storage_class,
+    volume_document,
+)
 
 DRIVER: Final = "disk.csi.demo"
 NAMESPACE: Final = "demo"
 CLASS: Final = "disks"
 HINTS_CLASS: Final = "disks-hints"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 FAST_CLASS: Final = "fast"
 OPENING_HOURS: Final = "demo.example/opening-hours"
 """The scheduling gate of the shop's pods, which is nobody's business but the shop's."""
@@ -28,6 +35,7 @@ DATABASE: Final = "db"
 SHOP: Final = "shop"
 REPLICAS: Final = 3
 IMPOSSIBLE_POD: Final = "vault"
+_PLAN: Final = Plan(NAMESPACE, CLASS)
 PATIENT: Final = "a-fast"
 """The volume that falls sick: the smallest of its class, which Kubernetes would take first."""
 
@@ -96,15 +104,15 @@ def volumes() -> list[DemoVolume]:
 def documents() -> list[Document]:
     """Return everything that is created on the cluster at first, in order."""
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
-        _storage_class(CLASS, {}),
-        _storage_class(HINTS_CLASS, {DEFAULT_PREFIX + MODE: "annotate"}),
-        _storage_class(FAST_CLASS, {DEFAULT_PREFIX + MODE: "annotate"}),
-        *(_volume(volume) for volume in volumes()),
-        _stateful_set(DATABASE, {"data": "20Gi", "wal": "10Gi", "archive": "30Gi"}, CLASS),
-        *_pod_with_claims("cache", [("scratch", "4Gi", {"media": "nvme"}), ("data", "15Gi", {})]),
-        *_pod_with_claims(IMPOSSIBLE_POD, [("cold", "40Gi", {}), ("hot", "40Gi", {})]),
-        *_pod_with_claims("reports", [("pages", "6Gi", {})], storage_class=HINTS_CLASS, gated=False),
+        namespace_document(NAMESPACE),
+        storage_class(CLASS),
+        storage_class(HINTS_CLASS, Mode.ANNOTATE),
+        storage_class(FAST_CLASS, Mode.ANNOTATE),
+        *(_document(volume) for volume in volumes()),
+        stateful_set(DATABASE, {"data": "20Gi", "wal": "10Gi", "archive": "30Gi"}, _PLAN, REPLICAS),
+        *claims_and_pod("cache", [("scratch", "4Gi", {"media": "nvme"}), ("data", "15Gi", {})], _PLAN),
+        *claims_and_pod(IMPOSSIBLE_POD, [("cold", "40Gi", {}), ("hot", "40Gi", {})], _PLAN),
+        *claims_and_pod("reports", [("pages", "6Gi", {})], Plan(NAMESPACE, HINTS_CLASS, gated=False)),
     ]
 
 
@@ -113,101 +121,12 @@ def shop_documents() -> list[Document]:
 
     Without ours: once that gate is lifted nothing but quarantine keeps kube-scheduler from the volume.
     """
-    shop = _stateful_set(SHOP, {"index": "10Gi"}, FAST_CLASS, gated=False)
+    shop = stateful_set(SHOP, {"index": "10Gi"}, Plan(NAMESPACE, FAST_CLASS, gated=False), REPLICAS)
     shop["spec"]["template"]["spec"]["schedulingGates"] = [{"name": OPENING_HOURS}]
     return [shop]
 
 
-def _storage_class(name: str, annotations: dict[str, str]) -> Document:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name, "annotations": annotations},
-        "provisioner": "kubernetes.io/no-provisioner",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-
-
-def _volume(volume: DemoVolume) -> Document:
+def _document(volume: DemoVolume) -> Document:
     key, value = (HOSTNAME_LABEL, volume.node) if volume.node else (ZONE_LABEL, volume.zone)
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": volume.name, "labels": {"media": "nvme" if volume.node else "disk"}},
-        "spec": {
-            "capacity": {"storage": volume.size},
-            "accessModes": ["ReadWriteOnce"],
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": volume.storage_class,
-            "csi": {"driver": DRIVER, "volumeHandle": volume.name},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
-        },
-    }
-
-
-def _claim_spec(size: str, storage_class: str, labels: dict[str, str]) -> Document:
-    spec: Document = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": storage_class,
-        "resources": {"requests": {"storage": size}},
-    }
-    return spec | ({"selector": {"matchLabels": labels}} if labels else {})
-
-
-def _pod_spec(claims: list[tuple[str, str]], *, gated: bool = True) -> Document:
-    """Return a pod spec that mounts (volume, claim) pairs. Gated, kube-scheduler waits until the volumes are held."""
-    volumes = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims]
-    container = {
-        "name": "main",
-        "image": "registry.k8s.io/pause:3.10",
-        "volumeMounts": [{"name": volume, "mountPath": f"/{volume}"} for volume, _ in claims],
-        "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}},
-    }
-    gates = [{"name": gate_name()}] if gated else []
-    return {"containers": [container], "volumes": volumes, "schedulingGates": gates}
-
-
-def _stateful_set(name: str, sizes: dict[str, str], storage_class: str, *, gated: bool = True) -> Document:
-    """Return a StatefulSet with a claim of each of these sizes for every replica."""
-    spec = _pod_spec([(claim, "") for claim in sizes], gated=gated)
-    del spec["volumes"]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "serviceName": name,
-            "replicas": REPLICAS,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
-            "volumeClaimTemplates": [
-                {"metadata": {"name": claim}, "spec": _claim_spec(size, storage_class, {})}
-                for claim, size in sizes.items()
-            ],
-        },
-    }
-
-
-def _pod_with_claims(
-    pod: str, claims: list[tuple[str, str, dict[str, str]]], storage_class: str = CLASS, *, gated: bool = True
-) -> list[Document]:
-    made: list[Document] = [
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": f"{pod}-{name}", "namespace": NAMESPACE},
-            "spec": _claim_spec(size, storage_class, labels),
-        }
-        for name, size, labels in claims
-    ]
-    made.append(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": pod, "namespace": NAMESPACE},
-            "spec": _pod_spec([(name, f"{pod}-{name}") for name, _, _ in claims], gated=gated),
-        }
-    )
-    return made
+    media = "nvme" if volume.node else "disk"
+    return volume_document(volume.name, volume.size, volume.storage_class, (key, value), DRIVER, {"media": media})

@@ -47,9 +47,17 @@ class Show:
 
     async def until(self, reached: Callable[[Sequence[Row]], bool], what: str) -> None:
         """Look and draw until that is so; NotInTimeError names it if the time is up before."""
+
+        async def found() -> bool:
+            return reached(self.rows)
+
+        await self.until_found(found, what)
+
+    async def until_found(self, reached: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Do as `until` with something that has to be asked for."""
         while True:
             await self._draw()
-            if reached(self.rows):
+            if await reached():
                 return
             if self._clock.monotonic() >= self._deadline:
                 raise NotInTimeError(what)

@@ -22,6 +22,7 @@ from devcluster.ports import LOOPBACK, free_ports
 from kube.quantity import NANO, parse_quantity
 from kube.topology import ZONE_LABEL
 from prebinder import demo_scene
+from prebinder.demo_placement import SCHEDULER
 
 KEEP: Final = "keep\n"
 SWEEP_INTERVAL: Final = "1s"
@@ -61,7 +62,7 @@ async def play(directory: Path, keeper: TextIO) -> None:
     _say(Step("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok"))
     async with DevCluster(directory=directory) as cluster:
         _say(Step("adding 6 nodes in 3 zones and a CSI driver with its volumes"))
-        await cluster.add_nodes([NodeSpec(name, zone) for name, zone in demo_scene.node_names()])
+        await cluster.add_nodes([demo_node(name, zone) for name, zone in demo_scene.node_names()])
         root = cluster.directory / "volumes"
         make_volumes(root)
         driver = await cluster.start_driver(demo_scene.DRIVER, root)
@@ -74,6 +75,8 @@ async def play(directory: Path, keeper: TextIO) -> None:
         controller = await cluster.start_component(
             "controller", command, probe=lambda: answers_ok(f"http://{health}/readyz")
         )
+        _say(Step(f"starting pvc-prebinder scheduler --name {SCHEDULER}"))
+        await _start_scheduler(cluster)
         _say(
             Ready(
                 kubeconfig=str(cluster.kubeconfig),
@@ -87,6 +90,19 @@ async def play(directory: Path, keeper: TextIO) -> None:
         if await asyncio.to_thread(keeper.readline) == KEEP:
             detach(cluster.directory / "stage.log")
             await asyncio.Event().wait()
+
+
+def demo_node(name: str, zone: str) -> NodeSpec:
+    """Return a node. Those of zone-a are large, so that a scheduler that only looks for room goes there first."""
+    return NodeSpec(name, zone, cpu="64", memory="256Gi") if zone == demo_scene.ZONES[0] else NodeSpec(name, zone)
+
+
+async def _start_scheduler(cluster: DevCluster) -> None:
+    metrics, health = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+    command = [sys.executable, "-m", "prebinder.cli", "scheduler", f"--kubeconfig={cluster.kubeconfig}"]
+    command += [f"--name={SCHEDULER}", "--no-leader-elect"]
+    command += [f"--metrics-bind-address={metrics}", f"--health-bind-address={health}"]
+    await cluster.start_component("scheduler-ours", command, probe=lambda: answers_ok(f"http://{health}/readyz"))
 
 
 def make_volumes(root: Path) -> None:

@@ -24,7 +24,8 @@ def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verd
     bound = [row for row in rows if row.state == "Bound"]
     refused = [row for row in rows if row.state.startswith("Refused")]
     times = sorted((row.settled_after, row.claim) for row in bound if row.settled_after is not None)
-    running = sum(pod.phase == "Running" for pod in snapshot.pods.values())
+    own = [pod for pod in snapshot.pods.values() if pod.namespace == demo_scene.NAMESPACE]
+    running = sum(pod.phase == "Running" for pod in own)
     yield f"{len(bound)} of {len(rows)} claims bound, {len(refused)} refused; {running} pods running."
     if times:
         longest, claim = times[-1]
@@ -49,7 +50,8 @@ def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verd
             "In use in spite of what the driver says, because kube-scheduler was faster (no scheduling gate): "
             + ", ".join(f"{row.volume} by {row.pod}" for row in wrong)
         )
-    sizes = Counter(format_quantity(volume.capacity) for volume in snapshot.volumes.values() if not volume.claim)
+    free = (volume for volume in snapshot.volumes.values() if not volume.claim and volume.driver == demo_scene.DRIVER)
+    sizes = Counter(format_quantity(volume.capacity) for volume in free)
     yield ""
     yield "Volumes still free: " + ", ".join(f"{count} x {size}" for size, count in sorted(sizes.items()))
 

@@ -60,18 +60,21 @@ class Row:
 
 def claim_rows(
     snapshot: Snapshot,
+    namespace: str,
     verdicts: Mapping[str, Verdict],
     refused: Mapping[str, str],
     settled: Mapping[str, datetime],
     now: datetime,
 ) -> list[Row]:
-    """Return a row for every claim, by pod and name.
+    """Return a row for every claim of the namespace, by pod and name.
 
     `verdicts` is by volume name, `refused` maps a pod's key to the reason in one word, `settled` says when a claim
     was first seen bound or refused.
     """
     rows = []
     for key, claim in snapshot.claims.items():
+        if claim.namespace != namespace:
+            continue
         pod = _pod_of(snapshot, key)
         name = volume_of(snapshot, claim)
         volume = snapshot.volumes.get(name)

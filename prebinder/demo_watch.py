@@ -104,7 +104,7 @@ class Watcher:
     def _rows(self, snapshot: Snapshot, now: datetime) -> list[Row]:
         reasons = {pod: event.reason for pod, event in self.refusals.items()}
         settled = {key: since for key, (_, since) in self.settled.items()}
-        rows = claim_rows(snapshot, self.verdicts, reasons, settled, now)
+        rows = claim_rows(snapshot, demo_scene.NAMESPACE, self.verdicts, reasons, settled, now)
         if self.patient is None or any(row.volume == self.patient.volume for row in rows):
             return rows
         row = patient_row(snapshot, self.verdicts, self.patient, now)

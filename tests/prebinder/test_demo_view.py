@@ -12,6 +12,7 @@ from csi.verdict import HealthState, Verdict
 from kube.model import BIND_COMPLETED, Claim, ClaimReference, Volume
 from kube.store import snapshot_of
 from prebinder import demo_scene
+from prebinder.demo_documents import Document
 from prebinder.demo_view import (
     Patient,
     Row,
@@ -33,7 +34,7 @@ def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> Row:
     pod = builders.pod("web", claims=["data"])
     snapshot = snapshot_of([claim, pod, *volumes])
     refusals = {pod.key: refused} if refused else {}
-    (row,) = claim_rows(snapshot, {}, refusals, {}, START)
+    (row,) = claim_rows(snapshot, "default", {}, refusals, {}, START)
     return row
 
 
@@ -102,7 +103,7 @@ def test_health_reads_without_colour(state: HealthState | None, word: str) -> No
 
 def test_age_stops_when_a_claim_is_settled() -> None:
     claim = builders.claim("data", created=START - timedelta(seconds=9))
-    (row,) = claim_rows(snapshot_of([claim]), {}, {}, {claim.key: START - timedelta(seconds=5)}, START)
+    (row,) = claim_rows(snapshot_of([claim]), "default", {}, {}, {claim.key: START - timedelta(seconds=5)}, START)
     assert (row.age, row.settled_after, row.cells()[-1]) == (9.0, 4.0, "4.0s")
 
 
@@ -158,7 +159,7 @@ def test_the_table_fits_into_80_columns_and_cuts_nothing() -> None:
     assert "NoJointAssignment" not in printed
 
 
-def claims_of(documents: list[demo_scene.Document]) -> Iterator[tuple[str, str]]:
+def claims_of(documents: list[Document]) -> Iterator[tuple[str, str]]:
     """Yield (pod, claim) of the documents; the first of a StatefulSet stands for all of them."""
     for document in documents:
         if document["kind"] == "StatefulSet":

@@ -114,6 +114,10 @@ async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
     assert re.findall(r"(shop-\d) has a-fast and runs$", output, re.MULTILINE) == waiting
     assert re.search(r"^ +\d+\.\ds +a-fast +Quarantined .*✗ Inaccessible$", output, re.MULTILINE)
     assert re.findall(r"^(\S+) waits:$", output, re.MULTILINE) == ["demo/vault"]
+    twins = re.findall(r"^  (ledger|archive)-\d +(\S+) +(zone-[abc]|-) +(\S+) +(.*)$", output, re.MULTILINE)
+    assert len(twins) == 8
+    ours = [(name, volumes) for name, scheduler, *_, volumes in twins if scheduler == "zone-scheduler"]
+    assert ours == [("ledger", "10Gi, 20Gi")] * 3 + [("archive", "100Gi, 120Gi")], "each with volumes of its size"
     assert clusters(home) == []
     assert alive(home) == []
 

@@ -8,7 +8,7 @@ handleSchedulingFailure in pkg/scheduler/schedule_one.go: condition PodScheduled
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -33,11 +33,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a pod's status is to say. `nominated`: the node being cleared for it, empty for none, None as it is."""
+    """What a pod's status is to say. `nominated`: the node being cleared for it, empty for none, None as it is.
+
+    Without a reason, nothing about scheduling.
+    """
 
     reason: str
     message: str
     nominated: str | None = None
+
+
+_NOTHING: Final = Said("", "")
 
 
 class PodApi(Protocol):
@@ -77,6 +83,11 @@ class PodStatus:
         self._wanted[pod.key] = pod, said
         self._something.set()
         return True
+
+    def renounce(self, pod: Pod) -> None:
+        """Have it written that no node is being cleared for a pod any more; what else was said of it stays."""
+        uid, said = self._said.get(pod.key, ("", _NOTHING))
+        self.say(pod, replace(said if uid == pod.uid else _NOTHING, nominated=""))
 
     def forget(self, pod_key: str) -> None:
         """Say nothing more of a pod: it is assigned or gone."""
@@ -148,7 +159,7 @@ def change_of(found: Mapping[str, Any], said: Said, now: str) -> dict[str, Any]:
     before: dict[str, Any] = next((one for one in conditions if one.get("type") == _TYPE), {})
     change: dict[str, Any] = {}
     wanted = {"status": "False", "reason": said.reason, "message": said.message}
-    if any(before.get(key) != value for key, value in wanted.items()):
+    if said.reason and any(before.get(key) != value for key, value in wanted.items()):
         since = before.get("lastTransitionTime", now) if before.get("status") == "False" else now
         condition = {"type": _TYPE, "lastProbeTime": None, "lastTransitionTime": since, **wanted}
         if generation := found["metadata"].get("generation"):

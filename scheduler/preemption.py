@@ -50,10 +50,14 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class NoPreemption:
-    """Nobody is evicted, and why. The pod keeps the node that was nominated for it if `waits`."""
+    """Nobody is evicted, and why. The pod keeps the node that was nominated for it if `waits`.
+
+    `protected`: there is a node on which only disruption budgets forbid it, and those change with time.
+    """
 
     why: str
     waits: bool = False
+    protected: bool = False
 
 
 class Preemptor:
@@ -88,7 +92,7 @@ class Preemptor:
         candidates = _candidates(question, cluster, inhabited, budgets, nominated, counts)
         if candidates:
             return min(candidates, key=lambda candidate: cost(candidate.victims, cluster.now))
-        return NoPreemption(_text(len(cluster.nodes), counts))
+        return NoPreemption(_text(len(cluster.nodes), counts), protected=bool(counts[PROTECTED]))
 
 
 def cost(victims: Sequence[Pod], now: datetime) -> tuple[int, int, int, float]:
@@ -160,9 +164,9 @@ def _passes(rules: Iterable[NodeRule], state: NodeState) -> bool:
 
 
 def _incurable(rules: Iterable[NodeRule], state: NodeState) -> bool:
-    """Whether the first of the rules that refuses the node does so for good."""
+    """Whether the first of the rules that refuses the node does so for good. None does where nominated pods do."""
     refusal = next((rule.why(state) for rule in rules if not allows(rule, state)), None)
-    return refusal is None or refusal.reason in INCURABLE
+    return refusal is not None and refusal.reason in INCURABLE
 
 
 def _waits(

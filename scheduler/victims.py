@@ -159,7 +159,7 @@ def victims_on(trial: Trial, budgets: Budgets, nominated: Sequence[Pod], now: da
         else:
             victims.append(pod)
     victims.sort(key=lambda pod: importance(pod, now))
-    return Helpless(protected=True) if budgets.beyond(victims) else tuple(victims)
+    return tuple(victims) if victims and not budgets.beyond(victims) else Helpless(protected=bool(victims))
 
 
 def importance(pod: Pod, now: datetime) -> tuple[int, datetime]:

@@ -1,0 +1,103 @@
+"""Preemption in the course of scheduling: nodes are cleared for pods that fit nowhere, and kept for them meanwhile.
+
+Source: PostFilter and the handling of nominatedNodeName in pkg/scheduler/schedule_one.go.
+"""
+
+from typing import Protocol
+
+from kube.collection import Collection
+from kube.disruption import DisruptionBudget
+from kube.model import Pod
+from scheduler.budgets import Budgets
+from scheduler.cluster import ClusterView
+from scheduler.cycle import Unschedulable, judge
+from scheduler.nominations import Nominations, on_nominated, outranked, reserving, stands
+from scheduler.plugin import Placement
+from scheduler.preemption import NoPreemption, Preemption, Preemptor
+from scheduler.profile import Profile
+
+
+class DecidesPods(Protocol):
+    """Decides where a pod goes (scheduler.alike.Decider)."""
+
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable: ...
+
+
+class EvictsPods(Protocol):
+    """Has pods evicted (scheduler.evict.Evictor)."""
+
+    def going(self) -> frozenset[str]:
+        """Return the uids of pods whose eviction was accepted and may not be visible yet."""
+
+    async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
+        """Evict all victims; return why that could not be done, empty when it was."""
+
+
+class NominationSink(Protocol):
+    """Writes the status of pods (scheduler.pod_status.PodStatus)."""
+
+    def renounce(self, pod: Pod) -> None:
+        """Have it written that no node is being cleared for the pod any more."""
+
+
+class MakingRoom:
+    """Knows for which pods nodes are being cleared. For one term: a new one reads it from the pods' status."""
+
+    def __init__(self, budgets: Collection[DisruptionBudget], evictor: EvictsPods, status: NominationSink) -> None:
+        self._budgets = budgets
+        self._evictor = evictor
+        self._status = status
+        self._nominations = Nominations()
+        self._preemptor = Preemptor()
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Follow the waiting pods. News that name no node leave alone what was decided before they show it."""
+        found = new or old
+        if found is None:
+            return
+        if new is None or new.deleting or (old is not None and old.nominated_node and not new.nominated_node):
+            self._nominations.remove(found.key)
+        elif new.nominated_node and (old is None or old.nominated_node != new.nominated_node):
+            self._nominations.put(new, new.nominated_node)
+
+    def assumed(self, pod: Pod) -> None:
+        """The pod counts on a node from now on."""
+        self._nominations.remove(pod.key)
+
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods) -> Placement | Unschedulable:
+        """Decide about a pod: its nominated node first, and never where a node is being cleared for a better one."""
+        nominated = self._nominations.by_node()
+        if not nominated:
+            return decider.decide(pod, view, profile)
+        crowded = reserving(view, pod, nominated)
+        found = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
+        if isinstance(found, Placement) and crowded is not view and not stands(found, view, profile):
+            return Unschedulable(judge(pod, view, profile), view)
+        return found
+
+    def _on_nominated(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | None:
+        node = self._nominations.of(pod.key)
+        return on_nominated(pod, node, view, profile) if node else None
+
+    def preempt(self, found: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
+        """Return whom to evict for a pod that was refused in this view. The node is kept for it from now on."""
+        pod, nominated = found.judgement.info.pod, self._nominations.by_node()
+        if found.cluster is not view:
+            found = Unschedulable(judge(pod, view, profile), view)
+        budgets = Budgets(self._budgets.items.values())
+        answer = self._preemptor.preempt(found, profile, budgets, nominated, self._evictor.going())
+        if isinstance(answer, Preemption):
+            for loser in outranked(pod, answer.node, nominated):
+                self._nominations.remove(loser.key)
+                self._status.renounce(loser)
+            self._nominations.put(pod, answer.node)
+        elif not answer.waits:
+            self._nominations.remove(pod.key)
+        return answer
+
+    async def evict(self, preemption: Preemption, pod: Pod) -> str:
+        """Have the victims leave; return why not all do, and then the node is not kept. Raises LeadershipLost."""
+        refusal = await self._evictor.evict(preemption, pod, Budgets(self._budgets.items.values()))
+        if refusal and self._nominations.of(pod.key) == preemption.node:
+            self._nominations.remove(pod.key)
+        return refusal

@@ -18,10 +18,13 @@ from scheduler.bind_pod import BindPod
 from scheduler.bind_volumes import BindVolumes
 from scheduler.binding_cycle import BindingPlugins
 from scheduler.config_watch import ConfigurationInForce
+from scheduler.evict import Evictor
 from scheduler.live_cluster import LiveCluster
+from scheduler.making_room import MakingRoom
 from scheduler.plugin import SortKey
 from scheduler.pod_status import PodStatus
 from scheduler.promise_volumes import PromiseVolumes
+from scheduler.requeue import Changes
 from scheduler.standalone import Scheduler
 from scheduler.waiting import WaitingPods
 
@@ -52,30 +55,34 @@ class SchedulerTerm:
         api, clock, planning = around.access.fenced(leadership), around.clock, around.planning
         live = LiveObjects(api, leadership, around.store, planning.prefix)
         self.waiting = WaitingPods(around.sort_key)
-        for assumed in list(around.cluster.assumed()):
-            # What the last term had under way is known to whoever leads now by what the watches show.
-            around.cluster.forget(assumed)
+        for assumed in around.cluster.assumed():
+            # Under way when the last term ended: it may have been assigned, which the watch shows soon, or never.
+            around.cluster.bound(assumed, clock.monotonic())
+        status = PodStatus(api, clock)
         parts = Parts(
             pods=around.pods,
             waiting=self.waiting,
             cluster=around.cluster,
             decider=Decider(),
+            room=MakingRoom(around.store.budgets, Evictor(api, around.events, clock), status),
             configuration=around.configuration,
             plugins=BindingPlugins(
                 reserves=(PromiseVolumes(),),
                 pre_binds=(BindVolumes(live, around.store, around.pods, clock, planning),),
                 binds=(BindPod(api),),
             ),
-            status=PodStatus(api, clock),
+            status=status,
             events=around.events,
             metrics=around.metrics,
             clock=clock,
         )
         self._scheduler = Scheduler(parts)
+        self._changes = Changes(around.store, self._scheduler.changed, planning.prefix)
 
     async def run(self) -> None:
         """Schedule until `stop`, then let assignments under way end. Raises LeadershipLost."""
-        await self._scheduler.run()
+        with self._changes.following():
+            await self._scheduler.run()
 
     def stop(self) -> None:
         """Begin nothing more."""

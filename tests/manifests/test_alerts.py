@@ -1,4 +1,4 @@
-"""Every rule asks for metrics that the controller exports, by labels and values that these have."""
+"""Every rule asks for metrics that the controller or the scheduler exports, by labels and values that these have."""
 
 import re
 from dataclasses import replace
@@ -18,7 +18,7 @@ from csi.records import HealthRecords
 from csi.sweep import SweepProgress
 from csi.verdict import HealthState, Verdict
 from kube.store import snapshot_of
-from prebinder.metrics.instruments import Instruments
+from prebinder.metrics.instruments import Instruments, SchedulerInstruments
 from prebinder.metrics.state import ClusterState
 from tests.builders import EPOCH, claim, storage_class, volume
 
@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "alerts"
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
-AGGREGATIONS = frozenset(["by", "max", "sum", "without"])
-FUNCTIONS = frozenset(["absent", "histogram_quantile", "increase", "min_over_time", "rate", "time"])
+AGGREGATIONS = frozenset(["by", "count", "max", "min", "sum", "without"])
+FUNCTIONS = frozenset(["absent", "histogram_quantile", "increase", "last_over_time", "min_over_time", "rate", "time"])
 PROMQL = AGGREGATIONS | FUNCTIONS | {"and", "or", "unless"}
 SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}")
 LABEL = re.compile(r'([a-z_]+)(=~|!~|!=|=)"([^"]*)"')
@@ -51,7 +51,7 @@ def known_volumes() -> HealthRecords:
 
 
 async def exported() -> dict[str, list[dict[str, str]]]:
-    """Return the series of a controller to which everything has happened once: name -> the labels of each."""
+    """Return the series of a controller to which everything has happened once, and of a scheduler: name -> labels."""
     instruments = Instruments("lease", ("drift",))
     instruments.binding.expect_class("fast", "WaitForFirstConsumer")
     instruments.reservations.expect_class("fast")
@@ -74,10 +74,15 @@ async def exported() -> dict[str, list[dict[str, str]]]:
         quarantine={"fast": (1, 1)},
     )
     found: dict[str, list[dict[str, str]]] = {}
-    rendered = await instruments.render(replace(state), EPOCH + timedelta(seconds=90))
-    for family in text_string_to_metric_families(rendered.decode()):
-        for sample in family.samples:
-            found.setdefault(sample.name, []).append(dict(sample.labels))
+    scheduler = SchedulerInstruments("scheduler-lease", (), EPOCH)
+    scheduler.attempts.expect_profiles(["ours"])
+    for rendered in (
+        await instruments.render(replace(state), EPOCH + timedelta(seconds=90)),
+        await scheduler.render(),
+    ):
+        for family in text_string_to_metric_families(rendered.decode()):
+            for sample in family.samples:
+                found.setdefault(sample.name, []).append(dict(sample.labels))
     return found
 
 

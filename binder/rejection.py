@@ -86,6 +86,7 @@ class Reason(StrEnum):
     BIND_TIMEOUT = "VolumeBindTimeout"
     KEPT_CHANGING = "KeptChanging"
     ALREADY_ASSIGNED = "AlreadyAssigned"
+    WITHDRAWN = "Withdrawn"
     SCHEDULER_ERROR = "SchedulerError"
 
 

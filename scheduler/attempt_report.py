@@ -4,6 +4,8 @@ Texts, reasons and actions are kube-scheduler's (pkg/scheduler/schedule_one.go, 
 handleSchedulingFailure), so what reads them there reads them here.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from binder.rejection import Reason
@@ -44,10 +46,26 @@ class AttemptMetrics(Protocol):
         """An attempt found no node, or could not be carried out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt at a pod ended: with a placement, or with a reason and a sentence.
+
+    `refused`: no node fits, rather than that something went wrong.
+    """
+
+    pod: Pod
+    placement: Placement | None = None
+    zone: str = ""
+    reason: Reason | None = None
+    text: str = ""
+    refused: bool = False
+
+
 class AttemptReport:
-    """What is told to whom."""
+    """What is told to whom. `endings` are told of each attempt when it ends."""
 
     def __init__(self, events: EventSink, status: StatusSink, metrics: AttemptMetrics) -> None:
+        self.endings: list[Callable[[Ending], None]] = []
         self._events = events
         self._status = status
         self._metrics = metrics
@@ -59,11 +77,13 @@ class AttemptReport:
         self._status.forget(pod.key)
         note = f"Successfully assigned {pod.key} to {placement.node}"
         self._events.publish(EventDraft(reference(pod), None, "Normal", "Scheduled", "Binding", note))
+        self._end(Ending(pod, placement, zone))
 
     def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
         """No node fits the pod. `nominated` is the node that is being cleared for it, see `Said`."""
         self._metrics.failed(pod.scheduler_name, diagnosis.reason)
         self._complain(pod, Said(UNSCHEDULABLE, text, nominated))
+        self._end(Ending(pod, reason=diagnosis.reason, text=text, refused=True))
 
     def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
         """The pod asks for something that means nothing."""
@@ -74,10 +94,16 @@ class AttemptReport:
         """Something else went wrong: it will be tried again."""
         self._metrics.failed(pod.scheduler_name, reason)
         self._complain(pod, Said(SCHEDULER_ERROR, text))
+        self._end(Ending(pod, reason=reason, text=text))
 
     def lost(self, pod: Pod, reason: Reason) -> None:
         """The pod is gone or somebody else was faster: nothing that people should hear of."""
         self._metrics.failed(pod.scheduler_name, reason)
+        self._end(Ending(pod, reason=reason, text="the pod is gone, has a node, or somebody else was faster"))
+
+    def _end(self, ending: Ending) -> None:
+        for told in self.endings:
+            told(ending)
 
     def _complain(self, pod: Pod, said: Said) -> None:
         if self._status.say(pod, said):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from binder.rejection import Rejection
+from binder.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
 from scheduler.plugin import Bind, Placement, PreBind, Reserve
 
@@ -34,7 +34,8 @@ class BindingCycle:
     def __init__(self, plugins: BindingPlugins, at_once: int = AT_ONCE) -> None:
         self._plugins = plugins
         self._room = asyncio.Semaphore(at_once)
-        self._waiting: set[asyncio.Task[Any]] = set()
+        self._waiting: dict[str, asyncio.Task[Any]] = {}
+        self._withdrawn: set[str] = set()
 
     async def room(self) -> None:
         """Return when one more pod can be assigned."""
@@ -62,21 +63,36 @@ class BindingCycle:
 
     def stop_waiting(self) -> None:
         """Cancel what waits for volumes; assignments go on. What was written for the volumes stays good."""
-        for task in self._waiting:
+        for task in self._waiting.values():
             task.cancel()
 
+    def withdraw(self, pod_key: str) -> bool:
+        """Give up a pod that waits for its volumes, with everything undone that can be; whether there is such a pod."""
+        task = self._waiting.get(pod_key)
+        if task is None:
+            return False
+        self._withdrawn.add(pod_key)
+        task.cancel()
+        return True
+
     async def _pre_bind(self, placement: Placement, begun: list[PreBind]) -> Rejection | None:
-        task = asyncio.current_task()
+        task, key = asyncio.current_task(), placement.pod.key
         assert task is not None
-        self._waiting.add(task)
+        self._waiting[key] = task
         try:
             for plugin in self._plugins.pre_binds:
                 begun.append(plugin)
                 rejection = await plugin.pre_bind(placement)
                 if rejection is not None:
                     return rejection
+        except asyncio.CancelledError:
+            if key not in self._withdrawn:
+                raise
+            task.uncancel()
+            return Rejection(Reason.WITHDRAWN, key, "its volumes and its node", "a request to take both back")
         finally:
-            self._waiting.discard(task)
+            del self._waiting[key]
+            self._withdrawn.discard(key)
         return None
 
     async def _bind(self, placement: Placement) -> Rejection | None:

@@ -28,8 +28,8 @@ class Refusal(StrEnum):
 class Bound:
     """The pod is on the node: its Binding succeeded, its volumes are bound.
 
-    `zone` is the node's, empty when it has none. `volumes` are volumes by the name of the claim that took one that was
-    there; `provisioned` are names of claims that had one made.
+    `zone` is the node's, empty when it has none. `volumes` are those of the pod's claims, by the claim's name;
+    `provisioned` are the names of claims that had theirs made for this.
     """
 
     node: str

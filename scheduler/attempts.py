@@ -19,11 +19,15 @@ from scheduler.alike import Decider
 from scheduler.attempt_report import AttemptMetrics, AttemptReport, EventSink, StatusSink
 from scheduler.binding_cycle import BindingCycle, BindingPlugins
 from scheduler.change import Change
+from scheduler.cluster import ClusterView
 from scheduler.config import Configuration
 from scheduler.cycle import Unschedulable
-from scheduler.diagnosis import Diagnoser, whole_text
+from scheduler.diagnosis import Diagnoser, Diagnosis, whole_text
+from scheduler.hints import PREEMPTION
 from scheduler.live_cluster import LiveCluster
+from scheduler.making_room import MakingRoom
 from scheduler.plugin import Placement
+from scheduler.preemption import NoPreemption, Preemption
 from scheduler.requeue import wanted_by
 from scheduler.waiting import Attempt, WaitingPods
 
@@ -61,6 +65,7 @@ class Parts:
     waiting: WaitingPods
     cluster: LiveCluster
     decider: Decider
+    room: MakingRoom
     configuration: ConfigurationInForce
     plugins: BindingPlugins
     status: StatusWriter
@@ -79,10 +84,12 @@ class Attempts:
         self._parts = parts
         self._waiting = parts.waiting
         self._cluster = parts.cluster
+        self._room = parts.room
         self._cycle = cycle
         self._clock = parts.clock
         self._wake = wake
         self._report = AttemptReport(parts.events, parts.status, parts.metrics)
+        self.endings = self._report.endings
         self._diagnoser = Diagnoser()
 
     def begin(self, attempt: Attempt) -> Work | None:
@@ -115,23 +122,53 @@ class Attempts:
             return None
         began = self._clock.monotonic()
         view = self._cluster.view(self._clock.now())
-        found = self._parts.decider.decide(pod, view, profile)
+        found = self._room.decide(pod, view, profile, self._parts.decider)
         self._parts.metrics.decided(pod.scheduler_name, self._clock.monotonic() - began)
         if isinstance(found, Unschedulable):
-            self._refused(attempt, pod, found)
-            return None
-        rejection = self._cluster.assume(found, self._parts.plugins.reserves)
+            return self._refused(attempt, pod, found, self._room.preempt(found, view, profile))
+        return self.place(attempt, found, view)
+
+    def place(self, attempt: Attempt, placement: Placement, view: ClusterView) -> Work | None:
+        """Take a placement decided in this view for granted; return what carries it out, None if it cannot be."""
+        rejection = self._cluster.assume(placement, self._parts.plugins.reserves)
         if rejection is not None:
-            self._report.lost(pod, rejection.reason)
+            self._report.lost(placement.pod, rejection.reason)
             self._waiting.retry(attempt, self._clock.monotonic())
             return None
-        node = view.node(found.node)
-        return self._carry_out(attempt, found, node.zone if node is not None else "")
+        self._room.assumed(placement.pod)
+        node = view.node(placement.node)
+        return self._carry_out(attempt, placement, node.zone if node is not None else "")
 
-    def _refused(self, attempt: Attempt, pod: Pod, found: Unschedulable) -> None:
+    def _refused(
+        self, attempt: Attempt, pod: Pod, found: Unschedulable, answer: Preemption | NoPreemption
+    ) -> Work | None:
         diagnosis = self._diagnoser.diagnose(found)
-        self._waiting.failed(attempt, diagnosis.refused_by, self._clock.monotonic(), wanted_by(found))
-        self._report.refused(pod, diagnosis, diagnosis.text(), None)
+        if isinstance(answer, Preemption):
+            self._report.refused(pod, diagnosis, diagnosis.text(), answer.node)
+            return self._clear(attempt, pod, found, diagnosis, answer)
+        refused_by = diagnosis.refused_by | {PREEMPTION} if answer.protected else diagnosis.refused_by
+        self._waiting.failed(attempt, refused_by, self._clock.monotonic(), wanted_by(found))
+        self._report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
+        return None
+
+    async def _clear(
+        self, attempt: Attempt, pod: Pod, found: Unschedulable, diagnosis: Diagnosis, preemption: Preemption
+    ) -> None:
+        """Clear a node for a pod. It waits for its victims to be gone, or tries again when they cannot be evicted."""
+        try:
+            refusal = await self._room.evict(preemption, pod)
+        except LeadershipLost:
+            raise
+        except Exception as error:
+            logger.exception("Could not preempt", extra={"pod": pod.key, "node": preemption.node})
+            refusal = f"{type(error).__name__}: {error}"
+        now = self._clock.monotonic()
+        if refusal:
+            self._report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
+            self._waiting.retry(attempt, now)
+        else:
+            self._waiting.failed(attempt, diagnosis.refused_by, now, wanted_by(found))
+        self._wake()
 
     async def _carry_out(self, attempt: Attempt, placement: Placement, zone: str) -> None:
         pod, began = placement.pod, self._clock.monotonic()
@@ -163,6 +200,7 @@ class Attempts:
         else:
             self._report.error(pod, reason, text)
         self._waiting.retry(attempt, now)
+        self._room.pod_changed(None, self._waiting.get(pod.key))
         if placement is not None:
             self._waiting.change(Change(replace(pod, node_name=placement.node), None), now)
         self._wake()

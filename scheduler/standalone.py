@@ -8,12 +8,14 @@ that cannot be handled never holds up the others.
 import asyncio
 from typing import Final
 
+from kube.collection import Collection
 from kube.deadline import within
 from kube.errors import LeadershipLost
 from kube.model import Pod
-from scheduler.attempts import Attempts, Parts
+from scheduler.attempts import Attempts, Parts, Work
 from scheduler.binding_cycle import BindingCycle
 from scheduler.change import Change
+from scheduler.driven_binding import DrivenBinding, Machinery
 
 __all__ = ["Parts", "Scheduler"]
 
@@ -36,6 +38,9 @@ class Scheduler:
         self._attempts = Attempts(parts, self._cycle, self._work.set)
         self._stopping = asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
+        self._group = asyncio.TaskGroup()
+        self._running = False
+        self._driven: list[DrivenBinding] = []
 
     async def run(self) -> None:
         """Schedule until `stop`, then let assignments under way end. Needs collections that are synced.
@@ -47,9 +52,11 @@ class Scheduler:
         try:
             for pod in pods.items.values():
                 self._pod_changed(None, pod)
-            async with asyncio.TaskGroup() as group:
+            async with self._group as group:
                 beside = [group.create_task(work) for work in (self._parts.status.run(), self._look_for_lost())]
-                await self._schedule_all(group)
+                self._running = True
+                await self._schedule_all()
+                self._running = False
                 self._cycle.stop_waiting()
                 if self._bindings:
                     await asyncio.wait(self._bindings)
@@ -58,7 +65,10 @@ class Scheduler:
         except* LeadershipLost:
             lost = True
         finally:
+            self._running = False
             pods.listeners.remove(self._pod_changed)
+            for driven in self._driven:
+                driven.close()
         if lost:
             raise LeadershipLost("the lease was lost during a write")
 
@@ -66,6 +76,14 @@ class Scheduler:
         """Begin nothing more. Pods that wait for their volumes are left to whoever schedules next."""
         self._stopping.set()
         self._work.set()
+
+    def driven(self, assigned: Collection[Pod]) -> DrivenBinding:
+        """Return what places single pods while this runs. `assigned` are the pods that have a node."""
+        machinery = Machinery(
+            self._parts, self._attempts, self._cycle, self._start, lambda: self._running, self._work.set
+        )
+        self._driven.append(DrivenBinding(machinery, assigned))
+        return self._driven[-1]
 
     def changed(self, change: Change) -> None:
         """Something happened in the cluster that may help a pod that fits nowhere."""
@@ -78,6 +96,7 @@ class Scheduler:
         self._work.set()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        self._parts.room.pod_changed(old, new)
         if new is not None and not new.deleting:
             invalid = self._waiting.upsert(new, self._clock.monotonic())
             if invalid is not None:
@@ -87,7 +106,7 @@ class Scheduler:
             self._waiting.remove(gone.key)
             self._parts.status.forget(gone.key)
 
-    async def _schedule_all(self, group: asyncio.TaskGroup) -> None:
+    async def _schedule_all(self) -> None:
         while not self._stopping.is_set():
             self._work.clear()
             attempts = self._waiting.pop(self._clock.monotonic(), BATCH)
@@ -97,13 +116,16 @@ class Scheduler:
                     return
                 work = self._attempts.begin(attempt)
                 if work is not None:
-                    task = group.create_task(work)
-                    self._bindings.add(task)
-                    task.add_done_callback(self._bindings.discard)
+                    self._start(work)
                 # Watches, answers and the lease get their turn after each decision.
                 await asyncio.sleep(0)
             if not attempts:
                 await self._idle()
+
+    def _start(self, work: Work) -> None:
+        task = self._group.create_task(work)
+        self._bindings.add(task)
+        task.add_done_callback(self._bindings.discard)
 
     async def _idle(self) -> None:
         due = self._waiting.due_in(self._clock.monotonic())

@@ -31,6 +31,8 @@ _KINDS: Final = {
     "Lease": ("/apis/coordination.k8s.io/v1", "leases"),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
     "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+    "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
+    "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
 }
 _CONCURRENT: Final = 50

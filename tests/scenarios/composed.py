@@ -22,7 +22,7 @@ from kube.events import EventRecorder
 from kube.leadership import FencedTransport, Leadership
 from kube.model import Pod
 from kube.reflector import Reflector
-from kube.resource import PODS, WATCHED, Resource
+from kube.resource import DISRUPTION_BUDGETS, PODS, WATCHED, Resource
 from kube.store import Store
 from kube.transport import Transport
 from prebinder.metrics.instruments import Instruments
@@ -32,7 +32,9 @@ from scheduler.bind_volumes import BindVolumes
 from scheduler.binding_cycle import BindingPlugins
 from scheduler.catalog import default_profile
 from scheduler.config import Configuration
+from scheduler.evict import Evictor
 from scheduler.live_cluster import LiveCluster
+from scheduler.making_room import MakingRoom
 from scheduler.pod_status import PodStatus
 from scheduler.promise_volumes import PromiseVolumes
 from scheduler.requeue import Changes
@@ -97,14 +99,16 @@ async def composed(
         bind_volumes = BindVolumes(live, store, pods, clock, settings, timedelta(seconds=volume_seconds))
         recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
         configuration = Fixed(Configuration({name: default_profile(name)}))
+        status = PodStatus(api, clock)
         parts = Parts(
             pods=pods,
             waiting=waiting,
             cluster=cluster,
             decider=Decider(),
+            room=MakingRoom(store.budgets, Evictor(api, recorder, clock), status),
             configuration=configuration,
             plugins=BindingPlugins((PromiseVolumes(),), (bind_volumes,), (BindPod(api),)),
-            status=PodStatus(api, clock),
+            status=status,
             events=recorder,
             metrics=metrics,
             clock=clock,
@@ -140,8 +144,9 @@ def _collections(store: Store, pods: Collection[Pod], name: str) -> list[tuple[R
         "CSIDriver": store.csi_drivers,
         "CSIStorageCapacity": store.capacities,
         "VolumeAttachment": store.attachments,
+        "PodDisruptionBudget": store.budgets,
     }
-    found = [(resource, others[resource.kind]) for resource in WATCHED if resource is not PODS]
+    found = [(resource, others[resource.kind]) for resource in (*WATCHED, DISRUPTION_BUDGETS) if resource is not PODS]
     return [*found, (ASSIGNED, store.pods), (waiting, pods)]
 
 

@@ -1,0 +1,196 @@
+"""The standalone scheduler has others evicted for a pod that fits nowhere, on a real control plane."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from devcluster.nodes import NodeSpec, is_schedulable
+from tests.scenarios import documents
+from tests.scenarios.admin import Document
+from tests.scenarios.composed import Composed, composed
+from tests.scenarios.waiting import eventually, never
+from tests.scenarios.world import World
+
+HOLD = "story.example/hold"
+"""A finalizer: the pod is being deleted until it is taken away."""
+
+
+class Island:
+    """A node of 4 cores that only the story's pods go to, and priority classes of its own."""
+
+    def __init__(self, world: World, scheduler: Composed) -> None:
+        self.world, self.admin, self.scheduler = world, world.admin, scheduler
+        self.node = world.name("island")
+
+    async def open(self) -> None:
+        node = NodeSpec(self.node, "zone-a", cpu="4", labels={"story": self.world.namespace}, taints=(self._taint(),))
+        classes = [self._class("low", 1), self._class("high", 1000), self._class("modest", 1000, "Never")]
+        await self.admin.create(node.manifest(), *classes)
+        await eventually(lambda: self.admin.get("Node", self.node), is_schedulable, "the island is ready")
+
+    async def close(self) -> None:
+        await self.admin.delete_all("Pod", self.world.namespace)
+        await self.admin.delete("Node", self.node)
+        for word in ("low", "high", "modest"):
+            await self.admin.delete("PriorityClass", self.world.name(word))
+
+    async def pod(self, name: str, priority: str, cpu: str = "2", *, held: bool = False, **labels: str) -> None:
+        taint = self._taint()
+        extra = {
+            "schedulerName": self.world.namespace,
+            "priorityClassName": self.world.name(priority),
+            "nodeSelector": {"story": self.world.namespace},
+            "tolerations": [{"key": taint["key"], "operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        found = documents.pod(self.world.namespace, name, documents.pod_spec(extra=extra))
+        found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        found["metadata"] |= {"labels": labels, "finalizers": [HOLD] if held else []}
+        await self.admin.create(found)
+
+    async def release(self, name: str) -> None:
+        await self.admin.patch("Pod", name, {"metadata": {"finalizers": None}}, self.world.namespace)
+
+    async def status(self, name: str) -> Document:
+        found: Document = (await self.admin.get("Pod", name, self.world.namespace))["status"]
+        return found
+
+    async def refused(self, name: str, text: str) -> Document:
+        """Wait until the pod's condition says this, and return its status."""
+        return await eventually(
+            lambda: self.status(name),
+            lambda status: any(text in one.get("message", "") for one in status.get("conditions", ())),
+            f"{name} is refused: {text}",
+        )
+
+    async def budget(self, least: int, **labels: str) -> None:
+        """A budget, once its controller has looked at the pods."""
+        spec = {"minAvailable": least, "selector": {"matchLabels": labels}}
+        metadata = {"namespace": self.world.namespace, "name": "budget"}
+        await self.admin.create(
+            {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+        )
+        await eventually(
+            lambda: self.admin.get("PodDisruptionBudget", "budget", self.world.namespace),
+            lambda found: found.get("status", {}).get("currentHealthy", 0) >= least,
+            "the budget counts its pods",
+        )
+
+    async def preempted(self) -> list[Document]:
+        events = await self.admin.list("Event", self.world.namespace)
+        return [one for one in events if one["reason"] == "Preempted"]
+
+    def _taint(self) -> dict[str, str]:
+        return {"key": f"{self.world.namespace}.example/own", "value": "", "effect": "NoSchedule"}
+
+    def _class(self, word: str, value: int, policy: str = "PreemptLowerPriority") -> Document:
+        return {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": self.world.name(word)},
+            "value": value,
+            "preemptionPolicy": policy,
+        }
+
+
+@pytest_asyncio.fixture
+async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
+        found = Island(own_world, scheduler)
+        await found.open()
+        yield found
+        await found.close()
+
+
+async def test_a_pod_of_high_priority_gets_in(island: Island) -> None:
+    await island.pod("old", "low")
+    await island.world.all_run("old")
+    await island.pod("mate", "low")
+    await island.world.all_run("mate")
+    await island.pod("new", "high")
+    await island.world.all_run("new")
+    left = await island.world.pods()
+    assert len(left) == 2
+    assert left["new"]["spec"]["nodeName"] == island.node
+    told = await eventually(island.preempted, bool, "an Event Preempted")
+    (gone,) = {"old", "mate"} - set(left)
+    assert [one["regarding"]["name"] for one in told] == [gone]
+    assert told[0]["note"] == f"Preempted by pod {left['new']['metadata']['uid']} on node {island.node}"
+    assert (told[0]["type"], told[0]["action"], told[0]["related"]["name"]) == ("Normal", "Preempting", "new")
+
+
+async def test_the_node_is_kept_while_the_victim_leaves(island: Island) -> None:
+    await island.pod("old", "low", "4", held=True)
+    await island.world.all_run("old")
+    await island.pod("new", "high", "3")
+    await eventually(
+        lambda: island.status("new"), lambda status: status.get("nominatedNodeName") == island.node, "nominated"
+    )
+    victim = await eventually(
+        lambda: island.status("old"),
+        lambda status: any(one["type"] == "DisruptionTarget" for one in status["conditions"]),
+        "the victim is evicted",
+    )
+    (target,) = [one for one in victim["conditions"] if one["type"] == "DisruptionTarget"]
+    assert target["reason"] == "EvictionByEvictionAPI"
+    # Tried again while the victim is still there, it waits; and so does a pod that is no better.
+    island.scheduler.scheduler.rules_changed()
+    await island.refused("new", "preemption: not eligible due to a terminating pod on the nominated node.")
+    await island.pod("rival", "high", "2")
+    await island.refused("rival", "0/")
+    assert (await island.status("new"))["nominatedNodeName"] == island.node
+    assert len(await island.preempted()) == 1
+    await island.release("old")
+    await island.world.all_run("new")
+    assert (await island.world.pod_phases())["rival"] == "Pending"
+    assert "nominatedNodeName" not in await island.status("rival")
+
+
+async def test_a_budget_is_respected(island: Island) -> None:
+    for name in ("web-0", "web-1"):
+        await island.pod(name, "low", app="web")
+    await island.world.all_run("web-0", "web-1")
+    await island.budget(2, app="web")
+    await island.pod("new", "high")
+    await island.refused("new", "1 node(s) whose pods of lower priority are protected by disruption budgets")
+    await never(island.world.pods, lambda pods: len(pods) < 3, "a protected pod was evicted")
+    # With room for one in the budget, one of them goes, and at once.
+    body: dict[str, Any] = {"spec": {"minAvailable": 1}}
+    await island.admin.patch("PodDisruptionBudget", "budget", body, island.world.namespace)
+    await island.world.all_run("new", seconds=20)
+    assert len(await island.world.pods()) == 2
+
+
+async def test_who_may_not_preempt_waits(island: Island) -> None:
+    await island.pod("old", "low", "4")
+    await island.world.all_run("old")
+    await island.pod("modest", "modest")
+    await island.refused("modest", "preemption: not eligible due to preemptionPolicy=Never.")
+    assert "nominatedNodeName" not in await island.status("modest")
+    await island.admin.delete("Pod", "old", island.world.namespace)
+    await island.world.all_run("modest")
+
+
+async def test_a_better_pod_takes_the_node_that_is_being_cleared(island: Island) -> None:
+    await island.pod("old", "low", "4", held=True)
+    await island.world.all_run("old")
+    classes = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": island.world.name("top")},
+    }
+    await island.admin.create({**classes, "value": 2000})
+    try:
+        await island.pod("first", "high", "4")
+        await eventually(lambda: island.status("first"), lambda status: "nominatedNodeName" in status, "nominated")
+        await island.pod("better", "top", "4")
+        await eventually(lambda: island.status("better"), lambda status: "nominatedNodeName" in status, "nominated")
+        await eventually(lambda: island.status("first"), lambda status: "nominatedNodeName" not in status, "it lost it")
+        assert len(await island.preempted()) == 1
+        await island.release("old")
+        await island.world.all_run("better")
+        assert (await island.world.pod_phases())["first"] == "Pending"
+    finally:
+        await island.admin.delete("PriorityClass", island.world.name("top"))

@@ -5,7 +5,7 @@ counted from where the search began, so the same input gives the same answer.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Final
@@ -22,6 +22,8 @@ _FEWEST_NODES: Final = 100
 """Clusters up to this size are looked at whole (minFeasibleNodesToFind)."""
 
 _LEAST_PERCENTAGE: Final = 5
+_DIGITS: Final = bytes.maketrans(b"01", b"\x00\x01")
+
 _CHUNK: Final = 128
 """Nodes that are asked together before it is looked whether there are enough."""
 
@@ -88,18 +90,22 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
 
 def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeState]:
     """Return nodes that fit, looking from node number `start` on, no more of them than the profile wants to score."""
-    tests = [_test(rule) for _, rule in judgement.rules if rule.among is None]
     wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
     candidates = _candidates(judgement.among, cluster, start)
     found: list[NodeState] = []
     for first in range(0, len(candidates), _CHUNK):
-        fitting = candidates[first : first + _CHUNK]
-        for fitting_of in tests:
-            fitting = fitting_of(fitting)
-        found += fitting
+        found += passing(judgement, candidates[first : first + _CHUNK])
         if len(found) >= wanted:
             return found[:wanted]
     return found
+
+
+def passing(judgement: Judgement, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    """Return those of the nodes that no rule refuses, those aside that say it by a set of nodes."""
+    for _, rule in judgement.rules:
+        if rule.among is None:
+            nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
+    return nodes
 
 
 def nodes_wanted(nodes: int, percentage: int) -> int:
@@ -136,25 +142,35 @@ def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> 
     nodes = feasible(judgement, cluster, profile, start)
     if not nodes:
         return Unschedulable(judgement, cluster)
-    chosen = nodes[0]
-    if len(nodes) > 1:
-        sums = totals(judgement.info, cluster, profile, nodes)
-        chosen = nodes[sums.index(max(sums))]
-    return Placement(pod, chosen.name, judgement.info.choice(chosen).own)
+    return placed(judgement, best(judgement, cluster, profile, nodes))
+
+
+def best(judgement: Judgement, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]) -> NodeState:
+    """Return the first of the nodes with the highest total."""
+    if len(nodes) == 1:
+        return nodes[0]
+    sums = totals(judgement.info, cluster, profile, nodes)
+    return nodes[sums.index(max(sums))]
+
+
+def placed(judgement: Judgement, node: NodeState) -> Placement:
+    """Return the placement on a node that fits."""
+    return Placement(judgement.info.pod, node.name, judgement.info.choice(node).own)
+
+
+def mask_of(numbers: int) -> bytes:
+    """Return for each node number, up to the highest in the set, 1 if it is in it and 0 if not."""
+    return f"{numbers:b}"[::-1].encode().translate(_DIGITS)
 
 
 def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeState]:
     nodes = cluster.nodes
     found: Sequence[NodeState] = nodes
     if among != cluster.index.everything:
-        # The digits of a binary number, the lowest first, say which nodes are in the set.
-        found = list(compress(nodes, map(int, reversed(f"{among:b}"))))
+        found = list(compress(nodes, mask_of(among)))
     first = bisect_left(found, start, key=lambda state: state.number)
     return [*found[first:], *found[:first]] if first else found
 
 
-def _test(rule: NodeRule) -> Callable[[Sequence[NodeState]], Sequence[NodeState]]:
-    if rule.fitting is not None:
-        return rule.fitting
-    why = rule.why
-    return lambda nodes: [node for node in nodes if why(node) is None]
+def _unrefused(rule: NodeRule, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    return [node for node in nodes if rule.why(node) is None]

@@ -7,9 +7,9 @@ two are pure. `scheduler.cluster` has the values they look at, `scheduler.cycle`
 which ones and in what order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from binder.rejection import Rejection
 from kube.model import Pod
@@ -33,12 +33,14 @@ class NodeRule:
     `why` says why a node is refused, with the evidence, or None when it is not; it is asked only where the answer is
     told. `fitting` and `among` are quick forms that must agree with it: `fitting(nodes)` are those of the nodes, in
     their order, for which `why` says None, and `among` has the bit `1 << node.number` of every node that is allowed.
-    The cycle uses `among` if it is there, else `fitting`, else `why`.
+    The cycle uses `among` if it is there, else `fitting`, else `why`. With a `question` the answer about a node follows
+    from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one.
     """
 
     why: Callable[[NodeState], Rejection | None]
     fitting: Callable[[Sequence[NodeState]], Sequence[NodeState]] | None = None
     among: int | None = None
+    question: Hashable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,18 @@ class Score(Protocol):
     def name(self) -> str: ...
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState], /) -> Sequence[int] | None:
-        """Return LOWEST to HIGHEST for each node, in their order; None when all are alike to this plugin."""
+        """Return LOWEST to HIGHEST for each node, in their order; None when this pod makes no difference to any node.
+
+        Whether it is None does not depend on `nodes`.
+        """
+
+
+@runtime_checkable
+class ScoreAlone(Score, Protocol):
+    """Ranks a node without a look at any other."""
+
+    def question(self, info: PodInfo, /) -> Hashable:
+        """Return what of the pod the score depends on: with it and the node's state the score is always the same."""
 
 
 class Reserve(Protocol):

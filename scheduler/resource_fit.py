@@ -36,7 +36,7 @@ class NodeResourcesFit:
             fits = self._memory.answers(pod.requests, nodes, lambda state: has_room(state.free, pod.requests))
             return list(compress(nodes, fits))
 
-        return NodeRule(lambda state: refuse_resources(pod, state.name, state.free), fitting)
+        return NodeRule(lambda state: refuse_resources(pod, state.name, state.free), fitting, question=pod.requests)
 
 
 class NodePorts:
@@ -56,7 +56,7 @@ class NodePorts:
             port = f"{taken.protocol} port {taken.port}"
             return Rejection(Reason.HOST_PORT_TAKEN, state.name, f"{port} of the node", f"taken on {taken.ip}")
 
-        return NodeRule(why)
+        return NodeRule(why, question=wanted)
 
 
 def _conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> HostPort | None:

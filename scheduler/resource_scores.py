@@ -3,7 +3,7 @@
 Source: least_allocated.go, most_allocated.go and balanced_allocation.go in plugins/noderesources, with their rounding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import sqrt
 from typing import Final
 
@@ -31,6 +31,9 @@ class LeastAllocated:
         self._weights = tuple(thresholds.resources.items())
         self._memory: NodeMemory[int] = NodeMemory()
 
+    def question(self, info: PodInfo) -> Hashable:
+        return _wanted(info.pod, self._weights)
+
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
         wanted = _wanted(info.pod, self._weights)
         return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _left))
@@ -44,6 +47,9 @@ class BinPack:
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
         self._memory: NodeMemory[int] = NodeMemory()
+
+    def question(self, info: PodInfo) -> Hashable:
+        return _wanted(info.pod, self._weights)
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
         wanted = _wanted(info.pod, self._weights)
@@ -62,12 +68,18 @@ class Balanced:
         self._resources = tuple(thresholds.resources)
         self._memory: NodeMemory[int] = NodeMemory()
 
+    def question(self, info: PodInfo) -> Hashable:
+        return self._counted(info.pod)
+
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
-        requests = dict(info.pod.requests)
-        counted = tuple((name, requests.get(name, 0)) for name in self._resources if _counts(name, requests))
+        counted = self._counted(info.pod)
         if not any(amount for _, amount in counted):
             return None
         return self._memory.answers(counted, nodes, lambda state: _balance(state, counted))
+
+    def _counted(self, pod: Pod) -> tuple[tuple[str, int], ...]:
+        requests = dict(pod.requests)
+        return tuple((name, requests.get(name, 0)) for name in self._resources if _counts(name, requests))
 
 
 def _counts(name: str, requests: Mapping[str, int]) -> bool:

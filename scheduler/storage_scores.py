@@ -61,7 +61,7 @@ class AttachedVolumes:
         if not wanted:
             return None
         attached = [sum(one in state.attach.used or one in state.attach.left for one in wanted) for state in nodes]
-        return [HIGHEST * count // len(wanted) for count in attached] if any(attached) else None
+        return [HIGHEST * count // len(wanted) for count in attached]
 
 
 class BestFit:

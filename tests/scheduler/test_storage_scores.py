@@ -45,10 +45,10 @@ def test_volumes_that_are_attached_already() -> None:
     assert scores(AttachedVolumes(), POD, cluster) == {"a1": 0, "a2": 100, "b1": 0}
 
 
-def test_volumes_that_are_attached_nowhere_do_not_matter() -> None:
+def test_volumes_that_are_attached_nowhere_make_no_node_better() -> None:
     bound = builders.claim(volume_name="pv-1", phase="Bound", annotations={model.BIND_COMPLETED: "yes"})
     cluster = view(*NODES, CLASS, bound, builders.volume("pv-1", claim="default/data", phase="Bound"))
-    assert scores(AttachedVolumes(), POD, cluster) is None
+    assert scores(AttachedVolumes(), POD, cluster) == {"a1": 0, "a2": 0, "b1": 0}
 
 
 def test_the_volume_filled_best_across_nodes() -> None:

@@ -1,0 +1,118 @@
+"""What is remembered never changes a decision."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
+
+from kube import model
+from kube.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
+from scheduler.alike import MOST_TEMPLATES, Decider
+from scheduler.catalog import REGISTRY, default_data, default_profile
+from scheduler.cluster import ClusterView
+from scheduler.cycle import Unschedulable, decide
+from scheduler.plugin import Placement
+from scheduler.profile import Profile, build
+from tests import builders
+from tests.scheduler import clusters
+from tests.scheduler.judging import view
+
+PROFILE = default_profile("test")
+PACKING = build(replace(default_data("packing"), scores={"BinPack": 1, "PreferNoSchedule": 1}), REGISTRY)
+
+
+def node_of(found: Placement | Unschedulable) -> str | None:
+    return found.node if isinstance(found, Placement) else None
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> model.Pod:
+    """Few of them, so that pods of one template meet."""
+    plain = builders.pod(
+        labels=draw(clusters.apps),
+        requests=draw(st.sampled_from(({}, {"cpu": "1"}, {"cpu": "3", "memory": "1Gi"}))),
+        tolerations=draw(st.sampled_from(((), (model.Toleration(operator="Exists"),)))),
+        node_selector=draw(st.sampled_from(({}, {}, {"zone": "a"}))),
+        constraints=draw(st.sampled_from((None, None, Constraints(ports=(HostPort(80),))))),
+    )
+    outspoken = with_fields(draw(clusters.pods("web")), requests=builders.resources({"cpu": "1"}))
+    return draw(st.sampled_from((plain, plain, outspoken)))
+
+
+@settings(deadline=None, max_examples=25)
+@given(clusters.clusters(), st.lists(templates(), min_size=1, max_size=3), st.data())
+def test_decides_as_if_each_pod_were_the_first(
+    records: list[model.Node | model.Pod], kinds: list[model.Pod], data: st.DataObject
+) -> None:
+    cluster, decider = view(*records), Decider()
+    running: list[tuple[str, str]] = []
+    for number in range(12):
+        pod = with_fields(data.draw(st.sampled_from(kinds)), name=f"web-{number}")
+        profile = data.draw(st.sampled_from((PROFILE, PROFILE, PROFILE, PACKING)))
+        found = decider.decide(pod, cluster, profile)
+        assert node_of(found) == node_of(decide(pod, cluster, profile))
+        if isinstance(found, Placement):
+            cluster = cluster.with_pod(pod, found.node)
+            running.append((pod.key, found.node))
+        else:
+            assert [str(one) for one in found.rejections()] == [str(one) for one in told(pod, cluster, profile)]
+        cluster = data.draw(st.sampled_from((cluster, cluster, changed(cluster, running, data))))
+
+
+def told(pod: model.Pod, cluster: ClusterView, profile: Profile) -> list[object]:
+    found = decide(pod, cluster, profile)
+    assert isinstance(found, Unschedulable)
+    return list(found.rejections())
+
+
+def changed(cluster: ClusterView, running: list[tuple[str, str]], data: st.DataObject) -> ClusterView:
+    """A pod ends, a node goes, or one changes or appears."""
+    kind = data.draw(st.sampled_from(("pod", "gone", "node")))
+    if running and kind == "pod":
+        return cluster.without_pod(*running[-1])
+    if len(cluster.nodes) > 1 and kind == "gone":
+        return cluster.without_node(cluster.nodes[0].name)
+    node = data.draw(clusters.nodes())[-1]
+    return cluster.with_node(node)
+
+
+def many_nodes(count: int) -> ClusterView:
+    return view(*(builders.node(f"n{number:03}", zone="ab"[number % 2]) for number in range(count)))
+
+
+def test_a_pod_that_says_little_is_shown_every_node() -> None:
+    cluster, decider = many_nodes(120), Decider()
+    everything = replace(PROFILE, percentage_of_nodes_to_score=100)
+    for number in range(130):
+        pod = builders.pod(f"web-{number}", requests={"cpu": "1"})
+        found = decider.decide(pod, cluster, PROFILE)
+        assert node_of(found) == node_of(decide(pod, cluster, everything))
+        cluster = cluster.with_pod(pod, found.node) if isinstance(found, Placement) else cluster
+    assert {len(state.pods) for state in cluster.nodes} == {1, 2}
+
+
+def test_other_searches_go_round() -> None:
+    cluster, decider = many_nodes(120), Decider()
+    spread = SpreadConstraint(1, builders.ZONE, SCHEDULE_ANYWAY, model.LabelSelector((("app", "web"),)))
+    first = builders.pod("first", constraints=Constraints(spread=(spread,)))
+    assert node_of(decider.decide(first, cluster, PROFILE)) == "n000"
+    assert node_of(decider.decide(first, cluster, PROFILE)) == "n100"
+    assert node_of(decider.decide(first, cluster, PROFILE)) == "n080"
+    assert node_of(decider.decide(first, many_nodes(60), PROFILE)) == "n000"
+
+
+def test_more_templates_than_are_remembered() -> None:
+    cluster, decider = many_nodes(3), Decider()
+    for number in range(MOST_TEMPLATES + 2):
+        pod = builders.pod(requests={"cpu": f"{number}m"})
+        assert node_of(decider.decide(pod, cluster, PROFILE)) == "n000"
+
+
+@pytest.mark.parametrize("nodes", [0, 1], ids=["no node", "a full node"])
+def test_nowhere_to_go(nodes: int) -> None:
+    cluster, decider = many_nodes(nodes), Decider()
+    found = decider.decide(builders.pod(requests={"cpu": "100"}), cluster, PROFILE)
+    assert isinstance(found, Unschedulable)
+    assert len(list(found.rejections())) == nodes

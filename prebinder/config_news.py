@@ -1,5 +1,6 @@
 """Tells when the configuration was replaced, or a new one refused: as a metric, and as an Event on our Lease."""
 
+from collections.abc import Callable
 from typing import Final
 
 from binder.announce import EventSink
@@ -13,10 +14,18 @@ REFUSED: Final = "ConfigRefused"
 
 
 class ConfigurationNews:
-    """Port of scheduler.config_watch. `about` is what the Events are about."""
+    """Port of scheduler.config_watch. `about` is what the Events are about; `applied` is called at the end."""
 
-    def __init__(self, metrics: ConfigurationMetrics, events: EventSink, about: ObjectRef, clock: Clock) -> None:
+    def __init__(
+        self,
+        metrics: ConfigurationMetrics,
+        events: EventSink,
+        about: ObjectRef,
+        clock: Clock,
+        applied: Callable[[], None],
+    ) -> None:
         self._about = about
+        self._applied = applied
         self._metrics = metrics
         self._events = events
         self._clock = clock
@@ -25,6 +34,7 @@ class ConfigurationNews:
         if outcome is Outcome.APPLIED:
             self._metrics.applied(self._clock.now())
             self._say("Normal", APPLIED, "Scheduling goes by the new configuration from the next pod on")
+            self._applied()
         else:
             self._metrics.refused()
             self._say("Warning", REFUSED, f"The last configuration stays in force: {problem}")

@@ -35,13 +35,35 @@ def scheduler_flags() -> Flags:
             "PREFIX",
         ),
     )
+    control = (
+        Flag(
+            "--control-bind-address",
+            "control",
+            "bind_address",
+            "loopback address for tools that drive it, such as 127.0.0.1:10270; default 0, nowhere",
+            "ADDRESS",
+        ),
+        Flag(
+            "--control-token-file",
+            "control",
+            "token_file",
+            "the token they must show, made if it is not there; default a file of the user's own",
+            "FILE",
+        ),
+    )
     election = (
         *(flag for flag in FLAGS["leader election"] if flag.field != "name"),
         Flag("--lease-name", "leader_election", "name", f"default {LEASE}-NAME", "NAME"),
     )
     serving = FLAGS["metrics, probes and logs"]
     cluster = FLAGS["cluster"]
-    return {"scheduling": own, "cluster": cluster, "leader election": election, "metrics, probes and logs": serving}
+    return {
+        "scheduling": own,
+        "control port": control,
+        "cluster": cluster,
+        "leader election": election,
+        "metrics, probes and logs": serving,
+    }
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

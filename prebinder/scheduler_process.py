@@ -6,8 +6,9 @@ Read `SchedulerProcess.__init__` as a table of contents. What the holder of the 
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -24,18 +25,23 @@ from kube.transport import Transport
 from prebinder.access import Access, own_namespace
 from prebinder.cache import DRIFT_SECONDS, Cache, calm_collector, settle_heap
 from prebinder.config_news import ConfigurationNews
+from prebinder.control_part import serving_control
+from prebinder.control_token import default_token_file
+from prebinder.driven_term import DrivenTerm
 from prebinder.errors import CommandError
 from prebinder.health_server import Checks, serve_pages
 from prebinder.heartbeat import Heartbeat
 from prebinder.jobs import Job, scheduled
 from prebinder.logs import configure
 from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler_state import SchedulerState
 from prebinder.requirements import SCHEDULER
 from prebinder.scheduler_profiles import configuration_for
 from prebinder.scheduler_settings import SchedulerSettings, lease_name
 from prebinder.scheduler_term import SchedulerSurroundings, SchedulerTerm
 from prebinder.scheduler_watches import Watches
 from prebinder.server_skew import kinds_to_do_without
+from prebinder.settings import parse_address
 from prebinder.signals import stop_requested
 from prebinder.tenure import Candidate, Tenure
 from scheduler.config_watch import WatchedConfiguration
@@ -83,14 +89,16 @@ class SchedulerProcess:
         lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
 
         self._store = Store(planning.prefix)
-        cluster = LiveCluster(self._store, planning)
+        cluster = self._cluster = LiveCluster(self._store, planning)
         watches = Watches(self._store, self.names)
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
         instruments.attempts.expect_profiles(self.names)
         access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
         self._recorder = EventRecorder(access.api(), clock, instruments.events, controller=COMPONENT, instance=identity)
         about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)
-        self._configuration.observers.append(ConfigurationNews(instruments.configuration, self._recorder, about, clock))
+        self._configuration.observers.append(
+            ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
+        )
         self._cache = Cache(access.api(), watches.collections, planning.prefix, clock, rng, instruments.watches)
         around = SchedulerSurroundings(
             access,
@@ -119,7 +127,8 @@ class SchedulerProcess:
                 {"event loop": self._heartbeat.problem, "lease": self._tenure.overdue},
                 {"shutdown": self._tenure.stops, "caches": self._cache.waiting_for},
             )
-            await serve_pages(stack, self._settings.serving, checks, self._instruments.render)
+            await serve_pages(stack, self._settings.serving, checks, self._render)
+            await stack.enter_async_context(self._serving_control())
             group = await stack.enter_async_context(asyncio.TaskGroup())
             parts = [self._heartbeat.run(), self._recorder.run(), self._follow_cluster()]
             if isinstance(self._configuration, WatchedConfiguration):
@@ -131,6 +140,31 @@ class SchedulerProcess:
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:
                 task.cancel()
+
+    async def _render(self) -> bytes:
+        term = self._tenure.term
+        state = SchedulerState(
+            synced=self._cache.synced_kinds(),
+            loop_lag=self._heartbeat.lag(),
+            queues=term.waiting.sizes() if term is not None else {},
+            # Only who leads looks at the nodes, and sums over replicas would double.
+            nodes=self._cluster.view(self._clock.now()).nodes if term is not None else (),
+        )
+        return await self._instruments.render(state)
+
+    def _serving_control(self) -> AbstractAsyncContextManager[int]:
+        control = self._settings.control
+        return serving_control(
+            parse_address(control.bind_address),
+            Path(control.token_file) if control.token_file else default_token_file(),
+            DrivenTerm(lambda: self._tenure.term.binding if self._tenure.term is not None else None),
+            self._configuration,
+            self._clock,
+        )
+
+    def _rules_changed(self) -> None:
+        if self._tenure.term is not None:
+            self._tenure.term.rules_changed()
 
     async def _follow_cluster(self) -> None:
         for kind in await kinds_to_do_without(self._access.transport, SCHEDULER, self._clock, self._rng):

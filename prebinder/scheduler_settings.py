@@ -15,6 +15,7 @@ from prebinder.settings import (
     LeaderElectionSettings,
     LoggingSettings,
     ServingSettings,
+    parse_address,
     refuse_bad_prefix,
 )
 
@@ -43,11 +44,25 @@ class SchedulingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """Where tools drive the scheduler, see prebinder.control_server."""
+
+    bind_address: str = "0"
+    """As in ServingSettings, but loopback only."""
+    token_file: str | None = None
+    """Has the token that tools must show; made if it is not there. None: see prebinder.control_token."""
+
+    def __post_init__(self) -> None:
+        parse_address(self.bind_address)
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerSettings:
     """All of it."""
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
+    control: ControlSettings = field(default_factory=ControlSettings)
     leader_election: LeaderElectionSettings = field(default_factory=lambda: LeaderElectionSettings(name=""))
     """Without a name the Lease is called after the schedulers."""
     serving: ServingSettings = field(default_factory=ServingSettings)

@@ -12,17 +12,20 @@ from kube.model import Pod
 from kube.store import Store
 from prebinder.access import Access
 from prebinder.metrics.scheduler import SchedulerMetrics
+from prebinder.pod_binding_rpc import PodBinding
 from scheduler.alike import Decider
 from scheduler.attempts import Parts
 from scheduler.bind_pod import BindPod
 from scheduler.bind_volumes import BindVolumes
 from scheduler.binding_cycle import BindingPlugins
+from scheduler.budgets import Budgets
 from scheduler.config_watch import ConfigurationInForce
 from scheduler.evict import Evictor
 from scheduler.live_cluster import LiveCluster
-from scheduler.making_room import MakingRoom
+from scheduler.making_room import EvictsPods, MakingRoom
 from scheduler.plugin import SortKey
 from scheduler.pod_status import PodStatus
+from scheduler.preemption import Preemption
 from scheduler.promise_volumes import PromiseVolumes
 from scheduler.requeue import Changes
 from scheduler.standalone import Scheduler
@@ -48,6 +51,21 @@ class SchedulerSurroundings:
         return self.configuration.current.profiles[pod.scheduler_name].queue_sort.key(pod)
 
 
+class CountedEvictions:
+    """Implements scheduler.making_room.EvictsPods: counts what is asked of another one."""
+
+    def __init__(self, evictor: EvictsPods, metrics: SchedulerMetrics) -> None:
+        self._evictor = evictor
+        self._metrics = metrics
+
+    def going(self) -> frozenset[str]:
+        return self._evictor.going()
+
+    async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
+        self._metrics.preempted(len(preemption.victims))
+        return await self._evictor.evict(preemption, preemptor, budgets)
+
+
 class SchedulerTerm:
     """Schedules under one leadership, until `stop`."""
 
@@ -64,7 +82,9 @@ class SchedulerTerm:
             waiting=self.waiting,
             cluster=around.cluster,
             decider=Decider(),
-            room=MakingRoom(around.store.budgets, Evictor(api, around.events, clock), status),
+            room=MakingRoom(
+                around.store.budgets, CountedEvictions(Evictor(api, around.events, clock), around.metrics), status
+            ),
             configuration=around.configuration,
             plugins=BindingPlugins(
                 reserves=(PromiseVolumes(),),
@@ -79,6 +99,8 @@ class SchedulerTerm:
         self._scheduler = Scheduler(parts)
         self._changes = Changes(around.store, self._scheduler.changed, planning.prefix)
 
+        self.binding: PodBinding = self._scheduler.driven(around.store.pods)
+
     async def run(self) -> None:
         """Schedule until `stop`, then let assignments under way end. Raises LeadershipLost."""
         with self._changes.following():
@@ -87,3 +109,7 @@ class SchedulerTerm:
     def stop(self) -> None:
         """Begin nothing more."""
         self._scheduler.stop()
+
+    def rules_changed(self) -> None:
+        """A new configuration is in force."""
+        self._scheduler.rules_changed()

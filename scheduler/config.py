@@ -21,7 +21,6 @@ KIND: Final = "SchedulerConfiguration"
 _HEAVIEST: Final = 100
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
-Weight = Annotated[int, Meta(ge=1, le=_HEAVIEST)]
 Percentage = Annotated[int, Meta(ge=0, le=ALL_NODES)]
 Defaults = Callable[[str], ProfileData]
 """Scheduler name -> the profile for which nothing was said."""
@@ -38,7 +37,7 @@ class ConfigurationError(ValueError):
 
 class _Thresholds(Struct, rename="camel", forbid_unknown_fields=True):
     storage_label: str = ""
-    resources: dict[Name, Weight] | None = None
+    resources: dict[Name, object] | None = None
 
 
 class _Profile(Struct, rename="camel", forbid_unknown_fields=True):
@@ -47,7 +46,7 @@ class _Profile(Struct, rename="camel", forbid_unknown_fields=True):
     queue_sort: str | None = None
     pre_filters: list[str] | None = None
     filters: list[str] | None = None
-    scores: dict[str, Weight] | None = None
+    scores: dict[str, object] | None = None
     thresholds: _Thresholds = field(default_factory=_Thresholds)
 
 
@@ -119,7 +118,7 @@ def _data(one: _Profile, path: str, registry: Registry, default: ProfileData) ->
     queue_sort = default.queue_sort if one.queue_sort is None else one.queue_sort
     pre_filters = default.pre_filters if one.pre_filters is None else tuple(one.pre_filters)
     filters = default.filters if one.filters is None else tuple(one.filters)
-    scores = default.scores if one.scores is None else one.scores
+    scores = default.scores if one.scores is None else _weights(one.scores, f"{path}.scores")
     percentage = one.percentage_of_nodes_to_score
     _check_names(f"{path}.queueSort", (queue_sort,), registry.queue_sorts)
     _check_names(f"{path}.preFilters", pre_filters, registry.pre_filters)
@@ -140,7 +139,20 @@ def _thresholds(found: _Thresholds, path: str, default: Thresholds) -> Threshold
     label = found.storage_label
     if label and not is_label_key(label):
         raise ConfigurationError(f"{path}.storageLabel", f'expected a label key, found "{label}"')
-    return Thresholds(label, default.resources if found.resources is None else found.resources)
+    resources = found.resources
+    weights = default.resources if resources is None else _weights(resources, f"{path}.resources")
+    return Thresholds(label, weights)
+
+
+def _weights(found: Mapping[str, object], path: str) -> Mapping[str, int]:
+    """Return the weights. Their type is checked here because msgspec does not say of which name it speaks."""
+    weights: dict[str, int] = {}
+    for name, weight in found.items():
+        if type(weight) is not int or not 1 <= weight <= _HEAVIEST:
+            expected = f"expected a whole number from 1 to {_HEAVIEST}"
+            raise ConfigurationError(f"{path}.{name}", f"{expected}, found {weight!r}")
+        weights[name] = weight
+    return weights
 
 
 def _check_names(path: str, names: Iterable[str], known: Mapping[str, object]) -> None:

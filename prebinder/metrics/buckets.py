@@ -22,3 +22,6 @@ SCHEDULING: Final = tuple(0.01 * 2**power for power in range(20))
 
 DECISION: Final = tuple(0.0001 * 2**power for power in range(15))
 """A decision takes from a tenth of a millisecond, for a pod like the last one, to some on a large cluster."""
+
+VICTIMS: Final = (1, 2, 4, 8, 16, 32, 64)
+"""scheduler_preemption_victims in pkg/scheduler/metrics/metrics.go."""

@@ -13,6 +13,7 @@ from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
 from prebinder.metrics.scheduler import ConfigurationMetrics, SchedulerMetrics
+from prebinder.metrics.scheduler_state import SchedulerState, SchedulerStateCollector
 from prebinder.metrics.state import ClusterState, StateCollector
 
 
@@ -67,7 +68,10 @@ class SchedulerInstruments:
         self.jobs = JobMetrics(self.registry, ("drift",))
         self.attempts = SchedulerMetrics(self.registry)
         self.configuration = ConfigurationMetrics(self.registry, now)
+        self._state = SchedulerStateCollector()
+        self.registry.register(self._state)
 
-    async def render(self) -> bytes:
+    async def render(self, state: SchedulerState) -> bytes:
         """Return all metrics in Prometheus' text format."""
+        self._state.state = state
         return await asyncio.to_thread(generate_latest, self.registry)

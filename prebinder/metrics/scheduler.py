@@ -52,6 +52,16 @@ class SchedulerMetrics:
             registry=registry,
         )
 
+        self._preemptions = Counter(
+            "scheduler_preemption_attempts_total", "Nodes that were cleared for a pod, or tried to.", registry=registry
+        )
+        self._victims = Histogram(
+            "scheduler_preemption_victims",
+            "Pods to be evicted for one pod.",
+            buckets=buckets.VICTIMS,
+            registry=registry,
+        )
+
     def expect_profiles(self, names: Iterable[str]) -> None:
         """Start the profiles' counters at 0, so that a rate sees the first failure."""
         for name in names:
@@ -69,6 +79,10 @@ class SchedulerMetrics:
         self._attempts.labels(profile, "scheduled").inc()
         self._waited.labels(profile, zone).observe(waited)
         self._binding.labels(profile).observe(binding)
+
+    def preempted(self, victims: int) -> None:
+        self._preemptions.inc()
+        self._victims.observe(victims)
 
     def failed(self, profile: str, reason: Reason) -> None:
         result = "error" if reason is Reason.SCHEDULER_ERROR else "unschedulable"

@@ -48,7 +48,8 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         state = self.state
-        yield from _process(state)
+        yield from cache_gauges(state.loop_lag, state.synced)
+        yield _endpoints(state.endpoints_up)
         yield from _queues(state)
         if state.snapshot is not None:
             yield from _pending(state.snapshot, state.told, self.now)
@@ -59,20 +60,22 @@ class StateCollector(Collector):
             yield from quarantine_gauges(state.quarantine)
 
 
-def _process(state: ClusterState) -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "pvc_prebinder_event_loop_lag_seconds", "How late the event loop runs.", value=state.loop_lag
-    )
-    synced = GaugeMetricFamily("pvc_prebinder_cache_synced", "1 once a whole list was taken.", labels=["resource"])
-    for resource, is_synced in state.synced.items():
-        synced.add_metric([resource], int(is_synced))
-    yield synced
-    up = GaugeMetricFamily(
+def cache_gauges(loop_lag: float, synced: Mapping[str, bool]) -> Iterator[Metric]:
+    """Yield how late the event loop runs, in seconds, and for each kind whether it has been listed."""
+    yield GaugeMetricFamily("pvc_prebinder_event_loop_lag_seconds", "How late the event loop runs.", value=loop_lag)
+    family = GaugeMetricFamily("pvc_prebinder_cache_synced", "1 once a whole list was taken.", labels=["resource"])
+    for resource, is_synced in synced.items():
+        family.add_metric([resource], int(is_synced))
+    yield family
+
+
+def _endpoints(endpoints_up: Mapping[str, bool]) -> Metric:
+    family = GaugeMetricFamily(
         "pvc_prebinder_csi_endpoint_up", "1 while the driver answers under its configured name.", labels=["driver_name"]
     )
-    for driver, is_up in state.endpoints_up.items():
-        up.add_metric([driver], int(is_up))
-    yield up
+    for driver, is_up in endpoints_up.items():
+        family.add_metric([driver], int(is_up))
+    return family
 
 
 def _queues(state: ClusterState) -> Iterator[Metric]:

@@ -19,6 +19,7 @@ from csi.sweep import SweepProgress
 from csi.verdict import HealthState, Verdict
 from kube.store import snapshot_of
 from prebinder.metrics.instruments import Instruments, SchedulerInstruments
+from prebinder.metrics.scheduler_state import SchedulerState
 from prebinder.metrics.state import ClusterState
 from tests.builders import EPOCH, claim, storage_class, volume
 
@@ -78,7 +79,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     scheduler.attempts.expect_profiles(["ours"])
     for rendered in (
         await instruments.render(replace(state), EPOCH + timedelta(seconds=90)),
-        await scheduler.render(),
+        await scheduler.render(SchedulerState()),
     ):
         for family in text_string_to_metric_families(rendered.decode()):
             for sample in family.samples:

@@ -32,7 +32,7 @@ async def test_a_configuration_is_replaced(tmp_path: Path) -> None:
     [
         pytest.param(
             CONFIGURATION.replace("BinPack: 1", "BinPack: 0").encode(),
-            "profiles[0].scores[...]: Expected `int` >= 1",
+            "profiles[0].scores.BinPack: expected a whole number from 1 to 100, found 0",
             id="a weight of nothing",
         ),
         pytest.param(

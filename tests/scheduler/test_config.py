@@ -39,8 +39,10 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
         pytest.param(HEAD, "", "missing required field `profiles`", id="no-profiles"),
         pytest.param(HEAD + "profiles: []\n", "profiles", "length >= 1", id="empty-profiles"),
         pytest.param(ONE + "  weights: {}\n", "profiles[0]", "unknown field `weights`", id="unknown-key"),
-        pytest.param(ONE + "  scores: {BinPack: 0}\n", "profiles[0].scores[...]", ">= 1", id="no-weight"),
-        pytest.param(ONE + "  scores: {BinPack: '5'}\n", "profiles[0].scores[...]", "`int`, got `str`", id="text"),
+        pytest.param(
+            ONE + "  scores: {BinPack: 0}\n", "profiles[0].scores.BinPack", "from 1 to 100, found 0", id="no-weight"
+        ),
+        pytest.param(ONE + "  scores: {BinPack: '5'}\n", "profiles[0].scores.BinPack", "found '5'", id="text"),
         pytest.param(ONE + "  scores: {Best: 5}\n", "profiles[0].scores", 'there is no "Best"', id="unknown-score"),
         pytest.param(ONE + "  filters: [Nope]\n", "profiles[0].filters", 'there is no "Nope"', id="unknown-filter"),
         pytest.param(

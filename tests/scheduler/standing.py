@@ -1,0 +1,215 @@
+"""The standalone scheduler with everything around it in memory: a store, waiting pods, plugins that do as told."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from binder.rejection import Reason, Rejection
+from binder.view import PlanSettings
+from kube.collection import Collection
+from kube.events import EventDraft
+from kube.model import Node, Pod
+from kube.store import Store
+from scheduler.alike import Decider
+from scheduler.binding_cycle import BindingPlugins
+from scheduler.budgets import Budgets
+from scheduler.catalog import default_profile
+from scheduler.config import Configuration
+from scheduler.live_cluster import LiveCluster
+from scheduler.making_room import MakingRoom
+from scheduler.plugin import Placement, Reserve
+from scheduler.pod_status import Said
+from scheduler.preemption import Preemption
+from scheduler.promise_volumes import PromiseVolumes
+from scheduler.requeue import Changes
+from scheduler.standalone import Parts, Scheduler
+from scheduler.waiting import WaitingPods
+from tests import builders
+from tests.fake_clock import FakeClock, settle
+
+NAME = "ours"
+
+
+@dataclass
+class Binder:
+    """The Bind plugin. `nodes` has where pods went; `answers` come first; `held`, if there, keeps pods under way."""
+
+    shown: Callable[[Placement], None]
+    name: str = "Binder"
+    answers: list[Rejection | Exception] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
+    nodes: dict[str, str] = field(default_factory=dict)
+    held: asyncio.Event | None = None
+    under_way: int = 0
+    most_under_way: int = 0
+
+    async def bind(self, placement: Placement) -> Rejection | None:
+        self.order.append(placement.pod.name)
+        self.under_way += 1
+        self.most_under_way = max(self.under_way, self.most_under_way)
+        try:
+            await (self.held.wait() if self.held is not None else asyncio.sleep(0))
+        finally:
+            self.under_way -= 1
+        if self.answers:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        self.nodes[placement.pod.name] = placement.node
+        self.shown(placement)
+        return None
+
+
+@dataclass
+class Volumes:
+    """The PreBind plugin: pods with claims wait until `ready`, and what was rolled back is noted."""
+
+    name: str = "Volumes"
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: Rejection | Exception | None = None
+    rolled_back: list[str] = field(default_factory=list)
+
+    async def pre_bind(self, placement: Placement) -> Rejection | None:
+        if placement.pod.claims:
+            await self.ready.wait()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    async def roll_back(self, placement: Placement) -> None:
+        self.rolled_back.append(placement.pod.name)
+
+
+@dataclass
+class Status:
+    """What was said of pods, if it was news."""
+
+    said: list[tuple[str, Said]] = field(default_factory=list)
+    last: dict[str, Said] = field(default_factory=dict)
+
+    def say(self, pod: Pod, said: Said) -> bool:
+        news = self.last.get(pod.key) != said
+        self.last[pod.key] = said
+        self.said += [(pod.name, said)] if news else []
+        return news
+
+    def forget(self, pod_key: str) -> None:
+        self.last.pop(pod_key, None)
+
+    def renounce(self, pod: Pod) -> None: ...
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+@dataclass
+class Metrics:
+    """What was counted."""
+
+    failures: Counter[Reason] = field(default_factory=Counter)
+    zones: Counter[str] = field(default_factory=Counter)
+    waited: list[float] = field(default_factory=list)
+
+    def decided(self, profile: str, seconds: float) -> None: ...
+
+    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+        self.zones[zone] += 1
+        self.waited.append(waited)
+
+    def failed(self, profile: str, reason: Reason) -> None:
+        self.failures[reason] += 1
+
+
+@dataclass
+class Events:
+    """What was published."""
+
+    drafts: list[EventDraft] = field(default_factory=list)
+
+    def publish(self, draft: EventDraft) -> None:
+        self.drafts.append(draft)
+
+
+class Nobody:
+    """Evicts nobody."""
+
+    def going(self) -> frozenset[str]:
+        return frozenset()
+
+    async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
+        return "nobody is evicted here"
+
+
+@dataclass
+class Fixed:
+    current: Configuration
+
+
+class Desk:
+    """A cluster of these nodes, and the scheduler for it. Assigned pods are shown at once unless `shows` is False."""
+
+    def __init__(self, *nodes: Node, reserves: tuple[Reserve, ...] = (PromiseVolumes(),)) -> None:
+        self.clock, self.store, self.pods = FakeClock(), Store(), Collection[Pod]()
+        self.shows = True
+        self.binder, self.volumes = Binder(self._show), Volumes()
+        self.status, self.metrics, self.events = Status(), Metrics(), Events()
+        self.cluster = LiveCluster(self.store, PlanSettings())
+        self.store.nodes.replace(nodes, "1")
+        profile = default_profile(NAME)
+        self.configuration = Fixed(Configuration({NAME: profile}))
+        self.waiting = WaitingPods(profile.queue_sort.key)
+        self.scheduler = Scheduler(
+            Parts(
+                pods=self.pods,
+                waiting=self.waiting,
+                cluster=self.cluster,
+                decider=Decider(),
+                room=MakingRoom(self.store.budgets, Nobody(), self.status),
+                configuration=self.configuration,
+                plugins=BindingPlugins(reserves, (self.volumes,), (self.binder,)),
+                status=self.status,
+                events=self.events,
+                metrics=self.metrics,
+                clock=self.clock,
+            )
+        )
+
+    def add(self, *pods: Pod) -> None:
+        for pod in pods:
+            self.pods.upsert(pod)
+
+    def notes(self, reason: str) -> list[str]:
+        return [draft.note for draft in self.events.drafts if draft.reason == reason]
+
+    def _show(self, placement: Placement) -> None:
+        if self.shows:
+            self.pods.delete(placement.pod.key)
+            self.store.pods.upsert(assigned(placement))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.Future[None]]:
+        with Changes(self.store, self.scheduler.changed).following():
+            task = asyncio.ensure_future(self.scheduler.run())
+            await settle()
+            yield task
+            self.scheduler.stop()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def assigned(placement: Placement) -> Pod:
+    pod = placement.pod
+    return builders.pod(
+        pod.name,
+        node=placement.node,
+        resource_version=pod.resource_version + 1,
+        scheduler_name=NAME,
+        requests={"cpu": "6"} if pod.requests else {},
+    )
+
+
+def pod(name: str, cpu: str = "", **how: object) -> Pod:
+    """A pod of ours; `cpu` as text."""
+    return builders.pod(name, scheduler_name=NAME, requests={"cpu": cpu} if cpu else {}, **how)  # type: ignore[arg-type]

@@ -79,8 +79,6 @@ class DrivenBinding:
         return self._bound(found, node) if found.placement is not None else self._not_bound(found)
 
     async def unbind(self, key: str, uid: str) -> Released | Refused:
-        # What was decided just now begins to be carried out in between.
-        await asyncio.sleep(0)
         pod = self._find(key, uid) if self._takes_work() else _STOPPED
         if isinstance(pod, Refused):
             return pod
@@ -88,6 +86,8 @@ class DrivenBinding:
         if promised is None:
             return Released()
         ending = self._expect(key)
+        # What was decided just now begins to be carried out in between.
+        await asyncio.sleep(0)
         self._cycle.withdraw(key)
         found = await ending
         if found is None:

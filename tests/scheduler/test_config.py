@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.catalog import DEFAULT_WEIGHTS, REGISTRY, default_data
-from scheduler.config import Configuration, ConfigurationError, parse
+from scheduler.config import Configuration, ConfigurationError, parse, render
 
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\n"
 ONE = HEAD + "profiles:\n- schedulerName: ours\n"
@@ -67,6 +67,33 @@ def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str)
         read(text)
     assert caught.value.place == place
     assert says in caught.value.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(ONE, id="defaults"),
+        pytest.param(
+            ONE + "  scores: {BinPack: 5, Balanced: 2}\n  filters: [NodeReady]\n  preFilters: []\n", id="chosen"
+        ),
+        pytest.param(ONE + "  thresholds: {storageLabel: a/b, resources: {gpu: 3}}\n- schedulerName: x\n", id="limits"),
+        pytest.param(ONE + "  percentageOfNodesToScore: 30\n- schedulerName: 'on'\n", id="a name to be quoted"),
+    ],
+)
+def test_what_is_rendered_reads_back(text: str) -> None:
+    found = read(text)
+    again = read(render(found))
+    assert list(again.profiles) == list(found.profiles)
+    for name, profile in found.profiles.items():
+        other = again.profiles[name]
+        assert other.thresholds == profile.thresholds
+        assert other.percentage_of_nodes_to_score == profile.percentage_of_nodes_to_score
+        assert other.queue_sort.name == profile.queue_sort.name
+        assert [one.name for one in other.pre_filters] == [one.name for one in profile.pre_filters]
+        assert [one.name for one in other.filters] == [one.name for one in profile.filters]
+        scores = [(one.plugin.name, one.weight) for one in profile.scores]
+        assert [(one.plugin.name, one.weight) for one in other.scores] == scores
+    assert render(again) == render(found)
 
 
 def test_the_documented_file_is_valid_and_names_every_plugin() -> None:

@@ -1,6 +1,6 @@
 """A change in the cluster, as far as it may let a refused pod in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kube.model import Record
@@ -33,11 +33,13 @@ class Wanted:
     """What a refused pod waits for beside what it says itself, looked up when it was refused.
 
     `classes` are those of its claims without a volume, `volumes` the names of those it has or was promised, `drivers`
-    those that have to attach something for it. `whole`: it was refused before any node was looked at. What changes
-    here changes with one of the pod's claims, and that wakes it anyhow.
+    those that have to attach something for it. `whole`: it was refused before any node was looked at. `again_in` are
+    the seconds after which time alone may help, None if it cannot. What changes here changes with one of the pod's
+    claims, and that wakes it anyhow.
     """
 
     classes: frozenset[str] = frozenset()
     volumes: frozenset[str] = frozenset()
     drivers: frozenset[str] = frozenset()
     whole: bool = False
+    again_in: float | None = field(default=None, compare=False)

@@ -21,16 +21,35 @@ def spread_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
     return any(_is_counted(pod, one) for one in _changed_pods(change))
 
 
-def neighbours_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def neighbours_eased(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
     """A pod came to be near to, one left to be apart from, or a node moved into another topology domain."""
-    if isinstance(change.old, Node) or isinstance(change.new, Node):
-        return _labels_of(change.old) != _labels_of(change.new)
-    if not isinstance(change.old, Pod) and not isinstance(change.new, Pod):
-        return True
-    if isinstance(change.old, Pod) and isinstance(change.new, Pod) and _seen(change.old) == _seen(change.new):
+    if not neighbours_may_be_eased(pod, change, wanted):
         return False
-    came = isinstance(change.new, Pod) and _wants_near(pod, change.new)
-    return came or (isinstance(change.old, Pod) and _eases_by_leaving(pod, change.old))
+    old, new = change.old, change.new
+    if not isinstance(old, Pod) or (isinstance(new, Pod) and _wants_near(pod, new)):
+        return True
+    apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
+    kept_off = (old.constraints or NO_CONSTRAINTS).anti_affinity
+    if any(_may_mean(term, pod, old) for term in apart) or any(_may_mean(term, old, pod) for term in kept_off):
+        return True
+    # When nobody else is left that all terms mean, this one may be the first of its series.
+    return _wants_near(pod, old) and _wants_near(pod, pod)
+
+
+def neighbours_may_be_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """The same, whatever the labels of the pod."""
+    old, new = change.old, change.new
+    if isinstance(old, Node) or isinstance(new, Node):
+        return _labels_of(old) != _labels_of(new)
+    changed = _changed_pods(change)
+    if any(_wants_near(pod, one) for one in changed):
+        return True
+    left = [one for one in changed if one is old]
+    apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
+    return any(
+        (one.constraints or NO_CONSTRAINTS).anti_affinity or any(_may_mean(term, pod, one) for term in apart)
+        for one in left
+    )
 
 
 def _changed_pods(change: Change) -> Iterable[Pod]:
@@ -72,16 +91,6 @@ def _labels_of(node: object) -> object:
 def _wants_near(pod: Pod, other: Pod) -> bool:
     terms = (pod.constraints or NO_CONSTRAINTS).affinity
     return bool(terms) and all(_may_mean(term, pod, other) for term in terms)
-
-
-def _eases_by_leaving(pod: Pod, other: Pod) -> bool:
-    """Whether the pods kept each other apart, or this one may be the first of its series when the other is gone."""
-    own, others = pod.constraints or NO_CONSTRAINTS, other.constraints or NO_CONSTRAINTS
-    if any(_may_mean(term, pod, other) for term in own.anti_affinity):
-        return True
-    if any(_may_mean(term, other, pod) for term in others.anti_affinity):
-        return True
-    return _wants_near(pod, other) and _wants_near(pod, pod)
 
 
 def _may_mean(term: PodTerm, owner: Pod, other: Pod) -> bool:

@@ -5,7 +5,8 @@ Sources: the isSchedulableAfter... functions (KEP-4247) of plugins/nodeunschedul
 noderesources/fit.go and nodeports.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from kube.model import Node, Pod
 from kube.node_view import effective_taints
@@ -34,7 +35,7 @@ def now_selected(pod: Pod, change: Change, _: Wanted | None) -> bool:
 def more_room(pod: Pod, change: Change, _: Wanted | None) -> bool:
     """A pod left, or requests less of what this one requests, or a node that is large enough grew in that."""
     if isinstance(change.new, Node):
-        return _large_enough(pod, change.new) and _grew(pod, change.old, change.new)
+        return _grew(pod, change.old, change.new) and _large_enough(pod, change.new)
     if not isinstance(change.old, Pod):
         return False
     # Whoever leaves makes room for one pod more.
@@ -69,7 +70,7 @@ def _selects(pod: Pod, node: Node) -> bool:
 
 
 def _large_enough(pod: Pod, node: Node) -> bool:
-    return has_room(dict(node.allocatable), pod.requests)
+    return has_room(_amounts(node.allocatable), pod.requests)
 
 
 def _grew(pod: Pod, old: object, new: Node) -> bool:
@@ -77,9 +78,16 @@ def _grew(pod: Pod, old: object, new: Node) -> bool:
         return True
     if old.allocatable == new.allocatable:
         return False
-    before = dict(old.allocatable)
-    counted = {PODS} | {name for name, amount in pod.requests if amount > 0}
-    return any(amount > before.get(name, 0) for name, amount in new.allocatable if name in counted)
+    before, after = _amounts(old.allocatable), _amounts(new.allocatable)
+    if after.get(PODS, 0) > before.get(PODS, 0):
+        return True
+    return any(amount > 0 and after.get(name, 0) > before.get(name, 0) for name, amount in pod.requests)
+
+
+@lru_cache(maxsize=8)
+def _amounts(resources: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
+    """Return resources by name: all refused pods are asked about the same node."""
+    return dict(resources)
 
 
 def _requests_less(pod: Pod, old: Pod, new: Pod) -> bool:

@@ -134,9 +134,9 @@ def _reports_changed(old: CSINode, new: object) -> bool:
 
 
 def _node_labels_changed(change: Change) -> bool:
-    if not isinstance(change.new, Node):
-        return False
-    return not isinstance(change.old, Node) or change.old.labels != change.new.labels
+    """Whether a node came, moved, or went: from fewer nodes a volume may look healthier."""
+    old, new = change.old, change.new
+    return not (isinstance(old, Node) and isinstance(new, Node) and old.labels == new.labels)
 
 
 def _volume_name(change: Change) -> str | None:

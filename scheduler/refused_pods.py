@@ -1,28 +1,42 @@
 """Pods that fit no node, filed by what they wait for, so that a change is asked once about all pods that are alike."""
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kube.model import Claim, Pod
+import msgspec
+
+from kube.model import Claim, Pod, Volume
 from scheduler.change import Change, Wanted
-from scheduler.hints import Hint, hint_of
+from scheduler.hints import STORAGE, hint_of, may_help
+
+_Keys = dict[str, None]
 
 
 @dataclass(slots=True)
 class _Alike:
-    """Pods of which a plugin that refused them sees no difference. The first stands for all."""
+    """Pods of which a plugin that refused them sees no difference, and one without claims to stand for all."""
 
     pod: Pod
     wanted: Wanted | None
-    keys: dict[str, None] = field(default_factory=dict)
+    keys: _Keys = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Filed:
-    """Where a pod is filed."""
+    """A pod, and where it is filed."""
 
     pod: Pod
+    refused_by: frozenset[str]
+    wanted: Wanted | None
     places: tuple[tuple[str, Hashable], ...]
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        return self.pod.claim_keys if self.refused_by & STORAGE else ()
+
+    @property
+    def volumes(self) -> frozenset[str]:
+        return self.wanted.volumes if self.wanted is not None else frozenset()
 
 
 class RefusedPods:
@@ -31,7 +45,8 @@ class RefusedPods:
     def __init__(self) -> None:
         self._filed: dict[str, _Filed] = {}
         self._groups: dict[str, dict[Hashable, _Alike]] = {}
-        self._by_claim: dict[str, dict[str, None]] = {}
+        self._by_claim: dict[str, _Keys] = {}
+        self._by_volume: dict[str, _Keys] = {}
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -39,19 +54,20 @@ class RefusedPods:
     def __iter__(self) -> Iterator[str]:
         return iter(self._filed)
 
-    def add(self, pod: Pod, refused_by: Iterable[str], wanted: Wanted | None) -> None:
+    def add(self, pod: Pod, refused_by: frozenset[str], wanted: Wanted | None) -> None:
         """File a pod under the plugins that refused it; under none it waits for any change."""
         self.discard(pod.key)
-        places = tuple((name, hint_of(name).shape(pod, wanted)) for name in frozenset(refused_by) or {""})
+        places = tuple((name, hint_of(name).shape(pod, wanted)) for name in refused_by or {""})
+        filed = self._filed[pod.key] = _Filed(pod, refused_by, wanted, places)
         for name, shape in places:
             groups = self._groups.setdefault(name, {})
-            alike = groups.get(shape)
-            if alike is None:
-                alike = groups[shape] = _Alike(pod, wanted)
-            alike.keys[pod.key] = None
-        for claim_key in pod.claim_keys:
+            if shape not in groups:
+                groups[shape] = _stand_in(pod, wanted)
+            groups[shape].keys[pod.key] = None
+        for claim_key in filed.claims:
             self._by_claim.setdefault(claim_key, {})[pod.key] = None
-        self._filed[pod.key] = _Filed(pod, places)
+        for volume in filed.volumes:
+            self._by_volume.setdefault(volume, {})[pod.key] = None
 
     def discard(self, pod_key: str) -> None:
         """Take a pod out; nothing happens when it is not there."""
@@ -63,24 +79,57 @@ class RefusedPods:
             del alike.keys[pod_key]
             if not alike.keys:
                 del self._groups[name][shape]
-        for claim_key in filed.pod.claim_keys:
-            del self._by_claim[claim_key][pod_key]
-            if not self._by_claim[claim_key]:
-                del self._by_claim[claim_key]
+        for claim_key in filed.claims:
+            _unfile(self._by_claim, claim_key, pod_key)
+        for volume in filed.volumes:
+            _unfile(self._by_volume, volume, pod_key)
 
     def helped_by(self, change: Change) -> list[str]:
-        """Return the keys of the pods that fit a node now, as far as can be told without looking."""
-        found: dict[str, None] = {}
-        subject = change.old if change.new is None else change.new
-        if isinstance(subject, Claim):
-            found.update(self._by_claim.get(subject.key, {}))
+        """Return the keys of the pods that may fit a node now."""
+        found: _Keys = {}
+        for pod_key in self._named_by(change):
+            filed = self._filed[pod_key]
+            if may_help(filed.pod, filed.refused_by, change, filed.wanted):
+                found[pod_key] = None
         for name, groups in self._groups.items():
-            hint = hint_of(name)
-            if hint.concerns(change.kind):
-                for alike in _helped(hint, groups.values(), change):
-                    found.update(alike.keys)
+            if hint_of(name).concerns(change.kind):
+                for alike in groups.values():
+                    found.update(dict.fromkeys(self._helped(name, alike, change)))
         return list(found)
 
+    def _named_by(self, change: Change) -> Iterator[str]:
+        """Yield the pods whose claims or volumes the change is about."""
+        for subject in (change.old, change.new):
+            if isinstance(subject, Volume):
+                yield from self._by_volume.get(subject.name, ())
+            for claim_key in _claims_of(subject):
+                yield from self._by_claim.get(claim_key, ())
 
-def _helped(hint: Hint, groups: Iterable[_Alike], change: Change) -> Iterator[_Alike]:
-    return (alike for alike in groups if hint.helps(alike.pod, change, alike.wanted))
+    def _helped(self, name: str, alike: _Alike, change: Change) -> Iterable[str]:
+        hint = hint_of(name)
+        if not hint.concerns_all(alike.pod, change, alike.wanted):
+            return ()
+        if hint.coarse is None:
+            return alike.keys
+        every = ((key, self._filed[key]) for key in alike.keys)
+        return [key for key, filed in every if hint.helps(filed.pod, change, filed.wanted)]
+
+
+def _claims_of(subject: object) -> tuple[str, ...]:
+    if isinstance(subject, Claim):
+        return (subject.key,)
+    if isinstance(subject, Volume):
+        return (f"{subject.claim.namespace}/{subject.claim.name}",) if subject.claim is not None else ()
+    return subject.claim_keys if isinstance(subject, Pod) and subject.claims else ()
+
+
+def _stand_in(pod: Pod, wanted: Wanted | None) -> _Alike:
+    """Return a group of pods like this one, for changes that are not about a claim or a volume of one of them."""
+    general = None if wanted is None else replace(wanted, volumes=frozenset())
+    return _Alike(msgspec.structs.replace(pod, claims=()), general)
+
+
+def _unfile(index: dict[str, _Keys], name: str, pod_key: str) -> None:
+    del index[name][pod_key]
+    if not index[name]:
+        del index[name]

@@ -13,13 +13,17 @@ import msgspec
 from binder.listening import listening
 from binder.matching import class_of
 from binder.reservation import DEFAULT_PREFIX
+from kube.disruption import DisruptionBudget
 from kube.model import Claim, Pod, Record, StorageClass, Volume, VolumeAttachment
 from kube.node_view import used_volume
+from kube.snapshot import Snapshot
 from kube.store import Store
 from scheduler.attach_limits import attachments_of
 from scheduler.change import Change, Wanted
 from scheduler.cycle import Unschedulable
+from scheduler.expiry import expires_in
 from scheduler.hints_volumes import only_promised
+from scheduler.plugin import Placement
 
 R = TypeVar("R", bound=Record)
 
@@ -48,10 +52,16 @@ class Changes:
             stack.enter_context(listening(store.csi_nodes, self._changed))
             stack.enter_context(listening(store.csi_drivers, self._changed))
             stack.enter_context(listening(store.capacities, self._changed))
+            stack.enter_context(listening(store.budgets, self._budget_changed))
             yield
 
     def _changed(self, old: R | None, new: R | None) -> None:
         if not alike(old, new):
+            self._tell(Change(old, new))
+
+    def _budget_changed(self, old: DisruptionBudget | None, new: DisruptionBudget | None) -> None:
+        """Only what lets more pods be evicted matters: the status is written with every pod that comes or goes."""
+        if old is not None and (new is None or new.selector != old.selector or new.allowed > old.allowed):
             self._tell(Change(old, new))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -128,10 +138,19 @@ def wanted_by(found: Unschedulable) -> Wanted:
         volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | promised),
         drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
         whole=judgement.rejection is not None,
+        again_in=expires_in(judgement.info, found.cluster.storage, found.cluster.now),
     )
 
 
 _NOTHING: Final = Wanted()
+
+
+def forgotten(placement: Placement, snapshot: Snapshot) -> tuple[Change, ...]:
+    """Return what it means to others that a pod does not get the node and volumes it was promised."""
+    pod = msgspec.structs.replace(placement.pod, node_name=placement.node)
+    drivers = frozenset(driver for driver, _ in attachments_of(pod, snapshot))
+    freed = [snapshot.volumes.get(volume.name, volume) for _, volume in placement.volumes.volumes]
+    return (Change(pod, None, drivers), *(Change(None, volume) for volume in freed))
 
 
 def _on_node(pod: Pod | None) -> Pod | None:

@@ -149,12 +149,10 @@ class WaitingPods:
         refused_by: frozenset[str],
         now: float,
         wanted: Wanted | None = None,
-        again_in: float = LONGEST_WAIT,
     ) -> None:
         """No node fits the pod: `refused_by` are the plugins that refused one, or the pod as a whole.
 
-        `wanted` is what it waits for, None if that was not looked up. `again_in` are the seconds after which time
-        alone may help.
+        `wanted` is what it waits for (requeue.wanted_by), None if that was not looked up.
         """
         missed = self._journal.since(attempt.pod.key)
         held = self._ended(attempt, now)
@@ -167,7 +165,9 @@ class WaitingPods:
             return
         self._move(held, State.REFUSED)
         self._refused.add(held.pod, refused_by, wanted)
-        self._timed.put(held.pod.key, max(held.rested_at, now + min(again_in, LONGEST_WAIT)))
+        again_in = None if wanted is None else wanted.again_in
+        wait = LONGEST_WAIT if again_in is None else min(again_in, LONGEST_WAIT)
+        self._timed.put(held.pod.key, max(held.rested_at, now + wait))
 
     def retry(self, attempt: Attempt, now: float) -> None:
         """Something went wrong that has nothing to do with the pod, or somebody else was faster."""

@@ -1,7 +1,7 @@
 import msgspec
 
 from kube.model import Pod, Taint, Toleration
-from scheduler.change import Change
+from scheduler.change import Change, Wanted
 from scheduler.queue_sort import PrioritySort
 from scheduler.waiting import LONGEST_WAIT, Attempt, WaitingPods, backoff
 from tests import builders
@@ -67,7 +67,7 @@ def test_a_refused_pod_is_tried_again_after_five_minutes() -> None:
 
 def test_time_may_help_sooner() -> None:
     waiting = queue(builders.pod("web"))
-    waiting.failed(popped(waiting), RESOURCES, 10.0, again_in=7.5)
+    waiting.failed(popped(waiting), RESOURCES, 10.0, Wanted(again_in=7.5))
     assert waiting.due_in(10.0) == 7.5
 
 

@@ -59,6 +59,11 @@ def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> 
     return refuse_attachments(name, sorted(new.items()), held, use.limits)
 
 
+def has_plenty(wanted: frozenset[UsedVolume], use: AttachUse) -> bool:
+    """Whether even one driver alone could attach all there is and these volumes: most nodes are far from a limit."""
+    return not use.limits or len(wanted) + len(use.used) + len(use.left) <= min(use.limits.values())
+
+
 def _attached(snapshot: Snapshot, node_name: str) -> Iterator[UsedVolume]:
     for name in snapshot.attachments_by_node.get(node_name, ()):
         attachment = snapshot.attachments[name]

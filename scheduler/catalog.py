@@ -17,7 +17,7 @@ from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRest
 
 REGISTRY: Final = Registry(
     queue_sorts={PrioritySort.name: lambda _: PrioritySort()},
-    pre_filters={VolumeBinding.name: lambda _: VolumeBinding()},
+    pre_filters={VolumeBinding.name: lambda _: VolumeBinding(), ReservedVolume.name: lambda _: ReservedVolume()},
     filters={
         NodeReady.name: lambda _: NodeReady(),
         TaintToleration.name: lambda _: TaintToleration(),

@@ -39,6 +39,7 @@ class NodeIndex:
     wishes: _Taints = Map()
     names: Map[str, int] = Map()
     _selected: dict[tuple[Pairs, NodeSelector | None], int] = field(default_factory=dict, compare=False)
+    _reaching: dict[NodeSelector, int] = field(default_factory=dict, compare=False)
     _tolerated: dict[tuple[Toleration, ...], int] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -110,6 +111,18 @@ class NodeIndex:
             found |= self._matching(term)
         return found
 
+    def reaching(self, affinity: NodeSelector | None) -> int:
+        """Return the nodes that reach a volume of this affinity (kube.selectors.node_matches): names are not asked."""
+        if affinity is None:
+            return self.everything
+        found = self._reaching.get(affinity)
+        if found is None:
+            found = 0
+            for term in affinity.terms:
+                found |= self._matching(term, named=False)
+            _remember(self._reaching, affinity, found)
+        return found
+
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
         """Return the nodes none of whose taints keeps a pod with these tolerations away."""
         found = self._tolerated.get(tolerations)
@@ -120,16 +133,13 @@ class NodeIndex:
 
     def with_key(self, key: str) -> int:
         """Return the nodes that have a label of this key."""
-        found = 0
-        for bits in self.values.get(key, _NO_VALUES).values():
-            found |= bits
-        return found
+        return _union(self.values.get(key, _NO_VALUES).values())
 
     def with_label(self, key: str, value: str) -> int:
         """Return the nodes that have this label."""
         return self.values.get(key, _NO_VALUES).get(value, 0)
 
-    def _matching(self, term: NodeSelectorTerm) -> int:
+    def _matching(self, term: NodeSelectorTerm, *, named: bool = True) -> int:
         if not term.match_expressions and not term.match_fields:
             return 0
         if term_problem(term) is not None:
@@ -137,12 +147,15 @@ class NodeIndex:
         found = self.everything
         for requirement in term.match_expressions:
             found &= self._holding(requirement)
-        for requirement in term.match_fields:
+        for requirement in term.match_fields if named else ():
             found &= self._named(requirement)
         return found
 
     def _holding(self, requirement: Requirement) -> int:
         """Ask each value that occurs, once; nodes without the key are asked as one."""
+        if requirement.operator == "In":
+            known = self.values.get(requirement.key, _NO_VALUES)
+            return _union(known.get(value, 0) for value in requirement.values)
         found = having = 0
         for value, bits in self.values.get(requirement.key, _NO_VALUES).items():
             having |= bits
@@ -158,6 +171,13 @@ class NodeIndex:
 
 
 _NO_VALUES: Final[Mapping[str, int]] = Map()
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for bits in sets:
+        found |= bits
+    return found
 
 
 def _untolerated(taints: Mapping[Taint, int], tolerations: tuple[Toleration, ...]) -> int:

@@ -4,6 +4,7 @@ kube-scheduler takes the smallest volume that fits on the node it chose, and ask
 it is (kubernetes#83323, KEP-1432 leaves the reaction to volume health to others).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from binder.evidence import affinity_text
@@ -23,9 +24,20 @@ _PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
 
 
 class ReservedVolume:
-    """A reserved claim goes where its volume is; no pod goes where the only volume for it is held for another claim."""
+    """A reserved claim goes where its volume is; no pod goes where the only volume for it is held for another claim.
+
+    As a PreFilter it leaves only nodes that reach the reserved volumes.
+    """
 
     name: Final = "ReservedVolume"
+
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
+        if not info.reserved:
+            return None
+        reached = cluster.index.everything
+        for volume in _promised(info, cluster):
+            reached &= cluster.index.reaching(volume.node_affinity)
+        return reached
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         if not info.claims.delayed:
@@ -41,7 +53,12 @@ class ReservedVolume:
             found = _only_choice(info, cluster, state)
             return found if found is not None and found.reason in _PROMISED else None
 
-        return NodeRule(why)
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            if promised:
+                return [state for state in nodes if why(state) is None]
+            return [state for state in nodes if not info.choice(state).own.rejections or why(state) is None]
+
+        return NodeRule(why, fitting)
 
 
 class VolumeHealth:
@@ -60,7 +77,10 @@ class VolumeHealth:
             found = _only_choice(info, cluster, state)
             return found if found is not None and found.reason not in _PROMISED else None
 
-        return NodeRule(why)
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            return [state for state in nodes if not info.choice(state).own.rejections or why(state) is None]
+
+        return NodeRule(why, fitting)
 
 
 class LocalStorage:

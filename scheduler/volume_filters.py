@@ -5,6 +5,7 @@ plugins/volumerestrictions/volume_restrictions.go. The rules stand in scheduler.
 attach_limits; here they become plugins.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +13,7 @@ from immutables import Map
 
 from binder.rejection import Reason, Rejection
 from kube.model import READ_WRITE_ONCE_POD, Claim
-from scheduler.attach_limits import attach_refusal, attachments_of
+from scheduler.attach_limits import attach_refusal, attachments_of, has_plenty
 from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
@@ -23,13 +24,19 @@ from scheduler.volumes import PodInfo
 class VolumeBinding:
     """The node must reach the volumes the pod has, and there must be volumes for the rest, or a way to make them.
 
-    As a PreFilter it refuses pods whose claims are missing, lost, or bound by others and not bound yet.
+    As a PreFilter it refuses pods whose claims are missing, lost, or bound by others and not bound yet, and leaves only
+    nodes that reach the volumes the pod has.
     """
 
     name: Final = "VolumeBinding"
 
-    def confine(self, info: PodInfo, _: ClusterView) -> int | Rejection | None:
-        return info.rejection
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
+        if info.rejection is not None or not (info.claims.bound or info.claims.orphaned):
+            return info.rejection
+        reached = 0 if info.claims.orphaned else cluster.index.everything
+        for _, volume in info.claims.bound:
+            reached &= cluster.index.reaching(volume.node_affinity)
+        return reached
 
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
         if not info.pod.claims:
@@ -39,7 +46,10 @@ class VolumeBinding:
             rejections = info.choice(state).own.rejections
             return about(state, rejections[0]) if rejections else None
 
-        return NodeRule(why)
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            return [state for state in nodes if not info.choice(state).own.rejections]
+
+        return NodeRule(why, fitting)
 
 
 class VolumeZone:
@@ -59,7 +69,17 @@ class NodeVolumeLimits:
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         wanted = attachments_of(info.pod, cluster.storage.snapshot) if info.pod.claims else frozenset()
-        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach)) if wanted else None
+        if not wanted:
+            return None
+
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            return [
+                state
+                for state in nodes
+                if has_plenty(wanted, state.attach) or attach_refusal(state.name, wanted, state.attach) is None
+            ]
+
+        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting)
 
 
 class VolumeRestrictions:

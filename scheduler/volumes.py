@@ -90,6 +90,7 @@ def _choices(
             own = own_choice(claims, reserved, node.node, storage, usable)
             ask = partial(choose_volumes, claims, node.node, storage.snapshot, storage.index)
             found = known[alike] = NodeVolumes(own, ask)
+        by_name[node.node.name] = found
         return found
 
     return choice

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kube import model
 from kube.node_view import effective_taints
-from kube.selectors import pod_node_affinity_matches, term_matches
+from kube.selectors import node_matches, pod_node_affinity_matches, term_matches
 from kube.taints import untolerated_taint
 from scheduler.node_index import NodeIndex
 from tests import builders
@@ -28,6 +28,13 @@ def test_selectors_and_affinities(
         if dict(node.labels).items() >= wanted.items() and pod_node_affinity_matches(affinity, node.labels, node.name)
     }
     assert names(NodeIndex.of(nodes).selected(builders.pairs(wanted), affinity), nodes) == plain
+
+
+@settings(deadline=None)
+@given(clusters.nodes(), st.one_of(st.none(), clusters.node_selectors))
+def test_volumes_are_reached(nodes: list[model.Node], affinity: model.NodeSelector | None) -> None:
+    plain = {node.name for node in nodes if node_matches(affinity, node.labels)}
+    assert names(NodeIndex.of(nodes).reaching(affinity), nodes) == plain
 
 
 @settings(deadline=None, max_examples=100)
@@ -52,6 +59,19 @@ def test_a_changed_node_leaves_nothing_behind(before: list[model.Node], after: l
     for number, node in enumerate(after):
         index = index.with_node(number, before[number] if number < len(before) else None, node)
     assert index == NodeIndex.of(after)
+
+
+@settings(deadline=None)
+@given(clusters.nodes(), st.data())
+def test_a_node_that_went_leaves_nothing_behind(nodes: list[model.Node], data: st.DataObject) -> None:
+    number = data.draw(st.integers(0, len(nodes) - 1))
+    gone, last = nodes[number], nodes[-1]
+    index = NodeIndex.of(nodes).without_node(number, gone)
+    left = nodes[:-1]
+    if last is not gone:
+        index = index.without_node(len(left), last).with_node(number, None, last)
+        left[number] = last
+    assert index == NodeIndex.of(left)
 
 
 @pytest.mark.parametrize(

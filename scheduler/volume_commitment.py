@@ -88,7 +88,12 @@ def progress(placement: Placement, pod: Pod | None, snapshot: Snapshot) -> bool 
     `pod` is the one that waits to be scheduled, None when there is none any more.
     """
     if pod is None or pod.uid != placement.pod.uid or pod.deleting:
-        return Rejection(Reason.POD_ENDED, placement.pod.key, "the pod that was scheduled", "it was deleted")
+        return Rejection(
+            Reason.POD_ENDED,
+            placement.pod.key,
+            "a pod that waits for its node",
+            "it is gone, or somebody else placed it",
+        )
     node = snapshot.nodes.get(placement.node)
     if node is None:
         return _refuse_node(placement.node, None) or False

@@ -13,7 +13,7 @@ from binder.index import VolumeIndex
 from binder.live import FASTER, LiveObjects
 from binder.locks import KeyedLocks
 from binder.rejection import Reason, Rejection
-from binder.release import may_clear, reference_is_ours
+from binder.release import may_clear
 from binder.undo import Now
 from binder.view import PlanSettings, View
 from binder.writes import give_back_volume, select_node, take_volume
@@ -149,8 +149,6 @@ class VolumeOrders:
         for _ in range(TRIES):
             live = await self._live.volume(before.name)
             if live is None or not live.record.claim or live.record.claim.uid != claim.uid:
-                return False
-            if not reference_is_ours(live.record, claim.key, claim.uid):
                 return False
             if not may_clear(live.record, await self._live.claim(claim.key)):
                 return False

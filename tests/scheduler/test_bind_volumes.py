@@ -7,6 +7,7 @@ import pytest
 
 from binder.rejection import Reason
 from kube.errors import LeadershipLost, Unavailable
+from kube.transport import Request
 from tests.fake_clock import settle
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, volume_object
@@ -225,6 +226,28 @@ async def test_a_lost_answer_is_looked_up(took_place: bool, provision: bool) -> 
     # It is ours, so it is taken back.
     assert cluster.selected("data") is None
     assert provision or "claimRef" not in cluster.volume("pv-1")["spec"]
+
+
+async def test_a_write_without_an_answer_that_takes_place_late_is_ours_all_the_same() -> None:
+    """The second one meets its result, and so learns that the first one was not lost."""
+    cluster = one_pair()
+    instance = cluster.instance()
+    placement = instance.placement({"data": "pv-1"})
+    cluster.server.refuse_next.append(("PATCH", Unavailable("PATCH", "/", 0, "Timeout", "no answer")))
+    reference = REFERENCE | {"name": "data", "uid": cluster.uid("data")}
+    sent: list[Request] = []
+
+    def late(request: Request) -> None:
+        sent.append(request)
+        if len(sent) == 2:
+            cluster.change(VOLUMES, "pv-1", "spec", claimRef=reference)
+
+    cluster.server.before_write = late
+    task = await instance.begin(placement)
+    assert (len(sent), cluster.writes()) == (2, [])
+    cluster.server.remove("pods", "default/web")
+    assert await outcome(task) is not None
+    assert "claimRef" not in cluster.volume("pv-1")["spec"]
 
 
 async def test_a_server_that_stays_away_is_an_error_and_nothing_is_believed() -> None:

@@ -13,8 +13,9 @@ from binder.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
 from scheduler.plugin import Bind, Placement, PreBind, Reserve
 
-AT_ONCE: Final = 100
-"""Assignments under way. More do not get faster, and decisions would run ahead of what the cluster shows."""
+AT_ONCE: Final = 32
+"""Assignments under way. More are not assigned faster: they wait at the API server instead of here, where the more
+important goes first, and each needs a connection of its own."""
 
 logger = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from tests.scenarios.admin import Admin
+from tests.scenarios.composed import Composed, composed
 from tests.scenarios.controller import Controller, apply_manifests, start_controller
 from tests.scenarios.documents import PREFIX
 from tests.scenarios.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
@@ -65,3 +66,10 @@ async def own_world(cluster: DevCluster, admin: Admin, rights: None) -> AsyncIte
     """A world with an annotation prefix of its own, for controllers that the story starts, harms and stops itself."""
     async with lived_in(World(cluster, admin)) as world:
         yield world
+
+
+@pytest_asyncio.fixture
+async def scheduler(cluster: DevCluster, own_world: World) -> AsyncIterator[Composed]:
+    """A standalone scheduler in the test's own process, for pods that name the story's namespace as their scheduler."""
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as running:
+        yield running

@@ -1,47 +1,20 @@
 """Single pods at the wish of a tool, beside the loop, with everything around it in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
 from binder.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
-from kube.model import Claim, Node, Pod, Toleration
+from kube.model import Claim, Pod, Toleration
 from scheduler.cluster import ClusterView
-from scheduler.driven_binding import DrivenBinding
 from scheduler.plugin import Placement
-from scheduler.pod_binding import Bound, Refusal, Refused, Released
+from scheduler.pod_binding import Bound, Refusal, Refused
 from tests import builders
-from tests.builders import claim, node, storage_class, volume
+from tests.builders import claim, node, storage_class
 from tests.fake_clock import settle
+from tests.scheduler.driving import LARGE, LOST, SMALL, WEB, driven, refusal, with_claim
 from tests.scheduler.standing import Desk, pod
-
-SMALL, LARGE = node("n1", allocatable={"cpu": "1"}), node("n2", zone="b", allocatable={"cpu": "8"})
-WEB = "default/web"
-LOST = Rejection(Reason.SCHEDULER_ERROR, WEB, "an answer", "none")
-
-
-@asynccontextmanager
-async def driven(*nodes: Node) -> AsyncIterator[tuple[Desk, DrivenBinding]]:
-    desk = Desk(*(nodes or (SMALL, LARGE)))
-    driven = desk.scheduler.driven(desk.store.pods)
-    async with desk.running():
-        yield desk, driven
-
-
-def refusal(found: object) -> Refusal:
-    assert isinstance(found, Refused), found
-    return found.refusal
-
-
-def with_claim(desk: Desk, name: str = "web") -> Pod:
-    """A pod that waits for the volume it takes."""
-    desk.store.classes.upsert(storage_class())
-    desk.store.claims.upsert(claim())
-    desk.store.volumes.upsert(volume("pv-1", zone="b"))
-    return pod(name, claims=["data"])
 
 
 async def test_a_pod_goes_where_the_scheduler_chooses() -> None:
@@ -208,57 +181,6 @@ async def test_a_caller_who_goes_away_stops_nothing() -> None:
         desk.volumes.ready.set()
         await settle()
         assert desk.binder.nodes == {"web": "n2"}
-
-
-async def test_what_is_promised_is_taken_back_before_the_pod_is_bound() -> None:
-    async with driven() as (desk, binding):
-        desk.add(with_claim(desk))
-        await settle()
-        assert set(desk.cluster.assumed()) == {WEB}
-        assert await binding.unbind(WEB, "") == Released("n2")
-        assert desk.volumes.rolled_back == ["web"]
-        assert desk.cluster.assumed() == {}
-        assert await binding.unbind(WEB, "") == Released()
-        assert desk.binder.order == []
-        desk.volumes.ready.set()
-        await desk.clock.advance(10)
-        assert desk.binder.nodes == {"web": "n2"}
-
-
-async def test_a_tool_that_waits_hears_that_another_took_it_back() -> None:
-    async with driven() as (desk, binding):
-        desk.add(with_claim(desk))
-        call = asyncio.ensure_future(binding.bind(WEB, "", ""))
-        await asyncio.sleep(0)  # it is decided, and not begun to be carried out
-        assert await binding.unbind(WEB, "") == Released("n2")
-        assert refusal(await call) is Refusal.FAILED
-
-
-@pytest.mark.parametrize(
-    ("answers", "expected"),
-    [
-        pytest.param([], Refusal.ALREADY_BOUND, id="the binding succeeds"),
-        pytest.param([LOST], None, id="the binding fails"),
-    ],
-)
-async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], expected: Refusal | None) -> None:
-    async with driven(LARGE) as (desk, binding):
-        desk.binder.held, desk.binder.answers = asyncio.Event(), [*answers]
-        desk.add(pod("web"))
-        await settle()
-        call = asyncio.ensure_future(binding.unbind(WEB, ""))
-        await settle()
-        assert not call.done()
-        desk.binder.held.set()
-        found = await call
-        assert found == Released("n2") if expected is None else refusal(found) is expected
-
-
-async def test_a_pod_to_which_nothing_is_promised_has_nothing_to_take_back() -> None:
-    async with driven() as (desk, binding):
-        desk.add(pod("web", "9"))
-        await settle()
-        assert await binding.unbind(WEB, "") == Released()
 
 
 async def test_without_a_term_nothing_is_done() -> None:

@@ -1,0 +1,37 @@
+"""A scheduler in memory that a tool drives, and pods for it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from binder.rejection import Reason, Rejection
+from kube.model import Node, Pod
+from scheduler.driven_binding import DrivenBinding
+from scheduler.pod_binding import Refusal, Refused
+from tests.builders import claim, node, storage_class, volume
+from tests.scheduler.standing import Desk, pod
+
+SMALL, LARGE = node("n1", allocatable={"cpu": "1"}), node("n2", zone="b", allocatable={"cpu": "8"})
+WEB: Final = "default/web"
+LOST: Final = Rejection(Reason.SCHEDULER_ERROR, WEB, "an answer", "none")
+
+
+@asynccontextmanager
+async def driven(*nodes: Node) -> AsyncIterator[tuple[Desk, DrivenBinding]]:
+    desk = Desk(*(nodes or (SMALL, LARGE)))
+    driven = desk.scheduler.driven(desk.store.pods)
+    async with desk.running():
+        yield desk, driven
+
+
+def refusal(found: object) -> Refusal:
+    assert isinstance(found, Refused), found
+    return found.refusal
+
+
+def with_claim(desk: Desk, name: str = "web") -> Pod:
+    """A pod that waits for the volume it takes."""
+    desk.store.classes.upsert(storage_class())
+    desk.store.claims.upsert(claim())
+    desk.store.volumes.upsert(volume("pv-1", zone="b"))
+    return pod(name, claims=["data"])

@@ -18,6 +18,7 @@ from binder.reservation import (
 from binder.view import View
 from kube.collection import Collection
 from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
+from kube.disruption import DisruptionBudget
 from kube.model import (
     READ_WRITE_ONCE_POD,
     SELECTED_NODE,
@@ -239,5 +240,6 @@ class Told:
             CSIDriver: store.csi_drivers,
             CSIStorageCapacity: store.capacities,
             VolumeAttachment: store.attachments,
+            DisruptionBudget: store.budgets,
         }
         return collections[type(record)]

@@ -1,11 +1,11 @@
-"""`pvc-prebinder controller` as a process of its own, watched through its pages and its log."""
+"""`pvc-prebinder controller`, or another command that runs until it is stopped, watched through its pages and log."""
 
 import asyncio
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 
 class Process:
-    """`pvc-prebinder controller` with its pages."""
+    """A command with its pages."""
 
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
         self.process = process
@@ -47,16 +47,21 @@ class Process:
         return self.process.returncode or 0, errors.decode()
 
 
+def controller(kubeconfig: Path, *flags: str) -> AbstractAsyncContextManager[Process]:
+    return running("controller", kubeconfig, *flags)
+
+
 @asynccontextmanager
-async def controller(kubeconfig: Path, *flags: str) -> AsyncIterator[Process]:
+async def running(command: str, kubeconfig: Path, *flags: str) -> AsyncIterator[Process]:
+    """Run `pvc-prebinder COMMAND` while inside; it is killed at the end unless it was stopped."""
     port = free_port()
     address = f"127.0.0.1:{port}"
-    command = [sys.executable, "-m", "prebinder.cli", "controller", "--kubeconfig", str(kubeconfig)]
-    command += ["--metrics-bind-address", address, "--health-bind-address", address]
-    process = await asyncio.create_subprocess_exec(*command, *flags, stderr=subprocess.PIPE)
-    running = Process(process, port)
+    arguments = [sys.executable, "-m", "prebinder.cli", command, "--kubeconfig", str(kubeconfig)]
+    arguments += ["--metrics-bind-address", address, "--health-bind-address", address]
+    process = await asyncio.create_subprocess_exec(*arguments, *flags, stderr=subprocess.PIPE)
+    started = Process(process, port)
     try:
-        yield running
+        yield started
     finally:
         if process.returncode is None:
             process.kill()

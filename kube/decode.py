@@ -19,6 +19,7 @@ from kube.model import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    Namespace,
     Node,
     Pod,
     Record,
@@ -39,6 +40,7 @@ _ATTACHMENT: Final = msgspec.json.Decoder(wire.VolumeAttachment)
 _BUDGET: Final = msgspec.json.Decoder(wire.PodDisruptionBudget)
 _POD: Final = msgspec.json.Decoder(wire_compute.Pod)
 _NODE: Final = msgspec.json.Decoder(wire_compute.Node)
+_NAMESPACE: Final = msgspec.json.Decoder(wire_compute.Namespace)
 _CSI_NODE: Final = msgspec.json.Decoder(wire_compute.CSINode)
 
 
@@ -90,6 +92,10 @@ def decode_node_record(raw: bytes | Raw) -> Node:
     return _decode("Node", raw, _NODE, decode_node.node)
 
 
+def decode_namespace(raw: bytes | Raw) -> Namespace:
+    return _decode("Namespace", raw, _NAMESPACE, decode_node.namespace)
+
+
 def decode_csi_node(raw: bytes | Raw) -> CSINode:
     return _decode("CSINode", raw, _CSI_NODE, decode_node.csi_node)
 
@@ -102,6 +108,7 @@ def decoders(own_prefix: str) -> Mapping[str, Callable[[bytes | Raw], Record]]:
         "StorageClass": partial(decode_class, own_prefix=own_prefix),
         "Pod": decode_pod_record,
         "Node": decode_node_record,
+        "Namespace": decode_namespace,
         "CSINode": decode_csi_node,
         "CSIDriver": decode_driver,
         "CSIStorageCapacity": decode_capacity,

@@ -1,4 +1,4 @@
-"""Nodes, and what CSI drivers registered on them, as records.
+"""Nodes, what CSI drivers registered on them, and namespaces, as records.
 
 Neither needs a spec: a node without one is schedulable, a CSINode without one has no drivers.
 """
@@ -27,6 +27,12 @@ def node(found: wire_compute.Node) -> model.Node:
         allocatable=shared(in_scheduler_units(amounts(status.allocatable, "$.status.allocatable"))),
         deleting=metadata.deletion_timestamp is not None,
     )
+
+
+def namespace(found: wire_compute.Namespace) -> model.Namespace:
+    who = identity(found.metadata)
+    metadata = present(found.metadata, "$.metadata")
+    return model.Namespace(text(who.name), who.uid, who.resource_version, labels(metadata))
 
 
 def csi_node(found: wire_compute.CSINode) -> model.CSINode:

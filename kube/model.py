@@ -224,6 +224,15 @@ class Node(Struct, frozen=True, gc=False):
     deleting: bool = False
 
 
+class Namespace(Struct, frozen=True, gc=False):
+    """A Namespace: what selectors of namespaces ask about."""
+
+    name: str
+    uid: str
+    resource_version: int
+    labels: Pairs = ()
+
+
 class NodeDriver(Struct, frozen=True, gc=False):
     """One driver registered on a node. `attach_limit` is None when the driver states no limit."""
 
@@ -274,7 +283,7 @@ class VolumeAttachment(Struct, frozen=True, gc=False):
     attached: bool = False
 
 
-Record = Volume | StorageClass | Node | CSINode | CSIDriver | VolumeAttachment | Namespaced
+Record = Volume | StorageClass | Node | CSINode | CSIDriver | VolumeAttachment | Namespace | Namespaced
 
 
 def value_of(pairs: Pairs, key: str) -> str | None:
@@ -287,6 +296,4 @@ def value_of(pairs: Pairs, key: str) -> str | None:
 
 def record_key(record: Record) -> str:
     """Return the key a record is stored under: `namespace/name`, or the name for cluster-scoped kinds."""
-    if isinstance(record, Namespaced):
-        return record.key
-    return record.name
+    return record.key if isinstance(record, Namespaced) else record.name

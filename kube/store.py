@@ -11,6 +11,7 @@ from kube.model import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    Namespace,
     Node,
     Pod,
     Record,
@@ -25,7 +26,8 @@ from kube.snapshot import Snapshot
 class Store:
     """Nine collections, and those that only some commands fill. `own_prefix` is the prefix of our annotations.
 
-    What only some fill is in no snapshot and does not count for `synced`: `budgets` (PodDisruptionBudgets).
+    What only some fill is in no snapshot and does not count for `synced`: `budgets` (PodDisruptionBudgets) and
+    `namespaces`.
     """
 
     def __init__(self, own_prefix: str = OWN_PREFIX) -> None:
@@ -51,6 +53,7 @@ class Store:
         self.capacities: Collection[CSIStorageCapacity] = Collection((), changed)
         self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
         self.budgets: Collection[DisruptionBudget] = Collection()
+        self.namespaces: Collection[Namespace] = Collection()
 
     @property
     def synced(self) -> bool:

@@ -18,6 +18,10 @@ from kube.wire import (
 )
 
 
+class Namespace(Wire):
+    metadata: Metadata | None = None
+
+
 class ContainerPort(Wire):
     host_port: int | None = None
     host_ip: Text = field(default=None, name="hostIP")

@@ -19,6 +19,7 @@ from kube.resource import (
     CSI_DRIVERS,
     CSI_NODES,
     DISRUPTION_BUDGETS,
+    NAMESPACES,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -46,6 +47,7 @@ def collections_in(store: Store, watched: Iterable[Resource] = WATCHED) -> dict[
         CAPACITIES: store.capacities,
         ATTACHMENTS: store.attachments,
         DISRUPTION_BUDGETS: store.budgets,
+        NAMESPACES: store.namespaces,
     }
     return {resource: collections[resource] for resource in watched}
 

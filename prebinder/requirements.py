@@ -12,6 +12,7 @@ from kube.resource import (
     DISRUPTION_BUDGETS,
     EVENTS,
     LEASES,
+    NAMESPACES,
     NODES,
     PODS,
     STORAGE_CLASSES,
@@ -106,12 +107,13 @@ _DISPENSABLE: Final = {
     CAPACITIES: "storage capacity is not looked at",
     ATTACHMENTS: "volumes attached to a node count only while a pod there uses them",
     DISRUPTION_BUDGETS: "victims of preemption are chosen without regard to PodDisruptionBudgets",
+    NAMESPACES: "a namespaceSelector knows namespaces by their names only",
     EVENTS: "no Events are written",
 }
 
 
 def _scheduler_kinds() -> Iterator[tuple[Resource, Lack]]:
-    for resource in (*WATCHED, DISRUPTION_BUDGETS, EVENTS):
+    for resource in (*WATCHED, DISRUPTION_BUDGETS, NAMESPACES, EVENTS):
         lacking = _DISPENSABLE.get(resource)
         yield resource, Lack(lacking or _BLIND, vital=lacking is None)
     yield LEASES, Lack(_UNLED)

@@ -6,13 +6,13 @@ from typing import Any, Final
 from kube.collection import Collection as Held
 from kube.collection import Listener
 from kube.model import Pod
-from kube.resource import DISRUPTION_BUDGETS, PODS, WATCHED, Resource
+from kube.resource import DISRUPTION_BUDGETS, NAMESPACES, PODS, WATCHED, Resource
 from kube.store import Store
 from prebinder.cache import collections_in
 
 ASSIGNED: Final = PODS.selected("assigned", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 
-AROUND: Final = (*(resource for resource in WATCHED if resource is not PODS), DISRUPTION_BUDGETS)
+AROUND: Final = (*(resource for resource in WATCHED if resource is not PODS), DISRUPTION_BUDGETS, NAMESPACES)
 """The kinds that are watched as a whole."""
 
 

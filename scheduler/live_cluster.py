@@ -5,13 +5,16 @@ which order watches, decisions and their outcomes arrive, and a pod that changed
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
+from immutables import Map
+
 from binder.rejection import Reason, Rejection
-from binder.view import PlanSettings
-from kube.model import Node, Pod
+from binder.view import PlanSettings, View
+from kube.model import Namespace, Node, Pairs, Pod
 from kube.store import Store
 from scheduler.cluster import ClusterView, Place, view_of
 from scheduler.live_storage import LiveStorage
@@ -37,19 +40,18 @@ class LiveCluster:
         self._nodes: set[str] = set()
         store.pods.listeners.append(self._pod_changed)
         store.nodes.listeners.append(self._node_changed)
+        self._namespaces: Map[str, Pairs] = Map()
+        store.namespaces.listeners.append(self._namespace_changed)
 
     def view(self, now: datetime) -> ClusterView:
         """Return the cluster of this moment, with the pods assumed and the volumes promised."""
         storage = self._storage.view()
         if self._view is None:
-            view = view_of(storage, now)
             self._nodes, self._moved = set(), {}
+            self._storage.touched(Map())
+            self._view = view_of(storage, now, self._namespaces)
         else:
-            view = self._view.at(now)
-        view = self._with_nodes(view.with_storage(storage))
-        view = view.with_moves((before, self._place(key)) for key, before in self._moved.items())
-        self._moved = {}
-        self._view = view.with_storage(storage, self._storage.touched(view.claim_users))
+            self._view = self._caught_up(self._view, storage, now)
         return self._view
 
     def assume(self, placement: Placement, reserves: Sequence[Reserve]) -> Rejection | None:
@@ -96,6 +98,17 @@ class LiveCluster:
         """Return the placements that are assumed, by pod."""
         return MappingProxyType(self._assumed)
 
+    def _caught_up(self, view: ClusterView, storage: View, now: datetime) -> ClusterView:
+        if view.storage is not storage or view.now != now or view.namespaces is not self._namespaces:
+            view = replace(view, storage=storage, now=now, namespaces=self._namespaces)
+        if self._nodes:
+            view = self._with_nodes(view)
+        if self._moved:
+            moved, self._moved = self._moved, {}
+            view = view.with_moves((before, self._place(key)) for key, before in moved.items())
+        touched = self._storage.touched(view.claim_users)
+        return view if touched is not None and not touched else view.with_storage(storage, touched)
+
     def _with_nodes(self, view: ClusterView) -> ClusterView:
         nodes, names = self._store.nodes.items, self._nodes
         self._nodes = set()
@@ -133,6 +146,12 @@ class LiveCluster:
             del self._assumed[key]
             self._bound.pop(key, None)
             self._storage.release(key)
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None:
+            self._namespaces = self._namespaces.set(new.name, new.labels)
+        elif old is not None:
+            self._namespaces = self._namespaces.delete(old.name)
 
     def _note(self, key: str) -> None:
         self._moved.setdefault(key, self._place(key))

@@ -1,6 +1,6 @@
 """Free volumes and promises, kept in step with the store; and on which nodes attachments count otherwise now."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from immutables import Map
@@ -46,14 +46,14 @@ class LiveStorage:
             view = self._view = View(snapshot, self._index, self.ledger, settings=self._settings)
         return view
 
-    def touched(self, users: Mapping[str, _Names]) -> Iterable[str] | None:
+    def touched(self, users: Mapping[str, _Names]) -> set[str] | None:
         """Return the nodes, None for all, whose attachments may count otherwise than when this was asked last.
 
         `users` are the pods that use a claim, and their nodes.
         """
-        claims = set(self._claims)
-        nodes, everywhere = self._nodes, self._everywhere
-        self._nodes, self._claims, self._everywhere = set(), set(), False
+        nodes, claims, everywhere = self._nodes, self._claims, self._everywhere
+        if nodes or claims or everywhere:
+            self._nodes, self._claims, self._everywhere = set(), set(), False
         if everywhere:
             return None
         for key in claims:

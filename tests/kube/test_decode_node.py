@@ -3,8 +3,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.decode import decode_csi_node, decode_node_record
-from kube.model import CSINode, Node, NodeDriver, Taint
+from kube.decode import decode_any, decode_csi_node, decode_node_record
+from kube.model import CSINode, Namespace, Node, NodeDriver, Taint
+from kube.store import Store
 from tests import builders
 
 METADATA = {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"b": "2", "a": "1"}}
@@ -56,3 +57,11 @@ def test_attach_limits(allocatable: dict[str, int | None] | None, limit: int | N
     driver = {"name": "disk.csi.example", "nodeID": "id", "topologyKeys": ["zone"], "allocatable": allocatable}
     found = decode_csi_node(msgspec.json.encode({"metadata": METADATA, "spec": {"drivers": [driver]}}))
     assert found == CSINode("n1", "u", 7, (NodeDriver("disk.csi.example", "id", ("zone",), limit),))
+
+
+def test_a_namespace() -> None:
+    found = decode_any({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
+    assert found == Namespace("n1", "u", 7, (("a", "1"), ("b", "2")))
+    store = Store()
+    store.namespaces.replace([found], "8")
+    assert dict(store.namespaces.items) == {"n1": found}

@@ -1,11 +1,11 @@
 import pytest
 
-from kube.resource import CAPACITIES, CSI_DRIVERS, DISRUPTION_BUDGETS, EVENTS, LEASES, WATCHED
+from kube.resource import CAPACITIES, CSI_DRIVERS, DISRUPTION_BUDGETS, EVENTS, LEASES, NAMESPACES, WATCHED
 from prebinder.doctor_checks import Served, State, check_rights, check_served, check_version, parse_version, unserved
 from prebinder.requirements import CONTROLLER, SCHEDULER, SCHEDULER_KINDS
 
 ALL_SERVED = {
-    api: [resource.plural for resource in (*WATCHED, LEASES, EVENTS) if resource.api_version == api]
+    api: [resource.plural for resource in (*WATCHED, NAMESPACES, LEASES, EVENTS) if resource.api_version == api]
     for api in ("v1", "storage.k8s.io/v1", "coordination.k8s.io/v1", "events.k8s.io/v1")
 }
 

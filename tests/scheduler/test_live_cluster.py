@@ -12,7 +12,7 @@ from binder.ledger import Hold, Ledger
 from binder.rejection import Rejection
 from binder.view import PlanSettings, View
 from kube.constraints import Constraints, HostPort
-from kube.model import Pod
+from kube.model import Namespace, Pod
 from kube.store import Store
 from scheduler.cluster import ClusterView, view_of
 from scheduler.live_cluster import PATIENCE, LiveCluster
@@ -209,6 +209,14 @@ class Everything(RuleBasedStateMachine):
         made = builders.csi_node(node, limits={DRIVER: limit})
         self.store.csi_nodes.upsert(with_fields(made, resource_version=self.next_version()))
 
+    @rule(name=st.sampled_from(("default", "other")), team=st.sampled_from(("", "a", "b")))
+    def namespace_shown(self, name: str, team: str) -> None:
+        if not team:
+            self.store.namespaces.delete(name)
+            return
+        labels = builders.pairs({"team": team})
+        self.store.namespaces.upsert(Namespace(name, name, self.next_version(), labels))
+
     @invariant()
     def nothing_is_lost_or_counted_twice(self) -> None:
         if self.version % 3 == 0:  # Several changes between two looks are as good as one.
@@ -221,7 +229,8 @@ class Everything(RuleBasedStateMachine):
         snapshot = self.store.snapshot()
         ledger = Ledger().with_holds(map(hold_of, self.expected.values()))
         storage = View(snapshot, VolumeIndex.of(snapshot.volumes.values()), ledger, settings=PlanSettings())
-        cluster = view_of(storage, NOW)
+        labels = {name: one.labels for name, one in self.store.namespaces.items.items()}
+        cluster = view_of(storage, NOW, labels)
         for key, placement in self.expected.items():
             shown = snapshot.pods.get(key)
             if shown is not None:

@@ -94,7 +94,9 @@ def crowd(number: int, seed: int, namespace: str, scheduler: str) -> Crowd:
 
 def _fill(found: Crowd, random: Random, node: str, cores: int) -> None:
     taints = ({"key": "own", "value": "", "effect": "NoSchedule"},) if random.random() < 0.1 else ()
-    found.nodes.append(NodeSpec(node, "zone-a", cpu=str(cores), labels={"crowd": found.name}, taints=taints).manifest())
+    document = NodeSpec(node, "zone-a", cpu=str(cores), labels={"crowd": found.name}, taints=taints).manifest()
+    document["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    found.nodes.append(document)
     free, ports = cores, {80}
     while free and random.random() < 0.95:
         cpu = random.randint(1, min(free, 3))

@@ -17,7 +17,6 @@ from binder.index import VolumeIndex
 from binder.view import View
 from devcluster.cluster import DevCluster
 from devcluster.components import Options
-from devcluster.nodes import is_schedulable
 from kube.decode import decode_any
 from kube.disruption import DisruptionBudget
 from kube.model import Pod, Volume
@@ -33,7 +32,7 @@ from tests.scenarios.test_match_as_scheduler import dumped
 from tests.scenarios.waiting import eventually
 
 SEED: Final = 20261121
-COUNT: Final = 200
+COUNT: Final = 150
 NAMESPACE: Final = "crowds"
 ASKED: Final = "asked"
 
@@ -49,10 +48,10 @@ class Outcome:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def quiet() -> AsyncIterator[DevCluster]:
-    """A cluster of its own in which nobody schedules yet."""
-    flags = {"kube-controller-manager": ("--kube-api-qps=500", "--kube-api-burst=500")}
-    async with DevCluster(Options(scheduler=False, flags=flags)) as cluster:
+    """A cluster of its own in which nobody does anything: what kube-scheduler sees is what is in the dump."""
+    async with DevCluster(Options(scheduler=False, kwok=False)) as cluster:
         await cluster.create_namespace(NAMESPACE)
+        cluster.controller_manager.pause()
         yield cluster
 
 
@@ -61,11 +60,6 @@ async def test_the_scheduler_evicts_the_same_pods(quiet: DevCluster) -> None:
     crowds = [crowd(number, SEED, NAMESPACE, ASKED) for number in range(COUNT)]
     async with Admin(quiet) as admin:
         await admin.create_at_once(priority_classes())
-        await admin.create_at_once(node for one in crowds for node in one.nodes)
-        await eventually(lambda: unready(admin), lambda names: not names, "nodes are ready")
-        # Victims stay where they are, so that what kube-scheduler saw is what is in the dump.
-        quiet.controller_manager.pause()
-        quiet.kwok.pause()
         await lay_out(admin, crowds)
         records = await recorded(admin)
         ours = outcomes(records)
@@ -81,12 +75,16 @@ async def test_the_scheduler_evicts_the_same_pods(quiet: DevCluster) -> None:
     assert {1, 2, 3} <= {len(one.victims) for one in preempted}
 
 
-async def unready(admin: Admin) -> list[str]:
-    return [one["metadata"]["name"] for one in await admin.list("Node") if not is_schedulable(one)]
-
-
 async def lay_out(admin: Admin, crowds: Iterable[Crowd]) -> None:
     """Create everything, and give it the states that it has in the crowds."""
+    nodes = [node for one in crowds for node in one.nodes]
+    await admin.create_at_once(nodes)
+    async with asyncio.TaskGroup() as tasks:
+        for node in nodes:
+            # Every new node is tainted as not ready.
+            tasks.create_task(
+                admin.patch("Node", node["metadata"]["name"], {"spec": {"taints": node["spec"]["taints"]}})
+            )
     await admin.create_at_once(document for one in crowds for document in one.documents())
     async with asyncio.TaskGroup() as tasks:
         for document, status in (pair for one in crowds for pair in one.states()):

@@ -126,11 +126,13 @@ async def _stage(size: Size, contender: Contender) -> AsyncIterator[Stage]:
 
 
 def _options(contender: Contender) -> Options:
+    # On a loaded machine kwok is late to say that its nodes are well.
+    patient = ["--node-monitor-grace-period=10m"]
     if not contender.lifted:
-        return Options(scheduler=not contender.ours)
+        return Options(scheduler=not contender.ours, flags={"kube-controller-manager": patient})
     return Options(
         scheduler=not contender.ours,
-        flags={"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
+        flags={"kube-controller-manager": [*patient, f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
         scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}},
     )
 

@@ -1,13 +1,13 @@
 """Judges where pods were placed, by the API server's own JSON and rules written down a second time.
 
 It imports nothing of the product, so that a mistake in the product's rules cannot hide itself. It judges the state at
-the end: nodes as they are now, and no pod removed since.
+the end, when no pod was removed and no node changed but for what says when it did: taints, and that it is not ready.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from bench.placement_cluster import Cluster, Document, by_name, key_of, node_of
+from bench.placement_cluster import Cluster, Document, by_name, key_of, node_of, was_so
 from bench.placement_neighbours import Neighbourhood
 from bench.placement_nodes import overcommitted, port_conflicts
 from bench.placement_selectors import node_fits, untolerated
@@ -36,8 +36,8 @@ def violations(cluster: Cluster, judged: Judged = lambda _: True) -> list[str]:
 
 def _alone(pod: Document, node: Document) -> Iterator[str]:
     """What node and pod say about each other, whoever else is there."""
-    conditions = {one["type"]: one["status"] for one in node["status"].get("conditions") or ()}
-    if conditions.get("Ready") != "True":
+    ready = next((one for one in node["status"].get("conditions") or () if one["type"] == "Ready"), None)
+    if ready is None or (ready["status"] != "True" and was_so(ready.get("lastTransitionTime"), pod)):
         yield "the node is not ready"
     if refusal := node_fits(pod, node):
         yield refusal

@@ -76,6 +76,19 @@ def phase_of(document: Document) -> str:
     return str((document.get("status") or {}).get("phase") or "")
 
 
+def placed_at(pod: Document) -> str:
+    """Return when the API server accepted the Binding, empty if unknown. In UTC: texts compare as times do."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    found = (one.get("lastTransitionTime") for one in conditions if one["type"] == "PodScheduled")
+    return str(next(found, None) or "")
+
+
+def was_so(since: object, pod: Document) -> bool:
+    """Whether what is so since then was when the pod was placed, as far as is known: in doubt it was."""
+    placed = placed_at(pod)
+    return not (since and placed) or str(since) < placed
+
+
 def amount(text: object) -> Fraction:
     """Return the value of a quantity: `100m`, `1.5Gi`, `2e3`; ValueError if it is none."""
     found = _QUANTITY.fullmatch(str(text))

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from bench.placement_cluster import Cluster, Document, by_name, key_of, labels_of, node_of
+from bench.placement_cluster import Cluster, Document, by_name, key_of, labels_of, node_of, placed_at
 from bench.placement_selectors import narrowed, node_fits, selects, untolerated
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -139,12 +139,5 @@ def _namespace(pod: Document) -> str:
 
 def _later(one: Document, other: Document) -> bool:
     """Whether it was placed in a later second than the other; False if that is not known of both."""
-    mine, theirs = _placed_at(one), _placed_at(other)
+    mine, theirs = placed_at(one), placed_at(other)
     return bool(mine and theirs) and mine > theirs
-
-
-def _placed_at(pod: Document) -> str:
-    """The API server writes it when it accepts a Binding, in UTC, so that texts compare as times do."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    found = (one.get("lastTransitionTime") for one in conditions if one["type"] == "PodScheduled")
-    return str(next(found, None) or "")

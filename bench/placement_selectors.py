@@ -6,7 +6,7 @@ Source: the API reference of LabelSelector, NodeSelectorTerm and Toleration.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from bench.placement_cluster import Document, labels_of
+from bench.placement_cluster import Document, labels_of, was_so
 
 _REFUSING: Final = {"NoSchedule", "NoExecute"}
 _CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -65,7 +65,9 @@ def untolerated(pod: Document, node: Document) -> list[str]:
     return [
         f"{one['key']}={one.get('value', '')}:{one['effect']}"
         for one in taints
-        if one["effect"] in _REFUSING and not any(_tolerates(each, one) for each in tolerations)
+        if one["effect"] in _REFUSING
+        and was_so(one.get("timeAdded"), pod)
+        and not any(_tolerates(each, one) for each in tolerations)
     ]
 
 

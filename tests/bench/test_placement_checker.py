@@ -10,6 +10,7 @@ from bench.placement_cluster import PATHS, Cluster, amount, read
 from bench.placement_nodes import requests
 from tests.bench.placements import (
     Document,
+    at,
     by_node,
     container,
     node,
@@ -18,6 +19,7 @@ from tests.bench.placements import (
     with_two_nodes,
 )
 
+EARLY, LATE = "2030-01-01T00:00:01Z", "2030-01-01T00:00:02Z"
 TAINT = {"key": "only", "value": "gpu", "effect": "NoSchedule"}
 
 
@@ -62,6 +64,12 @@ def test_what_a_pod_counts_as(spec: Document, cpu: int | Fraction) -> None:
     assert requests(pod("p", **spec))["cpu"] == cpu
 
 
+def _unready(since: str = EARLY) -> Document:
+    found = node("n1")
+    found["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "lastTransitionTime": since}]
+    return found
+
+
 GOOD: dict[str, Cluster] = {
     "nothing": Cluster(),
     "to-the-last-cpu": with_two_nodes(*(pod(f"p{number}") for number in range(4))),
@@ -74,6 +82,8 @@ GOOD: dict[str, Cluster] = {
     "every-taint-tolerated": with_two_nodes(
         pod("p", tolerations=[{"operator": "Exists"}]), nodes=[node("n1", taints=[TAINT], unschedulable=True)]
     ),
+    "tainted-since": with_two_nodes(at(pod("p"), EARLY), nodes=[node("n1", taints=[{**TAINT, "timeAdded": LATE}])]),
+    "not-ready-since": with_two_nodes(at(pod("p"), EARLY), nodes=[_unready(LATE)]),
     "only-a-wish": with_two_nodes(pod("p"), nodes=[node("n1", taints=[{**TAINT, "effect": "PreferNoSchedule"}])]),
     "same-port-on-two-nodes": with_two_nodes(
         pod("p", containers=[on_port(80)]), pod("q", "n2", containers=[on_port(80)])
@@ -94,15 +104,14 @@ def test_what_is_right_is_left_alone(cluster: Cluster) -> None:
     assert violations(cluster) == []
 
 
-def _unready() -> Document:
-    found = node("n1")
-    found["status"]["conditions"][0]["status"] = "Unknown"
-    return found
-
-
 BAD: dict[str, tuple[Cluster, str]] = {
     "no-such-node": (with_two_nodes(pod("p", "n3")), "ns/p on n3: there is no such node"),
     "not-ready": (with_two_nodes(pod("p"), nodes=[_unready()]), "ns/p on n1: the node is not ready"),
+    "tainted-before": (
+        with_two_nodes(at(pod("p"), LATE), nodes=[node("n1", taints=[{**TAINT, "timeAdded": EARLY}])]),
+        "ns/p on n1: taint only=gpu:NoSchedule is not tolerated",
+    ),
+    "not-ready-before": (with_two_nodes(at(pod("p"), LATE), nodes=[_unready()]), "ns/p on n1: the node is not ready"),
     "cordoned": (
         with_two_nodes(pod("p"), nodes=[node("n1", unschedulable=True)]),
         "ns/p on n1: taint node.kubernetes.io/unschedulable=:NoSchedule is not tolerated",

@@ -66,6 +66,7 @@ class Composed:
 
     scheduler: Scheduler
     waiting: WaitingPods
+    cluster: LiveCluster
     configuration: "Fixed"
     metrics: Counted
 
@@ -124,7 +125,7 @@ async def composed(
             await asyncio.gather(*(one.synced.wait() for one in reflectors))
             with Changes(store, scheduler.changed, prefix).following():
                 running = asyncio.ensure_future(scheduler.run())
-                yield Composed(scheduler, waiting, configuration, metrics)
+                yield Composed(scheduler, waiting, cluster, configuration, metrics)
                 scheduler.stop()
                 await running
         finally:

@@ -104,9 +104,10 @@ async def test_a_gated_pod_waits_for_its_gate(own_world: World, scheduler: Compo
 async def test_the_last_room_goes_to_the_most_important(own_world: World, cluster: DevCluster) -> None:
     node = own_world.name("small")
     await cluster.add_nodes([NodeSpec(node, "zone-a", labels={"story": own_world.namespace}, pods=1)])
-    there = {"nodeSelector": {"story": own_world.namespace}}
+    there = {"story": own_world.namespace}
     await own_world.admin.create(
-        pod(own_world, "low", **there), pod(own_world, "high", priorityClassName="system-cluster-critical", **there)
+        pod(own_world, "low", nodeSelector=there),
+        pod(own_world, "high", nodeSelector=there, priorityClassName="system-cluster-critical"),
     )
     async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix):
         await own_world.all_run("high")

@@ -1,13 +1,17 @@
 """CSI drivers as we see them."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from csi.health import HealthRecord
-from csi.sweep import SweepProgress
 from csi.verdict import HealthState
 from prebinder.metrics import buckets
+
+if TYPE_CHECKING:
+    # It brings gRPC with it, 11 MB, and the extender and the scheduler speak to no driver.
+    from csi.sweep import SweepProgress
 
 
 class DriverMetrics:
@@ -77,7 +81,7 @@ class DriverMetrics:
         self._probes.labels(driver, method, "Listed" if code == "OK" else "Failed").inc()
         self._seconds.labels(driver, method).observe(seconds)
 
-    def swept(self, progress: SweepProgress) -> None:
+    def swept(self, progress: "SweepProgress") -> None:
         self._swept.labels(progress.driver).set(progress.done)
         if progress.seconds is not None:
             self._oldest.labels(progress.driver).set(progress.oldest.total_seconds())

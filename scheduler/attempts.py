@@ -8,8 +8,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from msgspec.structs import replace
-
 from binder.rejection import Reason, Rejection
 from kube.clock import Clock
 from kube.collection import Collection
@@ -18,7 +16,6 @@ from kube.model import Pod
 from scheduler.alike import Decider
 from scheduler.attempt_report import AttemptMetrics, AttemptReport, EventSink, StatusSink
 from scheduler.binding_cycle import BindingCycle, BindingPlugins
-from scheduler.change import Change
 from scheduler.cluster import ClusterView
 from scheduler.config import Configuration
 from scheduler.cycle import Unschedulable
@@ -28,7 +25,7 @@ from scheduler.live_cluster import LiveCluster
 from scheduler.making_room import MakingRoom
 from scheduler.plugin import Placement
 from scheduler.preemption import NoPreemption, Preemption
-from scheduler.requeue import wanted_by
+from scheduler.requeue import forgotten, wanted_by
 from scheduler.waiting import Attempt, WaitingPods
 
 _LOST: Final = frozenset({Reason.POD_ENDED, Reason.ALREADY_ASSIGNED})
@@ -177,23 +174,22 @@ class Attempts:
         except LeadershipLost:
             raise
         except KubeError as error:
-            self._take_back(attempt, pod, Reason.SCHEDULER_ERROR, str(error))
+            self._take_back(attempt, placement, Reason.SCHEDULER_ERROR, str(error))
         except Exception as error:
             logger.exception("Could not bind pod", extra={"pod": pod.key, "node": placement.node})
-            self._take_back(attempt, pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
+            self._take_back(attempt, placement, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
         else:
             if rejection is not None:
-                self._take_back(attempt, pod, rejection.reason, whole_text(rejection))
+                self._take_back(attempt, placement, rejection.reason, whole_text(rejection))
                 return
             now = self._clock.monotonic()
             self._cluster.bound(pod.key, now)
             self._waiting.done(attempt)
             self._report.scheduled(placement, zone, now - attempt.since, now - began)
 
-    def _take_back(self, attempt: Attempt, pod: Pod, reason: Reason, text: str) -> None:
+    def _take_back(self, attempt: Attempt, placement: Placement, reason: Reason, text: str) -> None:
         """Forget a placement that could not be carried out: whoever was refused because of it gets another chance."""
-        now = self._clock.monotonic()
-        placement = self._cluster.assumed().get(pod.key)
+        pod, now = placement.pod, self._clock.monotonic()
         self._cluster.forget(pod.key)
         if reason in _LOST or self._waiting.get(pod.key) is None:
             self._report.lost(pod, reason)
@@ -201,6 +197,6 @@ class Attempts:
             self._report.error(pod, reason, text)
         self._waiting.retry(attempt, now)
         self._room.pod_changed(None, self._waiting.get(pod.key))
-        if placement is not None:
-            self._waiting.change(Change(replace(pod, node_name=placement.node), None), now)
+        for change in forgotten(placement, self._cluster.view(self._clock.now()).storage.snapshot):
+            self._waiting.change(change, now)
         self._wake()

@@ -16,6 +16,7 @@ from scheduler.attempts import Attempts, Parts, Work
 from scheduler.binding_cycle import BindingCycle
 from scheduler.change import Change
 from scheduler.driven_binding import DrivenBinding, Machinery
+from scheduler.requeue import renounced
 
 __all__ = ["Parts", "Scheduler"]
 
@@ -97,6 +98,9 @@ class Scheduler:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         self._parts.room.pod_changed(old, new)
+        freed = renounced(old, new)
+        if freed is not None and old is not None and old.key not in self._parts.cluster.assumed():
+            self.changed(freed)
         if new is not None and not new.deleting:
             invalid = self._waiting.upsert(new, self._clock.monotonic())
             if invalid is not None:

@@ -1,0 +1,43 @@
+"""What the scheduler itself takes back is a change too: whoever was refused because of it is tried again at once."""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from binder.rejection import Reason, Rejection
+from kube.constraints import Constraints
+from tests import builders
+from tests.fake_clock import settle
+from tests.scheduler.standing import Desk, pod
+
+NODE = builders.node("n1")
+
+
+async def test_a_volume_that_was_promised_to_another() -> None:
+    desk = Desk(NODE)
+    desk.store.classes.upsert(builders.storage_class())
+    desk.store.volumes.upsert(builders.volume())
+    for name in ("first", "second"):
+        desk.store.claims.upsert(builders.claim(name))
+    desk.volumes.ready.set()
+    desk.binder.held = asyncio.Event()
+    desk.binder.answers = [Rejection(Reason.KEPT_CHANGING, "default/one", "this", "that")]
+    desk.add(pod("one", claims=["first"]), pod("two", claims=["second"]))
+    async with desk.running():
+        assert desk.metrics.failures == {Reason.RESERVED_FOR_OTHER: 1}
+        desk.binder.held.set()
+        await settle()
+    assert desk.binder.nodes == {"two": "n1"}
+
+
+async def test_a_node_that_was_being_cleared_for_another() -> None:
+    desk = Desk(NODE)
+    desk.store.pods.upsert(builders.pod("there", node="n1", requests={"cpu": "4"}))
+    better = replace(pod("better", "6", priority=9, constraints=Constraints(preempts=False)), nominated_node="n1")
+    desk.add(better, pod("small", "3"))
+    async with desk.running():
+        refused = dict(desk.metrics.failures)
+        desk.pods.delete(better.key)
+        await settle()
+    assert refused == {Reason.INSUFFICIENT_RESOURCES: 2}
+    assert desk.binder.nodes == {"small": "n1"}

@@ -123,12 +123,13 @@ class Instance:
         return Placement(seen.pods[f"default/{pod}"], node, VolumeChoice(chosen, made))
 
     async def begin(self, placement: Placement) -> "asyncio.Task[Rejection | None]":
-        """Carry out PreBind as the binding cycle does, up to where it waits for others; the outcome is the task's."""
-        task = asyncio.create_task(self._carry_out(placement))
+        """Begin as the binding cycle does, and go on to where it waits for others; the outcome is the task's."""
+        task = asyncio.create_task(self.carry_out(placement))
         await settle()
         return task
 
-    async def _carry_out(self, placement: Placement) -> Rejection | None:
+    async def carry_out(self, placement: Placement) -> Rejection | None:
+        """Bind and, if that fails, roll back."""
         try:
             refused = await self.plugin.pre_bind(placement)
         except Exception:

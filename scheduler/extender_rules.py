@@ -110,7 +110,7 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime) -> 
 
     Goes through what kube-scheduler takes there, for one claim after another.
     """
-    claims = [one.claim for one in pod.open]
+    claims = [*pod.bound, *(one.claim for one in pod.open)]
     taken: set[str] = set()
     for one in pod.open:
         volume, allowed = _taken(storage, one, labels, taken, lambda found: not found.forbids(claims, now))

@@ -1,5 +1,6 @@
 """A kube-scheduler that is asked which nodes it would take: an extender notes those that passed every filter."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -11,17 +12,23 @@ from devcluster.ports import LOOPBACK, free_ports
 
 
 class Witness:
-    """`passed` are the nodes that were left for a pod, by its name; `chosen` the one it was told to take."""
+    """`passed` are the nodes that were left for a pod, by its name; `chosen` the one it was told to take.
+
+    `asked` has the bodies of the questions.
+    """
 
     def __init__(self) -> None:
+        self.asked: dict[str, bytes] = {}
         self.passed: dict[str, set[str]] = {}
         self.chosen: dict[str, str] = {}
 
     async def filter(self, request: web.Request) -> web.Response:
         """Leave one node of those that passed, always the same one for a pod."""
-        body = await request.json()
+        content = await request.read()
+        body = json.loads(content)
         pod, names = body["Pod"]["metadata"]["name"], sorted(body["NodeNames"])
         if pod not in self.passed:
+            self.asked[pod] = content
             self.passed[pod] = set(names)
             self.chosen[pod] = names[sha256(pod.encode()).digest()[0] % len(names)]
         return web.json_response({"NodeNames": [name for name in names if name == self.chosen[pod]]})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
+from binder.reservation import DEFAULT_PREFIX
 from tests.scenarios import documents
 from tests.scenarios.documents import DELAYED, HOSTNAME, IMMEDIATE, NO_PROVISIONER, ZONE, Document
 
@@ -25,6 +26,7 @@ class Puzzle:
     """What to create: `first` in any order, then the pods, then `owned` claims with the waiting pod as their owner.
 
     `phases` are by kind and name; `gone` are claims to be deleted, which a finalizer keeps; `limits` are by node.
+    `promised` are volumes that are held for a claim of the pod.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Puzzle:
     owned: list[Document] = field(default_factory=list)
     phases: dict[tuple[str, str], str] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
+    promised: dict[str, str] = field(default_factory=dict)
     limits: dict[str, int | None] = field(default_factory=dict)
 
     @property
@@ -74,6 +77,18 @@ def puzzle(number: int, seed: int, namespace: str, scheduler: str) -> Puzzle:
     return _Maker(Puzzle(f"p{number}", scheduler), Random(f"{seed}/{number}"), namespace).make()
 
 
+def held_for(claim: str, uid: str, *, expired: bool = False) -> dict[str, str]:
+    """Return the annotations of a volume that is reserved, as docs/reservation-contract.md has them."""
+    said = {
+        "reserved-for": claim,
+        "reserved-for-uid": uid,
+        "bound-at": "2026-01-01T00:00:00Z",
+        "expires-at": "2026-01-02T00:00:00Z" if expired else "2096-01-01T00:00:00Z",
+        "reserved-by": "somebody/1",
+    }
+    return {DEFAULT_PREFIX + key: value for key, value in said.items()}
+
+
 def _count(limit: int | None) -> Document:
     return {} if limit is None else {"allocatable": {"count": limit}}
 
@@ -91,7 +106,7 @@ class _Maker:
         claims = [self._claim(f"{self._made.name}-{word}") for word in "abc"[: self._random.choice((1, 1, 2, 2, 3))]]
         wanted = [one["metadata"]["name"] for one in claims]
         unnamed = list(wanted)
-        for number in range(self._random.randrange(7)):
+        for number in range(self._random.randrange(2, 10)):
             self._volume(f"{self._made.name}-v{number}", unnamed)
         for number in range(self._random.choice((0, 0, 1, 2))):
             self._occupant(number)
@@ -188,6 +203,7 @@ class _Maker:
         )
         if place := self._place():
             made["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": place}}
+        made["metadata"]["annotations"] = self._said(name, claims)
         if not holder and claims and self._chance(0.2):
             holder = self._random.choice((*claims, self._name("stranger")))
             if holder in claims:
@@ -197,6 +213,17 @@ class _Maker:
         phases = ("Available",) * 9 + ("Released", "Pending")
         self._made.phases["PersistentVolume", name] = self._random.choice(phases)
         self._made.first.append(made)
+
+    def _said(self, name: str, claims: list[str]) -> dict[str, str]:
+        """What we said of the volume: for whom it is held, how it is. To kube-scheduler that is nothing."""
+        kinds = ("nothing", "nothing", "well", "expired", "promised", "promised", *("sick", "held") * 3)
+        kind = self._random.choice(kinds)
+        if kind == "promised" and claims:
+            self._made.promised[name] = self._random.choice(claims)
+        if kind in {"held", "expired"}:
+            return held_for(f"{self._namespace}/{self._name('stranger')}", "another", expired=kind == "expired")
+        states = {"sick": ("Inaccessible", "DataLoss", "Degraded"), "well": ("Healthy",)}
+        return {DEFAULT_PREFIX + "health": self._random.choice(states[kind])} if kind in states else {}
 
     def _labels(self) -> dict[str, str]:
         labels = {"tier": self._random.choice(("gold", "tin"))}

@@ -1,4 +1,8 @@
-"""`match` says of hundreds of random pods the very nodes that a real kube-scheduler takes, and the volumes it binds."""
+"""`match` says of hundreds of random pods the very nodes that a real kube-scheduler takes, and the volumes it binds.
+
+And the extender, asked the questions that kube-scheduler asked, refuses just the nodes where those volumes are sick or
+held for others.
+"""
 
 import asyncio
 import json
@@ -10,14 +14,18 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
+from binder.reservation import DEFAULT_PREFIX
 from devcluster.cluster import DevCluster
 from devcluster.components import Options
 from devcluster.nodes import is_schedulable
+from kube.clock import SystemClock
+from kube.store import Store
 from prebinder.match_input import read_objects
 from prebinder.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
+from scheduler.extender import Extender
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.asked import Witness, asked_scheduler
-from tests.scenarios.puzzles import SELECTED, Puzzle, csi_nodes, nodes, puzzle
+from tests.scenarios.puzzles import SELECTED, Puzzle, csi_nodes, held_for, nodes, puzzle
 from tests.scenarios.waiting import eventually
 
 SEED: Final = 20261121
@@ -65,6 +73,7 @@ async def test_match_and_the_scheduler_agree(quiet: DevCluster, tmp_path: Path) 
             await eventually(lambda: untried(admin, witness), lambda names: not names, "all pods were tried")
             wrong = disagreements(told, witness)
             assert wrong == {}, await verdicts(admin, wrong)
+            assert left_by_the_extender(dump, witness) == without_bad_volumes(told, witness, dump)
             expected = [expectation(told[name], node) for name, node in witness.chosen.items()]
             await eventually(
                 lambda: wrong_volumes(admin, expected),
@@ -79,6 +88,49 @@ def answered(dump: Path) -> Iterator[PodAnswer]:
     objects = read_objects([str(dump)], BytesIO())
     assert objects.faults == []
     return pod_answers(waiting(objects.pods.values()), [*objects.nodes.values()], objects.snapshot())
+
+
+def left_by_the_extender(dump: Path, witness: Witness) -> dict[str, set[str]]:
+    """Ask the extender what kube-scheduler asked; return the nodes it leaves for each pod."""
+    store, objects = Store(), read_objects([str(dump)], BytesIO())
+    extender = Extender(store, DEFAULT_PREFIX)
+    store.volumes.replace(objects.volumes.values(), "")
+    store.classes.replace(objects.classes.values(), "")
+    store.claims.replace(objects.claims.values(), "")
+    store.nodes.replace(objects.nodes.values(), "")
+    now = SystemClock().now()
+    return {
+        name: set(json.loads(extender.filter(question, now).body)["NodeNames"])
+        for name, question in witness.asked.items()
+    }
+
+
+def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path) -> dict[str, set[str]]:
+    """Return the nodes on which kube-scheduler would take no volume that is sick or held for somebody else.
+
+    `told` has what it takes. What is wrong with a volume is read off the dump, by nobody's rules but these.
+    """
+    objects = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in json.loads(dump.read_text())["items"]}
+
+    def bad(volume: str, pod: PodAnswer) -> bool:
+        said = objects["PersistentVolume", volume].get("annotations", {})
+        own = {objects["PersistentVolumeClaim", claim.name]["uid"] for claim in pod.pod.claims}
+        held = said.get(f"{DEFAULT_PREFIX}expires-at", "") > "2026-06"
+        sick = said.get(f"{DEFAULT_PREFIX}health", "Healthy") != "Healthy"
+        return sick or (held and said[f"{DEFAULT_PREFIX}reserved-for-uid"] not in own)
+
+    left = {
+        name: {
+            one.node
+            for one in told[name].nodes
+            if one.fits and not any(bad(v.name, told[name]) for _, v in one.volumes)
+        }
+        for name in witness.passed
+    }
+    fewer = [nodes for name, nodes in left.items() if nodes != witness.passed[name]]
+    assert len(fewer) > 15, "too few bad volumes to show anything"
+    assert sum(map(bool, fewer)) > 5, "too few pods with a choice"
+    return left
 
 
 async def lay_out(admin: Admin, puzzles: list[Puzzle]) -> None:
@@ -97,7 +149,12 @@ async def lay_out(admin: Admin, puzzles: list[Puzzle]) -> None:
     absent = {"PersistentVolume": set[str](), "PersistentVolumeClaim": set[str]()}
     for kind, names in absent.items():
         names.update(one["metadata"]["name"] for one in await admin.list(kind))
+    claims = {one["metadata"]["name"]: one["metadata"]["uid"] for one in await admin.list("PersistentVolumeClaim")}
     async with asyncio.TaskGroup() as tasks:
+        for held, holder in (pair for one in puzzles for pair in one.promised.items()):
+            if holder in claims:
+                promise = {"metadata": {"annotations": held_for(f"{NAMESPACE}/{holder}", claims[holder])}}
+                tasks.create_task(admin.patch("PersistentVolume", held, promise))
         for kind, name, phase in ((*key, phase) for one in puzzles for key, phase in one.phases.items()):
             if name in absent[kind]:
                 namespace = "" if kind == "PersistentVolume" else NAMESPACE

@@ -65,4 +65,6 @@ async def running(command: str, kubeconfig: Path, *flags: str) -> AsyncIterator[
     finally:
         if process.returncode is None:
             process.kill()
-            await process.communicate()
+            _, errors = await process.communicate()
+            # pytest shows it with the failure that led here.
+            sys.stderr.write(errors.decode())

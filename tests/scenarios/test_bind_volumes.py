@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from binder.rejection import Reason
 from devcluster.cluster import DevCluster
 from kube.errors import LeadershipLost
 from tests.scenarios import documents
@@ -134,6 +135,24 @@ async def test_what_is_lost_half_way_is_taken_back_and_tried_again(cluster: DevC
         await world.all_run("app")
 
 
+async def test_a_volume_that_falls_sick_right_before_the_write_is_not_taken(
+    cluster: DevCluster, own_world: World
+) -> None:
+    world = own_world
+    disks = await world.storage_class(None)
+    names = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-b") for n in range(2)))
+    sick = {"metadata": {"annotations": {f"{world.prefix}quarantine": "the disk is gone"}}}
+    falls = Before(1, lambda name: world.admin.patch("PersistentVolume", name, sick))
+    async with composed(cluster.kubeconfig, world.namespace, world.prefix, through=falls.through) as running:
+        await world.pod("app", {"data": claim_spec(disks)}, **ours(world))
+        await world.all_run("app")
+    assert running.metrics.failures[Reason.QUARANTINED] == 1
+    assert await world.bound() == {"data": next(name for name in names if name != falls.about)}
+    await world.admin.patch(
+        "PersistentVolume", falls.about, {"metadata": {"annotations": {f"{world.prefix}quarantine": None}}}
+    )
+
+
 async def test_many_pods_share_one_claim(own_world: World, scheduler: Composed) -> None:
     """They arrive together and are decided before anything is written: one volume, and all where it is."""
     world = own_world
@@ -181,6 +200,25 @@ async def test_the_controllers_reservation_is_taken_and_ended_by_the_controller(
         held = await eventually(world.reserved, lambda found: len(found) == 12, "all are reserved")
     await world.all_run(*names)
     assert await world.bound() == held
+    await clean(world)
+    await controller.stop()
+
+
+@pytest.mark.parametrize("mode", ["annotate", "prebind", "complete"])
+async def test_beside_a_controller_that_decides_about_the_same_pods(
+    own_world: World, scheduler: Composed, mode: str
+) -> None:
+    """Without a gate both choose at once. Whoever is faster, each claim gets one volume and nothing stays."""
+    world = own_world
+    controller = await start_controller(world)
+    disks = await world.storage_class(mode)
+    await world.volumes(disks, *(world.volume(f"{zone}-{n}", disks, zone=zone) for zone in ZONES for n in range(15)))
+    names = [f"app-{number}" for number in range(12)]
+    for name in names:
+        await world.pod(name, {f"{name}-{n}": claim_spec(disks) for n in range(2)}, **ours(world))
+    await world.all_run(*names)
+    expected = {claim: [volume] for claim, volume in (await world.bound()).items()}
+    await eventually(world.held, lambda held: held == expected, "each claim has one volume")
     await clean(world)
     await controller.stop()
 

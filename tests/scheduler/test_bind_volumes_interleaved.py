@@ -95,8 +95,10 @@ class Play:
 
     def turn(self) -> None:
         """Let one of the others do something."""
-        acts: list[Callable[[], object]] = [self._bind] * 4 + [self._rival] + [self._look] * 2
-        self.random.choice([*acts, self._delete_pod] if self.random.random() < 0.1 else acts)()
+        acts: list[Callable[[], object]] = [*[self._bind] * 4, self._rival, *[self._look] * 2]
+        if self.random.random() < 0.1:
+            acts.append(self._delete_pod)
+        self.random.choice(acts)()
 
     def _look(self) -> None:
         self.controller.look(self.random.choice(self.volumes))

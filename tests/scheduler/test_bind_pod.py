@@ -97,6 +97,16 @@ async def test_a_pod_that_somebody_else_assigned() -> None:
     assert "node-2" in found.offered
 
 
+async def test_a_pod_that_somebody_else_assigned_while_our_answer_was_lost() -> None:
+    desk = Desk()
+    desk.assign("node-2")
+    desk.refuse(LOST)
+    found = await desk.bind()
+    assert found is not None
+    assert found.reason is Reason.ALREADY_ASSIGNED
+    assert desk.connection.requests == 2
+
+
 async def test_a_refusal_of_a_pod_that_could_be_assigned_is_told_in_the_servers_words() -> None:
     desk = Desk()
     desk.refuse(failure(409, "Gated"))

@@ -16,6 +16,7 @@ from kube.model import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    Namespace,
     Node,
     Pod,
     StorageClass,
@@ -136,6 +137,6 @@ _HINTS: Final[Mapping[str, Hint]] = {
     VolumeZone.name: Hint(frozenset({Node, Volume}), _storage_shape, zone_reached),
     PodTopologySpread.name: Hint(_NODE_OR_POD, _spread_shape, spread_eased),
     PREEMPTION: _EVICTION,
-    InterPodAffinity.name: Hint(_NODE_OR_POD, _affinity_shape, neighbours_eased, neighbours_may_be_eased),
+    InterPodAffinity.name: Hint(_NODE_OR_POD | {Namespace}, _affinity_shape, neighbours_eased, neighbours_may_be_eased),
 }
 """By the plugin's name."""

@@ -2,13 +2,13 @@
 
 Sources: isSchedulableAfterPodChange and isSchedulableAfterNodeChange (KEP-4247) of plugins/podtopologyspread and
 plugins/interpodaffinity. Wider than there: a pod that leaves can make this one the first of its series, a node that
-goes takes its pods along. Selectors of namespaces count as fulfilled: their labels are not looked up here.
+goes takes its pods along. Selectors of namespaces count as fulfilled, as their labels are not looked up here.
 """
 
 from collections.abc import Iterable
 
 from kube.constraints import DO_NOT_SCHEDULE, HONOR, NO_CONSTRAINTS, PodTerm
-from kube.model import Node, Pod, value_of
+from kube.model import Namespace, Node, Pod, value_of
 from kube.selectors import matches_labels
 from scheduler.change import Change, Wanted
 from scheduler.topology_spread import constraints_of, selector_of
@@ -41,6 +41,8 @@ def neighbours_may_be_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
         return _labels_of(old) != _labels_of(new)
+    if isinstance(old, Namespace) or isinstance(new, Namespace):
+        return True
     changed = _changed_pods(change)
     if any(_wants_near(pod, one) for one in changed):
         return True

@@ -14,7 +14,7 @@ from binder.listening import listening
 from binder.matching import class_of
 from binder.reservation import DEFAULT_PREFIX
 from kube.disruption import DisruptionBudget
-from kube.model import Claim, Pod, Record, StorageClass, Volume, VolumeAttachment
+from kube.model import Claim, Namespace, Pairs, Pod, Record, StorageClass, Volume, VolumeAttachment
 from kube.node_view import used_volume
 from kube.snapshot import Snapshot
 from kube.store import Store
@@ -23,6 +23,7 @@ from scheduler.change import Change, Wanted
 from scheduler.cycle import Unschedulable
 from scheduler.expiry import expires_in
 from scheduler.hints_volumes import only_promised
+from scheduler.neighbours import NAMESPACE_NAME
 from scheduler.plugin import Placement
 
 R = TypeVar("R", bound=Record)
@@ -53,6 +54,7 @@ class Changes:
             stack.enter_context(listening(store.csi_drivers, self._changed))
             stack.enter_context(listening(store.capacities, self._changed))
             stack.enter_context(listening(store.budgets, self._budget_changed))
+            stack.enter_context(listening(store.namespaces, self._namespace_changed))
             yield
 
     def _changed(self, old: R | None, new: R | None) -> None:
@@ -62,6 +64,10 @@ class Changes:
     def _budget_changed(self, old: DisruptionBudget | None, new: DisruptionBudget | None) -> None:
         """Only what lets more pods be evicted matters: the status is written with every pod that comes or goes."""
         if old is not None and (new is None or new.selector != old.selector or new.allowed > old.allowed):
+            self._tell(Change(old, new))
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if _labels_of(old) != _labels_of(new):
             self._tell(Change(old, new))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -172,6 +178,13 @@ def _identity(pod: Pod) -> tuple[str, str]:
 def _counted(pod: Pod) -> tuple[object, ...]:
     """Return what other pods can see of a pod on a node."""
     return pod.requests, pod.labels, pod.deleting, pod.constraints
+
+
+def _labels_of(namespace: Namespace | None) -> Pairs | None:
+    """Return the labels of a namespace; None for those that it has when nobody told us (scheduler.neighbours)."""
+    if namespace is None or namespace.labels == ((NAMESPACE_NAME, namespace.name),):
+        return None
+    return namespace.labels
 
 
 def _handle(volume: Volume | None) -> tuple[str, str] | None:

@@ -19,6 +19,7 @@ from scheduler.requeue import Changes, forgotten, wanted_by
 from tests import builders
 from tests.scheduler.worlds import VARIANTS, WAITING, Told, World
 
+PLAIN = model.Namespace("team", "uid", 1, (("kubernetes.io/metadata.name", "team"),))
 BUDGET = DisruptionBudget("default", "web", "uid", 1, LabelSelector(), 1)
 
 
@@ -90,6 +91,7 @@ BOUND = builders.volume(claim="default/data", phase="Bound")
         pytest.param(None, builders.attachment("pv-1", "n1"), id="a volume that is attached"),
         pytest.param(BUDGET, replace(BUDGET, allowed=0), id="a budget that lets fewer go"),
         pytest.param(None, BUDGET, id="a new budget"),
+        pytest.param(None, PLAIN, id="a namespace with the label that each has"),
     ],
 )
 def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Record | None) -> None:
@@ -109,6 +111,7 @@ def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Reco
         pytest.param(builders.attachment("pv-1", "n1"), None, id="a volume that is detached"),
         pytest.param(BUDGET, replace(BUDGET, allowed=2), id="a budget that lets more go"),
         pytest.param(BUDGET, None, id="a budget that is deleted"),
+        pytest.param(PLAIN, replace(PLAIN, labels=(("team", "web"),)), id="the labels of a namespace"),
     ],
 )
 def test_what_may_help_somebody_is_told(before: Record, after: Record | None) -> None:

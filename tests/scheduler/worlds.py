@@ -27,6 +27,7 @@ from kube.model import (
     CSINode,
     CSIStorageCapacity,
     LabelSelector,
+    Namespace,
     Node,
     Pod,
     Record,
@@ -162,6 +163,10 @@ VARIANTS: Mapping[str, list[Record]] = {
         replace(_CAPACITY, capacity=2 * _TEN, node_topology=LabelSelector(((ZONE, "b"),))),
         replace(_CAPACITY, capacity=None),
     ],
+    "elsewhere": [
+        Namespace("other", "uid-other", 1, (("kubernetes.io/metadata.name", "other"),)),
+        Namespace("other", "uid-other", 1, builders.pairs({"team": "web"})),
+    ],
     "attached": [builders.attachment("pv-1", "n1"), builders.attachment("pv-2", "n1")],
 }
 """By what is varied; most worlds have most of it."""
@@ -175,6 +180,7 @@ def _spread(key: str, domains: int = 1, taints: str = "Ignore") -> Constraints:
 
 def _waiting() -> list[Pod]:
     first = Constraints(affinity=(PodTerm(ZONE, WEBS),))
+    in_team = PodTerm(ZONE, WEBS, namespace_selector=LabelSelector(builders.pairs({"team": "web"})))
     in_all = PodTerm(ZONE, WEBS, namespace_selector=LabelSelector())
     return [
         builders.pod(requests={"cpu": "2"}),
@@ -187,6 +193,8 @@ def _waiting() -> list[Pod]:
         builders.pod(labels=WEB, constraints=first),
         builders.pod(labels=DB, constraints=first),
         builders.pod(labels=DB, constraints=Constraints(affinity=(in_all,))),
+        builders.pod(labels=DB, constraints=Constraints(affinity=(in_team,))),
+        builders.pod(labels=WEB, constraints=Constraints(anti_affinity=(in_team,))),
         builders.pod(labels=WEB, constraints=Constraints(anti_affinity=(PodTerm(ZONE, WEBS),))),
         builders.pod(labels=WEB, constraints=Constraints(anti_affinity=(PodTerm(HOSTNAME, DBS), in_all))),
         builders.pod(labels=WEB),
@@ -226,7 +234,8 @@ class Told:
 
     def view(self) -> ClusterView:
         snapshot = self.store.snapshot()
-        return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), EPOCH)
+        namespaces = {name: found.labels for name, found in self.store.namespaces.items.items()}
+        return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), EPOCH, namespaces)
 
     def _collection(self, record: Record) -> Collection[Any]:
         store = self.store
@@ -241,5 +250,6 @@ class Told:
             CSIStorageCapacity: store.capacities,
             VolumeAttachment: store.attachments,
             DisruptionBudget: store.budgets,
+            Namespace: store.namespaces,
         }
         return collections[type(record)]

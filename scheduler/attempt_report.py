@@ -42,8 +42,8 @@ class AttemptMetrics(Protocol):
     def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
         """A pod was assigned to a node of that zone, `waited` after it was first seen, of which it was bound for."""
 
-    def failed(self, profile: str, reason: Reason) -> None:
-        """An attempt found no node, or could not be carried out."""
+    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
+        """An attempt found no node; or, an `error`, one was found and the pod could not be brought there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +81,24 @@ class AttemptReport:
 
     def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
         """No node fits the pod. `nominated` is the node that is being cleared for it, see `Said`."""
-        self._metrics.failed(pod.scheduler_name, diagnosis.reason)
+        self._metrics.failed(pod.scheduler_name, diagnosis.reason, error=False)
         self._complain(pod, Said(UNSCHEDULABLE, text, nominated))
         self._end(Ending(pod, reason=diagnosis.reason, text=text, refused=True))
 
     def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
         """The pod asks for something that means nothing."""
-        self._metrics.failed(pod.scheduler_name, reason)
+        self._metrics.failed(pod.scheduler_name, reason, error=False)
         self._complain(pod, Said(UNSCHEDULABLE, text))
 
     def error(self, pod: Pod, reason: Reason, text: str) -> None:
         """Something else went wrong: it will be tried again."""
-        self._metrics.failed(pod.scheduler_name, reason)
+        self._metrics.failed(pod.scheduler_name, reason, error=True)
         self._complain(pod, Said(SCHEDULER_ERROR, text))
         self._end(Ending(pod, reason=reason, text=text))
 
     def lost(self, pod: Pod, reason: Reason) -> None:
         """The pod is gone or somebody else was faster: nothing that people should hear of."""
-        self._metrics.failed(pod.scheduler_name, reason)
+        self._metrics.failed(pod.scheduler_name, reason, error=True)
         self._end(Ending(pod, reason=reason, text="the pod is gone, has a node, or somebody else was faster"))
 
     def _end(self, ending: Ending) -> None:

@@ -84,9 +84,8 @@ class SchedulerMetrics:
         self._preemptions.inc()
         self._victims.observe(victims)
 
-    def failed(self, profile: str, reason: Reason) -> None:
-        result = "error" if reason is Reason.SCHEDULER_ERROR else "unschedulable"
-        self._attempts.labels(profile, result).inc()
+    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
+        self._attempts.labels(profile, "error" if error else "unschedulable").inc()
         self._failures.labels(profile, reason).inc()
 
 

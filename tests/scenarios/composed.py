@@ -56,7 +56,7 @@ class Counted:
     def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
         self.bound += 1
 
-    def failed(self, profile: str, reason: Reason) -> None:
+    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
         self.failures[reason] += 1
 
 

@@ -119,7 +119,7 @@ class Metrics:
         self.zones[zone] += 1
         self.waited.append(waited)
 
-    def failed(self, profile: str, reason: Reason) -> None:
+    def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
         self.failures[reason] += 1
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.scenarios import documents
 from tests.scenarios.admin import Document
 from tests.scenarios.bindings import comparable, pairs
 from tests.scenarios.composed import Composed, composed
-from tests.scenarios.controller import start_controller
+from tests.scenarios.controller import SYSTEM, apply_manifests, start_controller
 from tests.scenarios.documents import HOSTNAME, ZONES, claim_spec
 from tests.scenarios.interposed import Before, Deaf, Mortal
 from tests.scenarios.provisioner import NAME, SELECTED, make_volume, provisioning, selected
@@ -27,10 +28,17 @@ UID = "uid"
 BOUND_BY = "pv.kubernetes.io/bound-by-controller"
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def account(cluster: DevCluster) -> Path:
+    """A kubeconfig with the rights that the scheduler's manifests grant."""
+    await apply_manifests(cluster, ["scheduler"])
+    return await cluster.kubeconfig_for_service_account(SYSTEM, "pvc-prebinder-scheduler")
+
+
 @pytest_asyncio.fixture
-async def scheduler(cluster: DevCluster, own_world: World) -> AsyncIterator[Composed]:
+async def scheduler(account: Path, own_world: World) -> AsyncIterator[Composed]:
     """A scheduler that answers to the name of the story's namespace."""
-    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as running:
+    async with composed(account, own_world.namespace, own_world.prefix) as running:
         yield running
 
 
@@ -114,7 +122,7 @@ async def test_three_claims_are_bound_in_one_zone(own_world: World, scheduler: C
     assert {zones[volume] for volume in (await world.bound()).values()} == {"zone-c"}
 
 
-async def test_what_is_lost_half_way_is_taken_back_and_tried_again(cluster: DevCluster, own_world: World) -> None:
+async def test_what_is_lost_half_way_is_taken_back_and_tried_again(account: Path, own_world: World) -> None:
     """Somebody takes the third volume right before we would: the other two are as before until three can be had."""
     world = own_world
     disks = await world.storage_class(None)
@@ -122,7 +130,7 @@ async def test_what_is_lost_half_way_is_taken_back_and_tried_again(cluster: DevC
     theft = Before(3, lambda name: world.admin.patch("PersistentVolume", name, reference(world, "thief")))
     async with (
         world.pv_controller_paused(),
-        composed(cluster.kubeconfig, world.namespace, world.prefix, through=theft.through),
+        composed(account, world.namespace, world.prefix, through=theft.through),
     ):
         await world.pod("app", {f"data-{n}": claim_spec(disks) for n in range(3)}, **ours(world))
         await eventually(world.held, lambda held: held == {"thief": [theft.about]}, "all or none")
@@ -135,15 +143,13 @@ async def test_what_is_lost_half_way_is_taken_back_and_tried_again(cluster: DevC
         await world.all_run("app")
 
 
-async def test_a_volume_that_falls_sick_right_before_the_write_is_not_taken(
-    cluster: DevCluster, own_world: World
-) -> None:
+async def test_a_volume_that_falls_sick_right_before_the_write_is_not_taken(account: Path, own_world: World) -> None:
     world = own_world
     disks = await world.storage_class(None)
     names = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-b") for n in range(2)))
     sick = {"metadata": {"annotations": {f"{world.prefix}quarantine": "the disk is gone"}}}
     falls = Before(1, lambda name: world.admin.patch("PersistentVolume", name, sick))
-    async with composed(cluster.kubeconfig, world.namespace, world.prefix, through=falls.through) as running:
+    async with composed(account, world.namespace, world.prefix, through=falls.through) as running:
         await world.pod("app", {"data": claim_spec(disks)}, **ours(world))
         await world.all_run("app")
     assert running.metrics.failures[Reason.QUARANTINED] == 1
@@ -237,25 +243,25 @@ async def test_a_provisioner_that_gives_up_has_the_pod_scheduled_again(own_world
 
 
 async def test_answers_that_get_lost_are_looked_up_and_nothing_is_written_twice(
-    cluster: DevCluster, own_world: World
+    account: Path, own_world: World
 ) -> None:
     world, deaf = own_world, Deaf()
     disks = await world.storage_class(None)
     await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
-    async with composed(cluster.kubeconfig, world.namespace, world.prefix, through=deaf.through) as running:
+    async with composed(account, world.namespace, world.prefix, through=deaf.through) as running:
         await world.pod("app", {"data": claim_spec(disks)}, **ours(world))
         await world.all_run("app")
     assert running.metrics.bound == 1
     assert [path.rpartition("/")[2] for path in deaf.paths] == [world.name("one"), "binding"]
 
 
-async def live_and_die(world: World, mortal: Mortal) -> None:
-    async with composed(world.cluster.kubeconfig, world.namespace, world.prefix, through=mortal.through):
+async def live_and_die(world: World, account: Path, mortal: Mortal) -> None:
+    async with composed(account, world.namespace, world.prefix, through=mortal.through):
         await asyncio.wait_for(mortal.dead.wait(), 60)
 
 
 @pytest.mark.parametrize("last", range(1, 5))
-async def test_killed_after_any_write_the_next_one_finishes(cluster: DevCluster, own_world: World, last: int) -> None:
+async def test_killed_after_any_write_the_next_one_finishes(account: Path, own_world: World, last: int) -> None:
     """Two volumes, a claim to provision, the assignment: four writes. Until the death Kubernetes does not help."""
     world, mortal = own_world, Mortal(last)
     disks, made = await world.storage_class(None), await world.storage_class(None, "made", provisioner=NAME)
@@ -267,9 +273,9 @@ async def test_killed_after_any_write_the_next_one_finishes(cluster: DevCluster,
                 await kubernetes.enter_async_context(world.pv_controller_paused())
             await world.pod("app", claims, **ours(world))
             with pytest.raises(LeadershipLost):
-                await live_and_die(world, mortal)
+                await live_and_die(world, account, mortal)
             assert len(mortal.paths) == last
-        async with composed(cluster.kubeconfig, world.namespace, world.prefix):
+        async with composed(account, world.namespace, world.prefix):
             await world.all_run("app")
     zones = await world.zones()
     assert len({zones[volume] for volume in (await world.bound()).values()}) == 1

@@ -5,6 +5,7 @@ labels: with 100,000 volumes local to 100,000 nodes it meets the one affinity th
 nothing of the kind (NotIn, Exists, Gt, matchFields alone) are few in practice and are asked one by one.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -29,11 +30,15 @@ _MOST_PINS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class AffinityGroups:
-    """Volumes by affinity, and for each affinity the node labels it can be found by."""
+    """Volumes by affinity, and for each affinity the node labels it can be found by.
+
+    `keys` are the keys of all labels that some affinity asks about, with how many do.
+    """
 
     groups: Map[NodeSelector | None, CapacityOrder] = Map()
     pinned: Map[Keys, Map[Values, Affinities]] = Map()
     unpinned: Affinities = Map()
+    keys: Map[str, int] = Map()
 
     @classmethod
     def of(cls, volumes: Iterable[Volume]) -> "AffinityGroups":
@@ -58,6 +63,7 @@ class AffinityGroups:
                 }
             ),
             unpinned=Map(dict.fromkeys(unpinned)),
+            keys=Map(Counter(key for affinity in groups for key in _asked(affinity))),
         )
 
     def reachable_from(self, labels: Mapping[str, str]) -> Iterator[CapacityOrder]:
@@ -75,15 +81,17 @@ class AffinityGroups:
         group = self.groups.get(affinity)
         if group is not None:
             return replace(self, groups=self.groups.set(affinity, group.with_volume(volume)))
-        groups = self.groups.set(affinity, CapacityOrder.of((volume,)))
+        groups, known = self.groups.set(affinity, CapacityOrder.of((volume,))), self.keys
+        for key in _asked(affinity):
+            known = known.set(key, known.get(key, 0) + 1)
         pins = _pins(affinity)
         if pins is None:
-            return replace(self, groups=groups, unpinned=self.unpinned.set(affinity, None))
+            return replace(self, groups=groups, unpinned=self.unpinned.set(affinity, None), keys=known)
         pinned = self.pinned
         for keys, values in pins:
             filed = pinned.get(keys, Map())
             pinned = pinned.set(keys, filed.set(values, filed.get(values, Map()).set(affinity, None)))
-        return replace(self, groups=groups, pinned=pinned)
+        return replace(self, groups=groups, pinned=pinned, keys=known)
 
     def without_volume(self, volume: Volume) -> "AffinityGroups":
         affinity = volume.node_affinity
@@ -93,14 +101,16 @@ class AffinityGroups:
         left = group.without_volume(volume)
         if left:
             return replace(self, groups=self.groups.set(affinity, left))
-        groups = self.groups.delete(affinity)
+        groups, known = self.groups.delete(affinity), self.keys
+        for key in _asked(affinity):
+            known = known.set(key, known[key] - 1) if known[key] > 1 else known.delete(key)
         pins = _pins(affinity)
         if pins is None:
-            return replace(self, groups=groups, unpinned=self.unpinned.delete(affinity))
+            return replace(self, groups=groups, unpinned=self.unpinned.delete(affinity), keys=known)
         pinned = self.pinned
         for keys, values in pins:
             pinned = _unfiled(pinned, keys, values, affinity)
-        return replace(self, groups=groups, pinned=pinned)
+        return replace(self, groups=groups, pinned=pinned, keys=known)
 
 
 def _unfiled(
@@ -110,6 +120,11 @@ def _unfiled(
     affinities = pinned[keys][values].delete(affinity)
     filed = pinned[keys].set(values, affinities) if affinities else pinned[keys].delete(values)
     return pinned.set(keys, filed) if filed else pinned.delete(keys)
+
+
+def _asked(affinity: NodeSelector | None) -> set[str]:
+    terms = affinity.terms if affinity is not None else ()
+    return {requirement.key for term in terms for requirement in term.match_expressions}
 
 
 def _pins(affinity: NodeSelector | None) -> frozenset[tuple[Keys, Values]] | None:

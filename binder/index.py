@@ -101,11 +101,22 @@ class VolumeIndex:
     def topologies(self, claim: Claim) -> Iterator[NodeSelector | None]:
         """Yield each affinity, once, that some volume large enough for the claim has; labels are not asked."""
         seen: set[NodeSelector | None] = set()
-        for group in self._groups(claim):
-            for affinity, order in group.by_affinity.groups.items():
+        for group in self.by_topology(claim):
+            for affinity, order in group.items():
                 if order.largest >= claim.request and affinity not in seen:
                     seen.add(affinity)
                     yield affinity
+
+    def by_topology(self, claim: Claim) -> tuple[Map[NodeSelector | None, CapacityOrder], ...]:
+        """Return the volumes of the claim's class, modes and attributes class, large enough or not, by affinity.
+
+        What is found for a claim on a node changes only when one of these orders, that the node reaches, does.
+        """
+        return tuple(group.by_affinity.groups for group in self._groups(claim))
+
+    def deciding_labels(self, claim: Claim) -> set[str]:
+        """Return the keys of node labels that the affinities of those volumes ask about."""
+        return {key for group in self._groups(claim) for key in group.by_affinity.keys}
 
     def _orders(self, claim: Claim, node_labels: Mapping[str, str] | None) -> Iterator[CapacityOrder]:
         for group in self._groups(claim):

@@ -1,16 +1,19 @@
 """Decides as `scheduler.cycle.decide` does, and remembers of each template of pods what was found about each node.
 
-What a pod without claims and neighbours is told about a node follows from the pod's template and the node's state.
-Placing a pod changes one node of thousands: only that one is asked again when the next pod of the template comes.
+What most filters and scores say about a node follows from the pod's template and the node's state, or from the volumes
+the pod would take there. Placing a pod changes one node of thousands: only that one is asked again when the next pod
+of the template comes.
 """
 
-from collections.abc import Hashable, Sequence
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from operator import is_not
+from operator import add, is_not
 from typing import Final
 
 from kube.model import Pod
+from scheduler.choice_memory import ChoiceMemory, kind_of
 from scheduler.cluster import ClusterView
 from scheduler.cycle import (
     Judgement,
@@ -22,21 +25,23 @@ from scheduler.cycle import (
     nodes_wanted,
     passing,
     placed,
-    totals,
 )
 from scheduler.node_state import NodeState
-from scheduler.plugin import Placement, Score, ScoreAlone
+from scheduler.plugin import NodeRule, Placement, Score, ScoreAlone, ScoreChoice
 from scheduler.profile import Profile
 
 MOST_TEMPLATES: Final = 64
 """Templates remembered at once; beyond it all are forgotten. Each takes two pointers for every node."""
 
-_DOES_NOT_FIT: Final = -1
+_DOES_NOT_FIT: Final = -(1 << 60)
+"""Less than any sum of scores, whatever is added."""
+
+_Weighted = tuple[Score, int]
 
 
 @dataclass(slots=True)
 class _Template:
-    """Each node's state when it was asked last, and its total score then."""
+    """Each node's state when it was asked last, and the total of what it scores by itself."""
 
     states: list[NodeState | None]
     totals: list[int]
@@ -45,18 +50,20 @@ class _Template:
 class Decider:
     """Decides about one pod after the other.
 
-    A pod that has only its template to say is shown every node, whatever `percentage_of_nodes_to_score`, and of those
-    that score alike the first by number is taken: as `decide` does with all nodes to be scored. For any other pod the
-    search begins behind the last node that the one before it found: as `decide` with that `start`. A search that does
-    not find enough nodes sees all and leaves the start where it was: below 100 nodes it is always the first.
+    Where scores compare no nodes with each other, all nodes are looked at, whatever `percentage_of_nodes_to_score`, and
+    of those that score alike the first by number is taken: as `decide` does with 100 percent. Otherwise the search
+    begins behind the last node that the one before it found: as `decide` with that `start`. A search that does not find
+    enough nodes sees all and leaves the start where it was: below 100 nodes it is always the first.
     """
 
     def __init__(self) -> None:
         self._start = 0
         self._profile: Profile | None = None
-        self._alone: list[ScoreAlone] = []
-        self._together: list[Score] = []
+        self._alone: list[tuple[ScoreAlone, int]] = []
+        self._of_choice: list[tuple[ScoreChoice, int]] = []
+        self._together: list[_Weighted] = []
         self._templates: dict[Hashable, _Template] = {}
+        self._choices = ChoiceMemory()
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
         """Return where the pod goes, or why nowhere."""
@@ -65,42 +72,52 @@ class Decider:
         judgement = judge(pod, view, profile)
         if not judgement.among:
             return Unschedulable(judgement, view)
-        question = self._question(judgement, view)
-        if question is None:
+        known = self._known(judgement, view)
+        if known is None:
             return self._search(judgement, view, profile)
-        template = self._template(question, len(view.nodes))
-        _renew(template, judgement, view, profile)
-        number = _first_of_the_best(template.totals, mask_of(judgement.among))
+        speaking = [one for one in self._together if one[0].scores(judgement.info, view, ()) is not None]
+        if speaking:
+            return self._compare(speaking, known, judgement, view)
+        number = _first_of_the_best(known, mask_of(judgement.among))
         return Unschedulable(judgement, view) if number is None else placed(judgement, view.nodes[number])
 
     def _take(self, profile: Profile) -> None:
         self._profile = profile
-        plugins = [weighted.plugin for weighted in profile.scores]
-        self._alone = [one for one in plugins if isinstance(one, ScoreAlone)]
-        self._together = [one for one in plugins if one not in self._alone]
+        weighted = [(one.plugin, one.weight) for one in profile.scores]
+        self._alone = [(one, weight) for one, weight in weighted if isinstance(one, ScoreAlone)]
+        self._of_choice = [(one, weight) for one, weight in weighted if isinstance(one, ScoreChoice)]
+        self._together = [one for one in weighted if not isinstance(one[0], ScoreAlone | ScoreChoice)]
         self._templates.clear()
+        self._choices.forget()
 
-    def _search(self, judgement: Judgement, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
-        nodes = feasible(judgement, view, profile, self._start % len(view.nodes))
-        if not nodes:
-            return Unschedulable(judgement, view)
-        if nodes_wanted(len(view.nodes), profile.percentage_of_nodes_to_score) == len(nodes) < len(view.nodes):
-            self._start = nodes[-1].number + 1
-        return placed(judgement, best(judgement, view, profile, nodes))
+    def _known(self, judgement: Judgement, view: ClusterView) -> Sequence[int] | None:
+        """Return of each node, by number, the total of what does not depend on other nodes; None if there is more.
 
-    def _question(self, judgement: Judgement, view: ClusterView) -> Hashable | None:
-        """Return all that the answer about a node depends on beside its state; None when there is more."""
+        It is negative where the pod does not fit; nodes that are ruled out as a set are not.
+        """
         info = judgement.info
-        asked: list[Hashable] = []
-        for _, rule in judgement.rules:
-            if rule.among is None:
-                if rule.question is None:
-                    return None
-                asked.append(rule.question)
-        if any(one.scores(info, view, view.nodes[:1]) is not None for one in self._together):
+        rules = [(name, rule) for name, rule in judgement.rules if rule.among is None]
+        of_node = [(name, rule) for name, rule in rules if rule.question is not None]
+        of_choice = [(name, rule) for name, rule in rules if rule.by_choice]
+        if len(of_node) + len(of_choice) != len(rules):
             return None
-        asked += [one.question(info) for one in self._alone]
-        return tuple(asked)
+        kind = kind_of(info, view.storage) if info.claims.delayed else None
+        if kind is None and (of_choice or info.claims.delayed):
+            return None
+        asked = (*((name, rule.question) for name, rule in of_node), *(one.question(info) for one, _ in self._alone))
+        template = self._template(asked, len(view.nodes))
+        self._renew(template, [rule for _, rule in of_node], judgement, view)
+        if kind is None:
+            return template.totals
+
+        def work_out(state: NodeState) -> int:
+            if any(rule.why(state) is not None for _, rule in of_choice):
+                return _DOES_NOT_FIT
+            own = info.choice(state).own
+            return sum(weight * one.of_choice(info, own) for one, weight in self._of_choice)
+
+        question = (kind, tuple(name for name, _ in of_choice))
+        return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
 
     def _template(self, question: Hashable, nodes: int) -> _Template:
         template = self._templates.get(question)
@@ -110,25 +127,61 @@ class Decider:
             template = self._templates[question] = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes)
         return template
 
+    def _renew(self, template: _Template, rules: Iterable[NodeRule], judgement: Judgement, view: ClusterView) -> None:
+        """Ask about the nodes that are not as they were, whether or not the pod may go there: the next one may."""
+        states, totals = template.states, template.totals
+        changed = list(compress(view.nodes, map(is_not, view.nodes, states)))
+        if not changed:
+            return
+        for state in changed:
+            states[state.number], totals[state.number] = state, _DOES_NOT_FIT
+        fitting = passing(rules, changed)
+        for state in fitting:
+            totals[state.number] = 0
+        for plugin, weight in self._alone:
+            scores = plugin.scores(judgement.info, view, fitting)
+            if scores is not None:
+                for state, score in zip(fitting, scores, strict=True):
+                    totals[state.number] += weight * score
+
+    def _compare(
+        self, speaking: Iterable[_Weighted], known: Sequence[int], judgement: Judgement, view: ClusterView
+    ) -> Placement | Unschedulable:
+        """Decide where some scores compare nodes with each other."""
+        nodes = view.nodes
+        fitting = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
+        if not fitting:
+            return Unschedulable(judgement, view)
+        first = bisect_left(fitting, self._start % len(nodes), key=lambda state: state.number)
+        found = [*fitting[first:], *fitting[:first]][: self._wanted(len(nodes))]
+        self._looked_at(found, len(nodes))
+        sums = [known[state.number] for state in found]
+        for plugin, weight in speaking:
+            scores = plugin.scores(judgement.info, view, found)
+            if scores is not None:
+                sums = [total + weight * score for total, score in zip(sums, scores, strict=True)]
+        return placed(judgement, found[sums.index(max(sums))])
+
+    def _search(self, judgement: Judgement, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+        nodes = feasible(judgement, view, profile, self._start % len(view.nodes))
+        if not nodes:
+            return Unschedulable(judgement, view)
+        self._looked_at(nodes, len(view.nodes))
+        return placed(judgement, best(judgement, view, profile, nodes))
+
+    def _wanted(self, nodes: int) -> int:
+        return nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score if self._profile is not None else 0)
+
+    def _looked_at(self, found: Sequence[NodeState], nodes: int) -> None:
+        if self._wanted(nodes) == len(found) < nodes:
+            self._start = found[-1].number + 1
+
 
 def _first_of_the_best(totals: Sequence[int], allowed: bytes) -> int | None:
     most = max(compress(totals, allowed))
-    if most == _DOES_NOT_FIT:
+    if most < 0:
         return None
     number = totals.index(most)
     while number >= len(allowed) or not allowed[number]:
         number = totals.index(most, number + 1)
     return number
-
-
-def _renew(template: _Template, judgement: Judgement, view: ClusterView, profile: Profile) -> None:
-    """Ask about the nodes that are not as they were, whether or not the pod may go there: the next one may."""
-    states, found = template.states, template.totals
-    changed = list(compress(view.nodes, map(is_not, view.nodes, states)))
-    if not changed:
-        return
-    for state in changed:
-        states[state.number], found[state.number] = state, _DOES_NOT_FIT
-    fitting = passing(judgement, changed)
-    for state, total in zip(fitting, totals(judgement.info, view, profile, fitting), strict=True):
-        found[state.number] = total

@@ -5,7 +5,7 @@ counted from where the search began, so the same input gives the same answer.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Final
@@ -90,21 +90,21 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
 
 def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeState]:
     """Return nodes that fit, looking from node number `start` on, no more of them than the profile wants to score."""
+    rules = [rule for _, rule in judgement.rules if rule.among is None]
     wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
     candidates = _candidates(judgement.among, cluster, start)
     found: list[NodeState] = []
     for first in range(0, len(candidates), _CHUNK):
-        found += passing(judgement, candidates[first : first + _CHUNK])
+        found += passing(rules, candidates[first : first + _CHUNK])
         if len(found) >= wanted:
             return found[:wanted]
     return found
 
 
-def passing(judgement: Judgement, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
-    """Return those of the nodes that no rule refuses, those aside that say it by a set of nodes."""
-    for _, rule in judgement.rules:
-        if rule.among is None:
-            nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
+def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    """Return those of the nodes that none of the rules refuses."""
+    for rule in rules:
+        nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
     return nodes
 
 

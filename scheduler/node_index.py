@@ -5,7 +5,7 @@ sets, whatever the number of nodes. The plain rules of kube.selectors and kube.t
 agree with them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -19,6 +19,7 @@ from kube.taints import REFUSING_EFFECTS, tolerates
 _MOST_REMEMBERED: Final = 4096
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 _Values = Map[str, Map[str, int]]
 _Taints = Map[Taint, int]
@@ -40,6 +41,7 @@ class NodeIndex:
     names: Map[str, int] = Map()
     _selected: dict[tuple[Pairs, NodeSelector | None], int] = field(default_factory=dict, compare=False)
     _reaching: dict[NodeSelector, int] = field(default_factory=dict, compare=False)
+    _alike: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict, compare=False)
     _tolerated: dict[tuple[Toleration, ...], int] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -123,6 +125,16 @@ class NodeIndex:
             _remember(self._reaching, affinity, found)
         return found
 
+    def alike(self, keys: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the nodes, parted into sets within which all have the same of the labels of these keys."""
+        found = self._alike.get(keys)
+        if found is None:
+            found = (self.everything,) if self.everything else ()
+            for key in keys:
+                found = tuple(part for nodes in found for part in self._parts(nodes, key))
+            _remember(self._alike, keys, found)
+        return found
+
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
         """Return the nodes none of whose taints keeps a pod with these tolerations away."""
         found = self._tolerated.get(tolerations)
@@ -162,6 +174,16 @@ class NodeIndex:
             if requirement_holds(requirement, value):
                 found |= bits
         return found | (self.everything & ~having) if requirement_holds(requirement, None) else found
+
+    def _parts(self, nodes: int, key: str) -> Iterator[int]:
+        for bits in self.values.get(key, _NO_VALUES).values():
+            if not nodes & (nodes - 1):
+                break
+            if bits & nodes:
+                yield bits & nodes
+                nodes &= ~bits
+        if nodes:
+            yield nodes
 
     def _named(self, requirement: Requirement) -> int:
         """Ask for the node's name; any other field is empty."""
@@ -207,7 +229,7 @@ def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]
     return taints.set(taint, bits & ~bit) if bits & ~bit else taints.delete(taint)
 
 
-def _remember(known: dict[K, int], asked: K, found: int) -> None:
+def _remember(known: dict[K, V], asked: K, found: V) -> None:
     if len(known) >= _MOST_REMEMBERED:
         known.clear()
     known[asked] = found

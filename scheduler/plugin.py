@@ -34,13 +34,15 @@ class NodeRule:
     told. `fitting` and `among` are quick forms that must agree with it: `fitting(nodes)` are those of the nodes, in
     their order, for which `why` says None, and `among` has the bit `1 << node.number` of every node that is allowed.
     The cycle uses `among` if it is there, else `fitting`, else `why`. With a `question` the answer about a node follows
-    from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one.
+    from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one. `by_choice` says
+    that it follows from `PodInfo.choice` for the node alone.
     """
 
     why: Callable[[NodeState], Rejection | None]
     fitting: Callable[[Sequence[NodeState]], Sequence[NodeState]] | None = None
     among: int | None = None
     question: Hashable | None = None
+    by_choice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,14 @@ class ScoreAlone(Score, Protocol):
 
     def question(self, info: PodInfo, /) -> Hashable:
         """Return what of the pod the score depends on: with it and the node's state the score is always the same."""
+
+
+@runtime_checkable
+class ScoreChoice(Score, Protocol):
+    """Ranks a node by the volumes the pod takes there, and by nothing else."""
+
+    def of_choice(self, info: PodInfo, choice: VolumeChoice, /) -> int:
+        """Return the score of any node with this choice, for a pod that has claims to bind."""
 
 
 class Reserve(Protocol):

@@ -58,7 +58,7 @@ class ReservedVolume:
                 return [state for state in nodes if why(state) is None]
             return [state for state in nodes if not info.choice(state).own.rejections or why(state) is None]
 
-        return NodeRule(why, fitting)
+        return NodeRule(why, fitting, by_choice=not promised)
 
 
 class VolumeHealth:
@@ -80,7 +80,7 @@ class VolumeHealth:
         def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
             return [state for state in nodes if not info.choice(state).own.rejections or why(state) is None]
 
-        return NodeRule(why, fitting)
+        return NodeRule(why, fitting, by_choice=True)
 
 
 class LocalStorage:

@@ -12,6 +12,7 @@ from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
 from scheduler.plugin import HIGHEST
 from scheduler.preference_scores import normalised
+from scheduler.volume_binding import VolumeChoice
 from scheduler.volumes import PodInfo, is_local
 
 _ENOUGH: Final = 100
@@ -34,16 +35,15 @@ class ReservedZone:
 class ZoneVolumes:
     """First the zone in which most free volumes fit the pod's claims: the next pod of its kind finds one there too.
 
-    Local volumes are no matter of zones.
+    Local volumes are no matter of zones: the smallest that fits, wherever it is, tells whether they are.
     """
 
     name: Final = "ZoneVolumes"
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
-        claims = info.claims.delayed
-        if not claims or any(is_local(volume) for _, volume in info.choice(nodes[0]).own.volumes):
+        claims, index = info.claims.delayed, cluster.storage.index
+        if not claims or any(is_local(volume) for claim in claims for volume in islice(index.candidates(claim), 1)):
             return None
-        index = cluster.storage.index
 
         def count(state: NodeState) -> int:
             return sum(sum(1 for _ in islice(index.candidates(claim, state.labels), _ENOUGH)) for claim in claims)
@@ -74,8 +74,13 @@ class BestFit:
     name: Final = "BestFit"
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
-        claims = len(info.claims.delayed)
-        return [_filled(info, state) // claims for state in nodes] if claims else None
+        if not info.claims.delayed:
+            return None
+        return [self.of_choice(info, info.choice(state).own) for state in nodes]
+
+    def of_choice(self, info: PodInfo, choice: VolumeChoice) -> int:
+        filled = sum(_share(claim.request, volume) for claim, volume in choice.volumes)
+        return filled // len(info.claims.delayed)
 
 
 def _is_at(reservation: ClaimReservation, state: NodeState) -> bool:
@@ -94,10 +99,6 @@ def _by_zone(nodes: Sequence[NodeState], count: Callable[[NodeState], int]) -> l
             known[place] = count(state)
         found.append(known[place])
     return found
-
-
-def _filled(info: PodInfo, state: NodeState) -> int:
-    return sum(_share(claim.request, volume) for claim, volume in info.choice(state).own.volumes)
 
 
 def _share(request: int, volume: Volume) -> int:

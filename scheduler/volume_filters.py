@@ -49,7 +49,7 @@ class VolumeBinding:
         def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
             return [state for state in nodes if not info.choice(state).own.rejections]
 
-        return NodeRule(why, fitting)
+        return NodeRule(why, fitting, by_choice=True)
 
 
 class VolumeZone:
@@ -79,7 +79,10 @@ class NodeVolumeLimits:
                 if has_plenty(wanted, state.attach) or attach_refusal(state.name, wanted, state.attach) is None
             ]
 
-        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting)
+        # Claims that are not bound and that nobody uses are attached nowhere: how many for each driver tells all.
+        is_new = not info.claims.bound and not any(key in cluster.claim_users for key in info.pod.claim_keys)
+        question = tuple(sorted(driver for driver, _ in wanted)) if is_new else None
+        return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting, question=question)
 
 
 class VolumeRestrictions:

@@ -41,7 +41,8 @@ class PodInfo:
 
     `rejection` is the reason for which the pod fits no node whatever (missing or lost claim, unbound Immediate claim,
     ...), and then `claims` is empty. `reserved` are the claims' reservations that have not expired, by claim key.
-    `choice(node)` is what happens on a node; it is worked out once for nodes that are alike.
+    `choice(node)` is what happens on a node; it is worked out once for nodes that are alike, which are those that have
+    the same of the labels of these `keys`.
     """
 
     pod: Pod
@@ -49,6 +50,7 @@ class PodInfo:
     rejection: Rejection | None
     reserved: Mapping[str, ClaimReservation]
     choice: Callable[[NodeState], NodeVolumes]
+    keys: tuple[str, ...] = ()
 
 
 _NO_CLAIMS: Final = PodClaims()
@@ -65,14 +67,14 @@ def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
     prefix = storage.settings.prefix
     reservations = {claim.key: reservation_of_claim(claim, prefix) for claim in found.delayed}
     reserved = {key: one for key, one in reservations.items() if one is not None and not one.expired(now)}
-    return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now))
+    keys = _deciding_labels(found, storage)
+    return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)
 
 
 def _choices(
-    claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime
+    claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: tuple[str, ...]
 ) -> Callable[[NodeState], NodeVolumes]:
     """Return the choice by node, remembered by the labels on which it depends."""
-    keys = _deciding_labels(claims, storage)
     known: dict[tuple[str | None, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
 
@@ -106,7 +108,7 @@ def _deciding_labels(claims: PodClaims, storage: View) -> tuple[str, ...]:
             keys.add(NAME_FIELD)
         named = snapshot.volumes_by_claim.get(claim.key, ())
         affinities += [snapshot.volumes[name].node_affinity for name in named]
-        affinities += storage.index.topologies(claim)
+        keys |= storage.index.deciding_labels(claim)
         storage_class = snapshot.classes.get(class_of(claim))
         if storage_class is not None:
             affinities.append(storage_class.allowed_topologies)

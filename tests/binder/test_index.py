@@ -100,6 +100,7 @@ def test_made_at_once_or_one_by_one_is_the_same_and_undone_leaves_nothing(histor
     for labels in NODES:
         for wanted in (claim(size="1Gi"), claim(size="2Gi", storage_class=None)):
             assert list(index.candidates(wanted, labels)) == list(at_once.candidates(wanted, labels))
+            assert index.deciding_labels(wanted) == at_once.deciding_labels(wanted)
     for one in history:
         at_once = at_once.with_volume(one, None)
     assert at_once == VolumeIndex()

@@ -62,6 +62,16 @@ def test_a_changed_node_leaves_nothing_behind(before: list[model.Node], after: l
 
 
 @settings(deadline=None)
+@given(clusters.nodes(), st.lists(clusters.keys, max_size=2).map(tuple))
+def test_nodes_that_are_alike(nodes: list[model.Node], keys: tuple[str, ...]) -> None:
+    plain: dict[tuple[str | None, ...], set[str]] = {}
+    for node in nodes:
+        plain.setdefault(tuple(dict(node.labels).get(key) for key in keys), set()).add(node.name)
+    parts = [names(bits, nodes) for bits in NodeIndex.of(nodes).alike(keys)]
+    assert sorted(map(sorted, parts)) == sorted(map(sorted, plain.values()))
+
+
+@settings(deadline=None)
 @given(clusters.nodes(), st.data())
 def test_a_node_that_went_leaves_nothing_behind(nodes: list[model.Node], data: st.DataObject) -> None:
     number = data.draw(st.integers(0, len(nodes) - 1))

@@ -1,0 +1,177 @@
+"""What becomes of claims on each node, kept for claims of the same kind until the volumes a node reaches change.
+
+Taking a volume changes what few nodes reach: the volume's own, when it is local. A volume that says something of its
+health, or for whom it is kept, may say otherwise a moment later: nodes with such volumes are asked each time.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import compress, islice
+from operator import is_not
+from typing import Final
+
+from immutables import Map
+
+from binder.capacity_order import CapacityOrder
+from binder.ledger import Hold
+from binder.matching import class_of
+from binder.reservation import reservation_of_claim
+from binder.view import View
+from kube.model import SELECTED_NODE, Claim, NodeSelector, Volume, value_of
+from scheduler.cluster import ClusterView
+from scheduler.cycle import mask_of
+from scheduler.node_state import NodeState
+from scheduler.volumes import PodInfo
+
+MOST_KINDS: Final = 32
+"""Kinds of claims remembered at once; beyond it all are forgotten."""
+
+_FEW: Final = 64
+"""A node that reaches more volumes than this is asked each time: to look at all of them would cost more."""
+
+_Groups = tuple[Map[NodeSelector | None, CapacityOrder], ...]
+
+
+@dataclass(slots=True)
+class _Kind:
+    """The answer about each node, and all that it was found from."""
+
+    states: list[NodeState | None] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    restless: int = 0
+    groups: _Groups = ()
+    holds: Map[str, Hold] = field(default_factory=Map)
+    makers: tuple[object, ...] = ()
+
+
+class ChoiceMemory:
+    """Answers about nodes that follow from `PodInfo.choice` alone. Purely a memory."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Hashable, _Kind] = {}
+
+    def answers(
+        self, question: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeState], int]
+    ) -> list[int]:
+        """Return the answer for each node, by number.
+
+        The question has the `kind_of` the pod's claims in it; equal ones must come with functions that answer alike.
+        """
+        kind = self._kinds.get(question)
+        if kind is None:
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()
+            kind = self._kinds[question] = _Kind()
+        stale = _stale(kind, info, cluster)
+        for alike in cluster.index.alike(info.keys):
+            asked = alike & stale
+            if asked:
+                state = cluster.nodes[(asked & -asked).bit_length() - 1]
+                answer = work_out(state)
+                for number in _numbers(asked):
+                    kind.answers[number] = answer
+                kind.restless &= ~asked
+                kind.restless |= asked if _is_restless(info, state, cluster.storage) else 0
+        return kind.answers
+
+    def forget(self) -> None:
+        self._kinds.clear()
+
+
+def kind_of(info: PodInfo, storage: View) -> Hashable | None:
+    """Return what the choice depends on beside the node and the volumes; None when it is on these very claims."""
+    claims, snapshot = info.claims, storage.snapshot
+    if claims.bound or claims.orphaned or len(claims.wanted) != len(claims.delayed):
+        return None
+    if storage.verdicts or snapshot.csi_nodes_by_ailing_driver:
+        return None
+    if any(_is_particular(claim, storage) for claim in claims.delayed):
+        return None
+    return tuple(_shape(claim) for claim in sorted(claims.delayed, key=lambda claim: claim.key))
+
+
+def _shape(claim: Claim) -> Hashable:
+    modes = claim.access_modes, claim.volume_mode, claim.attributes_class
+    return class_of(claim), claim.storage_class, claim.request, claim.selector, modes
+
+
+def _is_particular(claim: Claim, storage: View) -> bool:
+    """Whether anything speaks of this claim by name."""
+    snapshot = storage.snapshot
+    return (
+        claim.key in snapshot.volumes_by_claim
+        or claim.key in snapshot.volumes_reserved_for
+        or claim.key in storage.ledger.by_claim
+        or value_of(claim.annotations, SELECTED_NODE) is not None
+        or reservation_of_claim(claim, storage.settings.prefix) is not None
+    )
+
+
+def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
+    """Return the nodes, as bits, that have to be asked again, and take over what they will be asked about."""
+    snapshot, nodes = cluster.storage.snapshot, cluster.nodes
+    makers = (snapshot.classes, snapshot.capacities, snapshot.csi_drivers)
+    if len(kind.states) != len(nodes) or any(map(is_not, makers, kind.makers)):
+        kind.states, kind.answers, kind.restless = [None] * len(nodes), [0] * len(nodes), 0
+    kind.makers = makers
+    stale = kind.restless
+    for state in compress(nodes, map(is_not, nodes, kind.states)):
+        before = kind.states[state.number]
+        if before is None:
+            stale = cluster.index.everything
+        elif before.name != state.name or before.labels != state.labels:
+            stale |= 1 << state.number
+        kind.states[state.number] = state
+    groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
+    for affinity in {*_refiled(kind.groups, groups), *_promised(kind.holds, cluster.storage)}:
+        stale |= cluster.index.reaching(affinity)
+    kind.groups, kind.holds = groups, cluster.storage.ledger.holds
+    return stale
+
+
+def _numbers(nodes: int) -> Iterable[int]:
+    if not nodes & (nodes - 1):
+        return (nodes.bit_length() - 1,)
+    mask = mask_of(nodes)
+    return compress(range(len(mask)), mask)
+
+
+def _refiled(before: _Groups, after: _Groups) -> Iterator[NodeSelector | None]:
+    """Yield the affinities whose volumes are not the same as before."""
+    if len(before) == len(after) and not any(map(is_not, before, after)):
+        return
+    old, new = _by_identity(before), _by_identity(after)
+    for one in old.keys() ^ new.keys():
+        yield new[one] if one in new else old[one]
+
+
+def _by_identity(groups: _Groups) -> dict[int, NodeSelector | None]:
+    found: dict[int, NodeSelector | None] = {}
+    for group in groups:
+        found.update(zip(map(id, group.values()), group.keys(), strict=True))
+    return found
+
+
+def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | None]:
+    """Yield the affinities of volumes that were promised or given back."""
+    after = storage.ledger.holds
+    if before is after:
+        return
+    changed: Iterable[str] = {name for name in {*before, *after} if before.get(name) is not after.get(name)}
+    for name in changed:
+        volume = storage.snapshot.volumes.get(name)
+        if volume is not None:
+            yield volume.node_affinity
+
+
+def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
+    prefix = storage.settings.prefix
+    for claim in info.claims.delayed:
+        for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
+            if count == _FEW or _speaks(volume, prefix):
+                return True
+    return False
+
+
+def _speaks(volume: Volume, prefix: str) -> bool:
+    return any(key.startswith(prefix) for key, _ in volume.annotations)

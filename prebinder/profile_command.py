@@ -15,7 +15,7 @@ OUTPUTS = ("table", "collapsed", "speedscope")
 
 DESCRIPTION = """\
 Say where a running `pvc-prebinder scheduler` spends its time: the functions with the largest shares. It looks at the
-process 200 times a second, which costs that next to nothing. Runs beside the scheduler: its control port is on
+process 100 times a second, which costs that next to nothing. Runs beside the scheduler: its control port is on
 loopback only.
 """
 

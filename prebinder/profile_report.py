@@ -48,13 +48,17 @@ class Samples:
 
 
 def table(samples: Samples) -> str:
-    """Return the functions with the largest shares: of their own, then together with what they call."""
+    """Return the functions with the largest shares: of their own, then together with what they call.
+
+    What everything is called by, such as the event loop itself, is left out there.
+    """
     busy, seen = sum(samples.busy.values()), sum(samples.stacks.values())
     own, whole = _counts(samples.busy)
     share = busy / seen if seen else 0.0
     heading = f"{samples.seconds:g} s, {seen} samples, busy in {share:.1%}; shares are of the busy samples"
     lines = [heading, "", *_rows("by their own work", own, own, whole, busy)]
-    return "\n".join([*lines, "", *_rows("with all they call", whole, own, whole, busy), ""])
+    telling = Counter({one: count for one, count in whole.items() if own[one] or count < busy})
+    return "\n".join([*lines, "", *_rows("with all they call", telling, own, whole, busy), ""])
 
 
 def collapsed(samples: Samples) -> str:

@@ -1,6 +1,6 @@
 """A profile of the running process: a thread looks again and again at what the event loop's thread is doing.
 
-Looking costs the process well under a hundredth of its time, unlike cProfile, which doubles that of small functions.
+Looking costs the process less than a hundredth of its time, while cProfile doubles that of small functions.
 A look takes place when the interpreter changes threads, so work in C counts for the function that called it.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from prebinder.profile_report import Function, Samples
 
-INTERVAL_SECONDS: Final = 0.005
+INTERVAL_SECONDS: Final = 0.01
 _DEEPEST: Final = 200
 """Frames of one stack; what is further out is left away."""
 

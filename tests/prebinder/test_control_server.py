@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import cbor2
@@ -91,6 +91,18 @@ async def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -
     async with controlled(tmp_path) as control:
         head = f"POST /rpc HTTP/1.1\nHost: 127.0.0.1:{control.port}\nAuthorization: Bearer {TOKEN}\n"
         assert b" 413 " in await raw(control, f"{head}Content-Type: {CBOR}\nContent-Length: 1000000000\n\n")
+
+
+async def test_a_body_that_does_not_say_how_large_it_is_is_limited_too(tmp_path: Path) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"\x00" * (LARGEST_CALL // 4)
+
+    async with controlled(tmp_path) as control:
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": CBOR}
+        url = f"http://{LOOPBACK}:{control.port}/rpc"
+        async with control.session.post(url, data=chunks(), headers=headers) as answer:
+            assert answer.status == 413
 
 
 async def test_without_a_host_it_is_not_known_who_is_meant(tmp_path: Path) -> None:

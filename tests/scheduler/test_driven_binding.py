@@ -45,6 +45,16 @@ async def test_a_node_where_the_pod_does_not_fit_is_refused_and_the_loop_goes_on
         assert desk.binder.nodes == {"web": "n2"}
 
 
+async def test_after_a_refusal_the_loop_tries_again_although_it_slept() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "9"))
+        await settle()
+        assert desk.metrics.failures[Reason.INSUFFICIENT_RESOURCES] == 1
+        await binding.bind(WEB, "", "n1")
+        await desk.clock.advance(5)
+        assert desk.metrics.failures[Reason.INSUFFICIENT_RESOURCES] == 2
+
+
 async def test_a_node_that_does_not_exist_is_named() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web"))

@@ -1,7 +1,19 @@
 """Bodies of writes say only what changes."""
 
+import pytest
+
 from binder.reservation import DEFAULT_PREFIX
-from binder.writes import bind_claim, bind_volume, release_claim, release_volume
+from binder.writes import (
+    Patch,
+    bind_claim,
+    bind_volume,
+    give_back_volume,
+    release_claim,
+    release_volume,
+    select_node,
+    take_volume,
+)
+from kube.model import Volume
 from tests.binder.world import reservation
 from tests.builders import claim, reference, volume
 
@@ -38,3 +50,38 @@ def test_a_release_removes_what_is_there_and_nothing_else() -> None:
     assert release_claim(said, DEFAULT_PREFIX) == {
         "metadata": {"annotations": {f"{DEFAULT_PREFIX}reserved-volume": None}}
     }
+
+
+FULL = {"claimRef": NAMED | {"uid": "uid-default-data", "resourceVersion": "7"}}
+GIVEN_BACK = {"spec": {"claimRef": None}}
+
+
+@pytest.mark.parametrize(
+    ("before", "taken", "given_back"),
+    [
+        pytest.param(
+            volume(annotations=reservation("data")),
+            {"metadata": {"annotations": {MARK: "yes"}}, "spec": FULL},
+            {"metadata": {"annotations": {MARK: None}}, **GIVEN_BACK},
+            id="free",
+        ),
+        pytest.param(volume(annotations={MARK: "yes"}), {"spec": FULL}, GIVEN_BACK, id="marked already"),
+        pytest.param(
+            volume(claim=reference("default/data")),
+            {"spec": FULL},
+            {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}},
+            id="prebound by name",
+        ),
+    ],
+)
+def test_a_volume_is_taken_as_kube_scheduler_does_and_given_back_as_it_was(
+    before: Volume, taken: Patch, given_back: Patch
+) -> None:
+    assert take_volume(before, claim(resource_version=7)) == taken
+    assert give_back_volume(before) == given_back
+
+
+def test_a_node_is_selected_and_the_selection_taken_back() -> None:
+    key = "volume.kubernetes.io/selected-node"
+    assert select_node("node-1") == {"metadata": {"annotations": {key: "node-1"}}}
+    assert select_node(None) == {"metadata": {"annotations": {key: None}}}

@@ -95,7 +95,7 @@ class VolumeIndex:
         """Yield every free volume that fits the claim, smallest first, then by name. Arguments as for `smallest`."""
         selects = _selects(claim)
         fitting = [order.at_least(claim.request, selects) for order in self._orders(claim, node_labels)]
-        for _, _, volume in merge(*fitting):
+        for _, _, volume in fitting[0] if len(fitting) == 1 else merge(*fitting):
             yield volume
 
     def topologies(self, claim: Claim) -> Iterator[NodeSelector | None]:

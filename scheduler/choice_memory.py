@@ -26,7 +26,7 @@ from scheduler.volumes import PodInfo
 MOST_KINDS: Final = 32
 """Kinds of claims remembered at once; beyond it all are forgotten."""
 
-_FEW: Final = 64
+_FEW: Final = 16
 """A node that reaches more volumes than this is asked each time: to look at all of them would cost more."""
 
 _Groups = tuple[Map[NodeSelector | None, CapacityOrder], ...]

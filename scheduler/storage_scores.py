@@ -46,7 +46,7 @@ class ZoneVolumes:
             return None
 
         def count(state: NodeState) -> int:
-            return sum(sum(1 for _ in islice(index.candidates(claim, state.labels), _ENOUGH)) for claim in claims)
+            return sum(len(list(islice(index.candidates(claim, state.labels), _ENOUGH))) for claim in claims)
 
         return normalised(_by_zone(nodes, count))
 

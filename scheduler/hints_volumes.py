@@ -13,6 +13,7 @@ from binder.reservation import reservation_of, volume_keys_present
 from kube.model import CSIDriver, CSINode, CSIStorageCapacity, Node, Pod, StorageClass, Volume
 from kube.topology import ZONE_LABELS
 from scheduler.change import Change, Wanted
+from scheduler.volumes import is_local
 
 
 def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
@@ -30,9 +31,9 @@ def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
 
 
 def local_volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
-    """As `volume_found`, and a local volume that goes makes room for one that is not local."""
-    gone = change.old if change.new is None else None
-    if isinstance(gone, Volume) and wanted is not None and class_of(gone) in wanted.classes:
+    """As `volume_found`, and a local volume that goes to somebody else leaves the choice to one that is not local."""
+    old = change.old
+    if isinstance(old, Volume) and is_local(old) and wanted is not None and class_of(old) in wanted.classes:
         return True
     return volume_found(pod, change, wanted)
 

@@ -231,10 +231,13 @@ def test_a_driver_that_attaches_less_helps_those_it_attaches_for() -> None:
     assert not may_help(STORED, limits, Change(gone, None, frozenset({"other.csi.example"})), SEEN)
 
 
-def test_a_local_volume_that_goes_makes_room_for_one_that_is_not() -> None:
-    change = Change(builders.volume(node="n1", source="local"), None)
-    assert may_help(STORED, frozenset({"LocalStorage"}), change, SEEN)
-    assert not may_help(STORED, frozenset({"VolumeBinding"}), change, SEEN)
+def test_a_local_volume_that_goes_to_somebody_leaves_the_choice_to_one_that_is_not() -> None:
+    local = builders.volume(node="n1", source="local")
+    for new in (None, builders.volume(node="n1", source="local", claim="other/data", phase="Bound")):
+        assert may_help(STORED, frozenset({"LocalStorage"}), Change(local, new), SEEN)
+        assert not may_help(STORED, frozenset({"VolumeBinding"}), Change(local, new), SEEN)
+    remote = builders.volume()
+    assert not may_help(STORED, frozenset({"LocalStorage"}), Change(remote, None), SEEN)
 
 
 def test_what_was_not_looked_up_counts_as_wanted() -> None:

@@ -121,7 +121,7 @@ def _volumes(name: str) -> list[Record]:
         builders.volume(name, annotations=_reserved("strange")),
         builders.volume(name, annotations={"scheduler.cloud.example/health": "Inaccessible"}),
         builders.volume(name, annotations={"scheduler.cloud.example/quarantine": "smoke"}),
-        builders.volume(name, driver="other.csi.example"),
+        builders.volume(name, driver=DRIVER if name == "pv-1" else "other.csi.example", labels={"made": "by hand"}),
     ]
 
 
@@ -167,7 +167,7 @@ VARIANTS: Mapping[str, list[Record]] = {
         Namespace("other", "uid-other", 1, (("kubernetes.io/metadata.name", "other"),)),
         Namespace("other", "uid-other", 1, builders.pairs({"team": "web"})),
     ],
-    "attached": [builders.attachment("pv-1", "n1"), builders.attachment("pv-2", "n1")],
+    "attached": [builders.attachment("pv-1", "n1"), builders.attachment("pv-1", "n2")],
 }
 """By what is varied; most worlds have most of it."""
 

@@ -60,8 +60,8 @@ def _requested(nodes: Sequence[NodeState]) -> Metric:
         for resource in _RESOURCES:
             offered = node.allocatable.get(resource, 0)
             if offered > 0:
-                share = 1 - node.free.get(resource, 0) / offered
-                shares.setdefault((node.zone, resource), []).append(share)
+                requested = offered - node.free.get(resource, 0)
+                shares.setdefault((node.zone, resource), []).append(requested / offered)
     for (zone, resource), found in shares.items():
         stats = {"min": min(found), "mean": sum(found) / len(found), "max": max(found)}
         for stat, value in stats.items():

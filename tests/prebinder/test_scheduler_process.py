@@ -10,6 +10,7 @@ import aiohttp
 import cbor2
 import msgspec
 import pytest
+from aiohttp import web
 
 from devcluster.ports import LOOPBACK, free_ports
 from kube.clock import SystemClock
@@ -22,6 +23,8 @@ from prebinder.scheduler_process import SchedulerProcess
 from prebinder.scheduler_settings import ControlSettings, SchedulerSettings, SchedulingSettings
 from prebinder.settings import ServingSettings
 from scheduler.pod_binding import Refusal
+from tests.command_process import command
+from tests.kube.scripted_server import kubeconfig, serving
 
 SCHEDULING = SchedulingSettings(scheduler_names=("ours",))
 
@@ -128,6 +131,27 @@ async def test_a_kind_that_cannot_be_missed_ends_it() -> None:
     (error,) = ended.value.exceptions
     assert isinstance(error, CommandError)
     assert str(error) == "the API server does not serve nodes (v1); `pvc-prebinder doctor` says what it serves"
+
+
+async def test_the_command_ends_with_one_line_that_says_what_is_missing(tmp_path: Path) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        told = await Server(everything(without="nodes")).send(Request(request.method, request.path))
+        return web.Response(status=told.status, body=told.body, content_type="application/json")
+
+    async with serving(answer) as server:
+        code, out, errors = await command(
+            "scheduler",
+            "--name=ours",
+            f"--kubeconfig={kubeconfig(tmp_path, server.url)}",
+            "--metrics-bind-address=0",
+            "--health-bind-address=0",
+        )
+    assert (code, out) == (1, "")
+    complaint = [line for line in errors.splitlines() if line.startswith("pvc-prebinder: ")]
+    assert complaint == [
+        "pvc-prebinder: the API server does not serve nodes (v1); `pvc-prebinder doctor` says what it serves"
+    ]
+    assert "Traceback" not in errors
 
 
 async def test_the_control_port_says_that_it_does_not_schedule_yet(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""Where the standalone scheduler puts pods of every kind, judged by a checker that shares no rule with it."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest_asyncio
+
+from bench.placement_checker import violations
+from bench.placement_cluster import read
+from devcluster.api import answers_ok
+from devcluster.cluster import DevCluster
+from devcluster.ports import LOOPBACK, free_ports
+from tests.scenarios.controller import SYSTEM, Controller, apply_manifests
+from tests.scenarios.mixed_pods import Crowd, no_more_than, nodes_of_its_own
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+ACCOUNT = LEASE = "pvc-prebinder-scheduler"
+_numbers = count(1)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def account(cluster: DevCluster) -> Path:
+    """A kubeconfig with the rights that the component grants."""
+    await apply_manifests(cluster, ["scheduler"])
+    return await cluster.kubeconfig_for_service_account(SYSTEM, ACCOUNT)
+
+
+@asynccontextmanager
+async def replica(world: World, kubeconfig: Path) -> AsyncIterator[Controller]:
+    """One process of the story's scheduler, which answers to the namespace's name."""
+    address, name = f"{LOOPBACK}:{free_ports(1)[0]}", f"scheduler-{next(_numbers)}"
+    command = [sys.executable, "-m", "prebinder.cli", "scheduler", f"--name={world.namespace}"]
+    command += [f"--kubeconfig={kubeconfig}", f"--annotation-prefix={world.prefix}"]
+    command += [f"--lease-namespace={SYSTEM}", f"--lease-name={LEASE}"]
+    command += [f"--metrics-bind-address={address}", f"--health-bind-address={address}"]
+    component = await world.cluster.start_component(name, command, lambda: answers_ok(f"http://{address}/readyz"))
+    yield Controller(component, address, address)
+    await component.stop()
+
+
+async def leader(*replicas: Controller) -> Controller:
+    """Wait until one of them leads."""
+
+    async def leading() -> list[Controller]:
+        return [one for one in replicas if await one.metric("leader_election_master_status")]
+
+    return (await eventually(leading, bool, "one leads"))[0]
+
+
+async def wrong(world: World) -> list[str]:
+    async with world.cluster.api() as api:
+        return violations(await read(api), lambda pod: pod["metadata"]["namespace"] == world.namespace)
+
+
+async def test_a_leader_is_killed_while_it_places_pods_of_every_kind(own_world: World, account: Path) -> None:
+    disks = await own_world.storage_class(None)
+    volumes = [own_world.volume(f"pv-{n}", disks, zone=f"zone-{'abc'[n % 3]}") for n in range(20)]
+    crowd = Crowd(own_world, own_world.namespace)
+    pods = [
+        *crowd.stored(20, disks),
+        *crowd.together(20),
+        *crowd.spread(60),
+        *crowd.alone(15),
+        *crowd.listening(15),
+        *crowd.batch(40),
+        *crowd.choosy(10),
+        *crowd.plain(120),
+    ]
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(nodes_of_its_own(own_world))
+        await own_world.volumes(disks, *volumes)
+        first, second = [await stack.enter_async_context(replica(own_world, account)) for _ in range(2)]
+        leading = await leader(first, second)
+        await own_world.admin.create_at_once(pods)
+        assert await no_more_than(own_world, 200) > 0, "nothing was left for the other one"
+        await leading.kill()
+        # What time does after a crash, at once: nobody can write under the Lease of the dead.
+        await own_world.admin.patch("Lease", LEASE, {"spec": {"holderIdentity": ""}}, SYSTEM)
+        await no_more_than(own_world, 0)
+        await eventually(lambda: wrong(own_world), lambda found: not found, "all placements are right")
+
+
+async def test_a_kube_scheduler_places_other_pods_on_the_same_nodes_meanwhile(own_world: World, account: Path) -> None:
+    pods = []
+    for crowd in (Crowd(own_world, own_world.namespace), Crowd(own_world, "")):
+        pods += [*crowd.batch(20), *crowd.choosy(10), *crowd.plain(100, cpu="250m"), *crowd.listening(7)]
+    async with nodes_of_its_own(own_world), replica(own_world, account) as alone:
+        await leader(alone)
+        await own_world.admin.create_at_once(pods)
+        await no_more_than(own_world, 0)
+        assert await wrong(own_world) == []

@@ -4,9 +4,11 @@ Several pods in flight may need one claim. What was written for it is taken back
 only as far as nothing came of it.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from binder.attempt import TRIES
 from binder.index import VolumeIndex
@@ -22,6 +24,9 @@ from kube.model import Claim, Volume
 from kube.store import Store
 from scheduler.plugin import Placement
 from scheduler.volume_commitment import is_written, may_deselect, refuse_selecting, refuse_taking
+
+AT_ONCE: Final = 50
+"""Orders written at the same time. More do not get faster, and assignments and the lease would wait behind them."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +49,7 @@ class VolumeOrders:
         self._clock = clock
         self._settings = settings
         self._locks = KeyedLocks()
+        self._room = asyncio.Semaphore(AT_ONCE)
         self._pods: dict[str, set[str]] = {}
         self._written: dict[str, Order] = {}
 
@@ -59,7 +65,8 @@ class VolumeOrders:
             # Asked for all before the first write: what is known to be lost needs no taking back.
             refused = next((found for order in orders if (found := self._refusal(order)) is not None), None)
             for order in orders if refused is None else ():
-                refused = await self._write(order)
+                async with self._room:
+                    refused = await self._write(order)
                 if refused is not None:
                     return refused
         return refused

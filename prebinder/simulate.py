@@ -22,9 +22,9 @@ from prebinder.nearest import did_you_mean
 from prebinder.simulate_chart import chart
 from prebinder.simulate_report import Report, WhatIf, print_report
 from scheduler.catalog import REGISTRY, default_data
-from scheduler.cluster import view_of
+from scheduler.cluster import ClusterView, view_of
 from scheduler.profile import Profile, build
-from scheduler.simulated_cluster import SimulatedCluster
+from scheduler.simulated_cluster import Entry, SimulatedCluster
 from scheduler.simulated_workload import START, Workload, workload
 from scheduler.simulation import Simulation
 from scheduler.simulation_summary import Summary, summarise
@@ -45,6 +45,7 @@ examples:
   pvc-prebinder simulate --zones=3 --volumes-per-node=4 --zone-down zone-b --chart spread.svg
   kubectl get node,pod,pv,pvc,sc,csinode,csidriver -A -o json | pvc-prebinder simulate -f - --drain node-7
   pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
+  pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
 
 exit codes:
   0 every pod has a place   1 error   2 usage   3 a pod has none, or an object could not be read
@@ -70,6 +71,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "-f", "--filename", action="append", metavar="FILE", help="a dump, as `match` reads it; - is the standard input"
     )
+    parser.add_argument(
+        "--replay", metavar="FILE", help="begin with the changes that --trace wrote; the pods left then are scheduled"
+    )
     parser.add_argument("--drain", action="append", default=[], metavar="NODE", help="what if this node is drained")
     parser.add_argument("--zone-down", action="append", default=[], metavar="ZONE", help="what if this zone is gone")
     parser.add_argument("--trace", metavar="FILE", help="write every change of the cluster, one JSON object a line")
@@ -83,8 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     profile = profile_of(arguments.plugins, arguments.weights)
     snapshot, well = _objects(arguments)
     storage = View(snapshot, VolumeIndex.of(snapshot.volumes.values()))
-    cluster = SimulatedCluster(view_of(storage, START))
-    waiting = [pod for _, pod in sorted(snapshot.pods.items()) if not (pod.node_name or pod.finished or pod.deleting)]
+    cluster = _begun(view_of(storage, START), arguments.replay)
+    placed = cluster.state.placed
+    unplaced = (pod for key, pod in sorted(snapshot.pods.items()) if not (pod.node_name or key in placed))
+    waiting = [pod for pod in unplaced if not (pod.finished or pod.deleting)]
 
     def simulate(pods: list[Pod]) -> Summary:
         with _progress(len(pods)) as advance:
@@ -137,6 +143,28 @@ def _objects(arguments: argparse.Namespace) -> tuple[Snapshot, bool]:
     for line in objects.faults + objects.duplicates:
         sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
     return objects.snapshot(), not objects.faults
+
+
+def _begun(view: ClusterView, trace: str | None) -> SimulatedCluster:
+    """Return the cluster at its beginning, or where an earlier run of the same beginning left it."""
+    cluster = SimulatedCluster(view)
+    if trace is None:
+        return cluster
+    try:
+        lines = Path(trace).read_bytes().splitlines()
+    except OSError as error:
+        raise CommandError(f"cannot read {trace}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            cluster.apply(msgspec.json.decode(line, type=Entry))
+        except msgspec.DecodeError as error:
+            raise CommandError(f"{trace}, line {number}: expected a change as --trace writes it: {error}") from error
+        except KeyError as error:
+            raise CommandError(
+                f"{trace}, line {number}: there is no {error.args[0]}; replay a trace with the --seed, --nodes, "
+                "--pods, --zones and --volumes-per-node, or the dump, that it was written with"
+            ) from error
+    return cluster
 
 
 def _displaced(cluster: SimulatedCluster, arguments: argparse.Namespace) -> list[Pod]:

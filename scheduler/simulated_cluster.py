@@ -110,14 +110,6 @@ class SimulatedCluster:
         self.state = state
 
 
-def replay(view: ClusterView, log: Iterable[Entry]) -> SimulatedCluster:
-    """Return the cluster that a log leads to from this beginning. Raises KeyError when it is not that log's."""
-    cluster = SimulatedCluster(view)
-    for entry in log:
-        cluster.apply(entry)
-    return cluster
-
-
 def _entry(placement: Placement, at: int) -> Entry:
     volumes = tuple((claim.key, volume.name) for claim, volume in placement.volumes.volumes)
     made = tuple(claim.key for claim in placement.volumes.provision)

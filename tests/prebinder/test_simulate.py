@@ -40,6 +40,31 @@ def test_what_if_stands_beside_the_result(capsys: pytest.CaptureFixture[str]) ->
     assert "WITH node-00001 drained" in report(capsys, "--drain=node-00001")[1]
 
 
+def test_a_trace_is_replayed_and_gone_on_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    traces = [tmp_path / "first", tmp_path / "second", tmp_path / "half"]
+    whole = json.loads(report(capsys, "-o", "json", f"--trace={traces[0]}")[1])["result"]
+    again = json.loads(report(capsys, "-o", "json", f"--replay={traces[0]}", f"--trace={traces[1]}")[1])["result"]
+    assert traces[0].read_bytes() == traces[1].read_bytes()
+    assert again["utilisation"] == whole["utilisation"]
+    assert (again["placed"], again["pods"]) == (0, whole["failed"])
+    lines = traces[0].read_bytes().splitlines(keepends=True)
+    traces[2].write_bytes(b"".join(lines[:20]))
+    rest = json.loads(report(capsys, "-o", "json", f"--replay={traces[2]}")[1])["result"]
+    assert rest["pods"] == whole["pods"] - 20
+
+
+def test_a_trace_of_another_beginning_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text('{"at":1,"change":"cordon","node":"node-99999"}\n')
+    assert main([*SMALL, f"--replay={trace}"]) == 1
+    assert f"{trace}, line 1: there is no node-99999; replay a trace with the --seed" in capsys.readouterr().err
+    trace.write_text('{"at":1,"change":"paint","node":"node-00001"}\n')
+    assert main([*SMALL, f"--replay={trace}"]) == 1
+    assert f"{trace}, line 1: expected a change as --trace writes it" in capsys.readouterr().err
+    assert main([*SMALL, f"--replay={tmp_path / 'none'}"]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
+
+
 def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     offers = {"cpu": "4", "memory": "8Gi", "pods": "10"}
     ready = {"allocatable": offers, "conditions": [{"type": "Ready", "status": "True"}]}

@@ -8,7 +8,7 @@ from scheduler.catalog import default_profile
 from scheduler.cluster import ClusterView, view_of
 from scheduler.cycle import decide
 from scheduler.plugin import Placement
-from scheduler.simulated_cluster import Change, Entry, SimulatedCluster, replay
+from scheduler.simulated_cluster import Change, Entry, SimulatedCluster
 from scheduler.simulated_workload import START
 from tests import builders as made
 
@@ -110,7 +110,9 @@ def test_a_replayed_log_leads_to_the_same_end() -> None:
         cluster.place(decided(cluster, pod), cluster.state, unchanged, 0)
     cluster.apply(Entry(3, Change.CORDON, "node-2"))
     cluster.apply(Entry(4, Change.TAKE_AWAY, cluster.state.placed["default/plain"], "default/plain"))
-    again = replay(beginning(), cluster.log)
+    again = SimulatedCluster(beginning())
+    for entry in cluster.log:
+        again.apply(entry)
     assert again.log == cluster.log
     assert again.state.placed == cluster.state.placed
     assert again.state.view.storage.snapshot == cluster.state.view.storage.snapshot
@@ -119,4 +121,4 @@ def test_a_replayed_log_leads_to_the_same_end() -> None:
 
 def test_a_log_of_another_beginning_is_refused() -> None:
     with pytest.raises(KeyError, match="node-9"):
-        replay(beginning(), [Entry(0, Change.CORDON, "node-9")])
+        SimulatedCluster(beginning()).apply(Entry(0, Change.CORDON, "node-9"))

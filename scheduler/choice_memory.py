@@ -40,6 +40,7 @@ class _Kind:
     answers: list[int] = field(default_factory=list)
     restless: int = 0
     groups: _Groups = ()
+    filed: dict[int, NodeSelector | None] = field(default_factory=dict)
     holds: Map[str, Hold] = field(default_factory=Map)
     makers: tuple[object, ...] = ()
 
@@ -123,9 +124,9 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
             stale |= 1 << state.number
         kind.states[state.number] = state
     groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
-    for affinity in {*_refiled(kind.groups, groups), *_promised(kind.holds, cluster.storage)}:
+    for affinity in {*_refiled(kind, groups), *_promised(kind.holds, cluster.storage)}:
         stale |= cluster.index.reaching(affinity)
-    kind.groups, kind.holds = groups, cluster.storage.ledger.holds
+    kind.holds = cluster.storage.ledger.holds
     return stale
 
 
@@ -136,13 +137,15 @@ def _numbers(nodes: int) -> Iterable[int]:
     return compress(range(len(mask)), mask)
 
 
-def _refiled(before: _Groups, after: _Groups) -> Iterator[NodeSelector | None]:
-    """Yield the affinities whose volumes are not the same as before."""
-    if len(before) == len(after) and not any(map(is_not, before, after)):
-        return
-    old, new = _by_identity(before), _by_identity(after)
-    for one in old.keys() ^ new.keys():
-        yield new[one] if one in new else old[one]
+def _refiled(kind: _Kind, groups: _Groups) -> Iterable[NodeSelector | None]:
+    """Return the affinities whose volumes are not the same as before, and take over what they are now."""
+    if len(kind.groups) == len(groups) and not any(map(is_not, kind.groups, groups)):
+        return ()
+    before, after = kind.filed, _by_identity(groups)
+    changed = [after[one] if one in after else before[one] for one in before.keys() ^ after.keys()]
+    # The old groups are let go only now: as long as they live, no new order has the identity of an old one.
+    kind.groups, kind.filed = groups, after
+    return changed
 
 
 def _by_identity(groups: _Groups) -> dict[int, NodeSelector | None]:

@@ -20,6 +20,9 @@ from scheduler.cluster import ClusterView, Place, view_of
 from scheduler.live_storage import LiveStorage
 from scheduler.plugin import Placement, Reserve
 
+MOST_CHANGES: Final = 20_000
+"""Changed pods noted while nobody looks, as in a replica that waits; beyond it the next view is made from nothing."""
+
 PATIENCE: Final = 30.0
 """Seconds for which an assigned pod is taken to be on its node although no watch shows it there."""
 
@@ -34,6 +37,7 @@ class LiveCluster:
         self._store = store
         self._storage = LiveStorage(store, settings)
         self._view: ClusterView | None = None
+        self._looked: datetime | None = None
         self._assumed: dict[str, Placement] = {}
         self._bound: dict[str, float] = {}
         self._moved: dict[str, Place | None] = {}
@@ -46,12 +50,14 @@ class LiveCluster:
     def view(self, now: datetime) -> ClusterView:
         """Return the cluster of this moment, with the pods assumed and the volumes promised."""
         storage = self._storage.view()
-        if self._view is None:
-            self._nodes, self._moved = set(), {}
+        view = self._view
+        if view is None:
+            view = view_of(storage, now, self._namespaces)
+            self._nodes.clear()
             self._storage.touched(Map())
-            self._view = view_of(storage, now, self._namespaces)
-        else:
-            self._view = self._caught_up(self._view, storage, now)
+            self._moved = {key: _place(self._store.pods.items.get(key), None) for key in self._assumed}
+        self._looked = now
+        self._view = self._caught_up(view, storage, now)
         return self._view
 
     def assume(self, placement: Placement, reserves: Sequence[Reserve]) -> Rejection | None:
@@ -61,17 +67,18 @@ class LiveCluster:
         if shown is not None and _says_more(shown, pod):
             wanted = "a pod that is not assigned yet"
             return Rejection(Reason.POD_ENDED, pod.key, wanted, f"assigned to {shown.node_name or 'no node'} by others")
-        if self._view is None:
-            raise RuntimeError("assume before the first view")
-        cluster = self.view(self._view.now)
+        if self._looked is None:
+            raise RuntimeError("a placement was decided without a view of this cluster")
+        cluster = self.view(self._looked)
         for reserve in reserves:
             found = reserve.reserve(placement, cluster)
             if isinstance(found, Rejection):
                 return found
             cluster = found
         self._storage.ledger = cluster.storage.ledger
-        self._note(pod.key)
+        self._note(pod.key, self._place(pod.key))
         self._assumed[pod.key] = placement
+        self._bound.pop(pod.key, None)
         return None
 
     def bound(self, pod_key: str, at: float) -> None:
@@ -82,7 +89,7 @@ class LiveCluster:
     def forget(self, pod_key: str) -> None:
         """The pod is not assumed any more, and what was promised to it is free."""
         if pod_key in self._assumed:
-            self._note(pod_key)
+            self._note(pod_key, self._place(pod_key))
             del self._assumed[pod_key]
             self._bound.pop(pod_key, None)
             self._storage.release(pod_key)
@@ -132,7 +139,7 @@ class LiveCluster:
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         found = new or old
-        if found is not None:
+        if found is not None and self._view is not None:
             self._nodes.add(found.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -141,7 +148,7 @@ class LiveCluster:
             return
         key = found.key
         placement = self._assumed.get(key)
-        self._moved.setdefault(key, _place(old, placement))
+        self._note(key, _place(old, placement))
         if placement is not None and (_says_more(found, placement.pod) if new else found.uid == placement.pod.uid):
             del self._assumed[key]
             self._bound.pop(key, None)
@@ -153,8 +160,13 @@ class LiveCluster:
         elif old is not None:
             self._namespaces = self._namespaces.delete(old.name)
 
-    def _note(self, key: str) -> None:
-        self._moved.setdefault(key, self._place(key))
+    def _note(self, key: str, before: Place | None) -> None:
+        """Remember where a pod counts in the view that there is."""
+        if self._view is not None:
+            self._moved.setdefault(key, before)
+        if len(self._moved) > MOST_CHANGES:
+            self._view = None
+            self._moved.clear()
 
     def _place(self, key: str) -> Place | None:
         return _place(self._store.pods.items.get(key), self._assumed.get(key))

@@ -14,6 +14,11 @@ from kube.store import Store
 _WORTH_ANEW: Final = 4
 """If more than one volume in so many changed, the index is made anew: that takes less than filing each."""
 
+_FEW: Final = 100
+
+_MOST_CLAIMS: Final = 20_000
+"""Changed claims noted while nobody looks; beyond it all nodes are counted anew."""
+
 _Names = Map[str, str]
 
 
@@ -26,6 +31,7 @@ class LiveStorage:
         self._settings = settings
         self._index = VolumeIndex()
         self._indexed: Mapping[str, Volume] = Map()
+        self._anew = True
         self._changed: set[str] = set()
         self._nodes: set[str] = set()
         self._claims: set[str] = set()
@@ -65,19 +71,22 @@ class LiveStorage:
         self.ledger = self.ledger.without(*self.ledger.by_pod.get(pod_key, Map()))
 
     def _catch_up(self, volumes: Map[str, Volume]) -> None:
-        changed, self._changed = self._changed, set()
-        if len(changed) * _WORTH_ANEW > len(volumes):
+        if self._anew:
             self._index = VolumeIndex.of(volumes.values())
-        else:
-            for name in changed:
-                self._index = self._index.with_volume(self._indexed.get(name), volumes.get(name))
-        self._indexed = volumes
+        for name in self._changed:
+            self._index = self._index.with_volume(self._indexed.get(name), volumes.get(name))
+        self._anew, self._indexed = False, volumes
+        self._changed.clear()
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         found = new or old
         if found is None:
             return
-        self._changed.add(found.name)
+        if not self._anew:
+            self._changed.add(found.name)
+        if len(self._changed) > max(_FEW, len(self._store.volumes.items) // _WORTH_ANEW):
+            self._anew = True
+            self._changed.clear()
         if old is None or new is None or (old.driver, old.handle) != (new.driver, new.handle):
             self._claims.update(self._store.snapshot().claims_by_volume.get(found.name, ()))
             self._nodes.update(self._attached_to.get(found.name, {}).values())
@@ -86,6 +95,9 @@ class LiveStorage:
         found = new or old
         if found is not None and (old is None or new is None or _kind_of(old) != _kind_of(new)):
             self._claims.add(found.key)
+            if len(self._claims) > _MOST_CLAIMS:
+                self._everywhere = True
+                self._claims.clear()
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         self._everywhere |= old is None or new is None or old.provisioner != new.provisioner

@@ -15,7 +15,7 @@ from kube.constraints import Constraints, HostPort
 from kube.model import Namespace, Pod
 from kube.store import Store
 from scheduler.cluster import ClusterView, view_of
-from scheduler.live_cluster import PATIENCE, LiveCluster
+from scheduler.live_cluster import MOST_CHANGES, PATIENCE, LiveCluster
 from scheduler.plugin import Placement
 from scheduler.volume_binding import VolumeChoice
 from tests import builders
@@ -241,3 +241,28 @@ class Everything(RuleBasedStateMachine):
 
 TestEverything = Everything.TestCase
 TestEverything.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+
+
+def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:
+    store = Store()
+    live = LiveCluster(store, PlanSettings())
+    store.nodes.replace([builders.node("n0"), builders.node("n1")], "1")
+    live.view(NOW)
+    assumed = builders.pod("assumed", requests={"cpu": "1"})
+    assert live.assume(Placement(assumed, "n1", VolumeChoice()), [PromiseOne()]) is None
+    plain = builders.pod("web")
+    store.pods.replace((with_fields(plain, name=f"p{number}") for number in range(MOST_CHANGES + 1)), "2")
+    store.pods.replace([builders.pod("late", node="n0", resource_version=3)], "3")
+    cluster = live.view(NOW)
+    assert [[pod.name for pod in state.pods] for state in cluster.nodes] == [["late"], ["assumed"]]
+    assert list(cluster.storage.ledger.holds) == ["v-assumed"]
+
+
+def test_many_volumes_at_once() -> None:
+    store = Store()
+    live = LiveCluster(store, PlanSettings())
+    live.view(NOW)
+    store.volumes.replace([builders.volume(f"v{number}") for number in range(150)], "1")
+    store.volumes.delete("v0")
+    cluster = live.view(NOW)
+    assert free_volumes(cluster.storage.index) == free_volumes(VolumeIndex.of(store.volumes.items.values()))

@@ -5,8 +5,7 @@ Sources: the isSchedulableAfter... functions (KEP-4247) of plugins/nodeunschedul
 noderesources/fit.go and nodeports.
 """
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable
 
 from kube.model import Node, Pod
 from kube.node_view import effective_taints
@@ -70,7 +69,7 @@ def _selects(pod: Pod, node: Node) -> bool:
 
 
 def _large_enough(pod: Pod, node: Node) -> bool:
-    return has_room(_amounts(node.allocatable), pod.requests)
+    return has_room(dict(node.allocatable), pod.requests)
 
 
 def _grew(pod: Pod, old: object, new: Node) -> bool:
@@ -78,16 +77,9 @@ def _grew(pod: Pod, old: object, new: Node) -> bool:
         return True
     if old.allocatable == new.allocatable:
         return False
-    before, after = _amounts(old.allocatable), _amounts(new.allocatable)
-    if after.get(PODS, 0) > before.get(PODS, 0):
-        return True
-    return any(amount > 0 and after.get(name, 0) > before.get(name, 0) for name, amount in pod.requests)
-
-
-@lru_cache(maxsize=8)
-def _amounts(resources: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
-    """Return resources by name: all refused pods are asked about the same node."""
-    return dict(resources)
+    before, after = dict(old.allocatable), dict(new.allocatable)
+    counted = (PODS, *(name for name, amount in pod.requests if amount > 0))
+    return any(after.get(name, 0) > before.get(name, 0) for name in counted)
 
 
 def _requests_less(pod: Pod, old: Pod, new: Pod) -> bool:

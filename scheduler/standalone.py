@@ -16,7 +16,7 @@ from scheduler.attempts import Attempts, Parts, Work
 from scheduler.binding_cycle import BindingCycle
 from scheduler.change import Change
 from scheduler.driven_binding import DrivenBinding, Machinery
-from scheduler.requeue import renounced
+from scheduler.requeue import forgotten, renounced
 
 __all__ = ["Parts", "Scheduler"]
 
@@ -142,7 +142,11 @@ class Scheduler:
         """Schedule pods again whose assignment was answered and never shown."""
         while True:
             await self._clock.sleep(LOOK_SECONDS)
-            for key in self._parts.cluster.expire(self._clock.monotonic()):
+            cluster = self._parts.cluster
+            assumed = dict(cluster.assumed())
+            for key in cluster.expire(self._clock.monotonic()):
+                for change in forgotten(assumed[key], cluster.view(self._clock.now()).storage.snapshot):
+                    self.changed(change)
                 pod = self._parts.pods.items.get(key)
                 if pod is not None:
                     self._waiting.remove(key)

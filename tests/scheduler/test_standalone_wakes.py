@@ -6,6 +6,8 @@ from msgspec.structs import replace
 
 from binder.rejection import Reason, Rejection
 from kube.constraints import Constraints
+from scheduler.live_cluster import PATIENCE
+from scheduler.standalone import LOOK_SECONDS
 from tests import builders
 from tests.fake_clock import settle
 from tests.scheduler.standing import Desk, pod
@@ -41,3 +43,13 @@ async def test_a_node_that_was_being_cleared_for_another() -> None:
         await settle()
     assert refused == {Reason.INSUFFICIENT_RESOURCES: 2}
     assert desk.binder.nodes == {"small": "n1"}
+
+
+async def test_an_assignment_that_was_never_shown() -> None:
+    desk = Desk(NODE)
+    desk.shows = False
+    desk.add(pod("lost", "6"), pod("small", "6"))
+    async with desk.running():
+        desk.pods.delete("default/lost")
+        await desk.clock.advance(PATIENCE + LOOK_SECONDS)
+    assert desk.binder.order == ["lost", "small"]

@@ -32,6 +32,10 @@ TRIED_EARLY: Final = 16
 """Pods that are taken out of their backoff at once when there is nobody else to try."""
 
 
+_STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted")
+"""What of a pod says nothing about where it may run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A pod to be tried for the `number`th time, from 1; `since` is when it was first seen."""
@@ -285,7 +289,5 @@ def backoff(times: int) -> float:
 
 def same_spec(one: Pod, other: Pod) -> bool:
     """Whether a pod is the same but for its version and its status."""
-    replaced = msgspec.structs.replace(
-        other, resource_version=one.resource_version, phase=one.phase, nominated_node=one.nominated_node
-    )
-    return replaced == one
+    status = {name: getattr(one, name) for name in _STATUS}
+    return msgspec.structs.replace(other, **status) == one

@@ -157,7 +157,8 @@ def test_an_invalid_pod_is_told_once_and_again_when_it_changes() -> None:
 def test_a_change_of_status_wakes_nobody_and_one_of_the_spec_does() -> None:
     waiting = queue(builders.pod("web"))
     waiting.failed(popped(waiting), TAINTS, 0.0)
-    waiting.upsert(msgspec.structs.replace(builders.pod("web", resource_version=2), nominated_node="n1"), 5.0)
+    status = {"resource_version": 2, "phase": "Pending", "nominated_node": "n1", "evicted": True}
+    waiting.upsert(msgspec.structs.replace(builders.pod("web"), **status), 5.0)
     assert where(waiting) == {"unschedulable": 1}
     found = waiting.get("default/web")
     assert found is not None

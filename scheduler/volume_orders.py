@@ -60,7 +60,7 @@ class VolumeOrders:
         """
         orders = orders_of(placement)
         for order in orders:
-            self._pods.setdefault(order.claim.key, set()).add(placement.pod.key)
+            self._pods.setdefault(order.claim.key, set()).add(placement.pod.uid)
         async with self._locks.held(order.claim.key for order in orders):
             # Asked for all before the first write: what is known to be lost needs no taking back.
             refused = next((found for order in orders if (found := self._refusal(order)) is not None), None)
@@ -80,7 +80,7 @@ class VolumeOrders:
             key = order.claim.key
             async with self._locks.held([key]):
                 users = self._pods.get(key, set())
-                users.discard(placement.pod.key)
+                users.discard(placement.pod.uid)
                 if users:
                     continue
                 self._pods.pop(key, None)

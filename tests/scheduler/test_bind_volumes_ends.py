@@ -243,3 +243,17 @@ async def test_a_cancelled_attempt_is_taken_back_by_rolling_back() -> None:
     await instance.plugin.roll_back(placement)
     assert "claimRef" not in cluster.volume("pv-1")["spec"]
     assert cluster.writes() == ["pv-1", "pv-1"]
+
+
+async def test_a_pod_made_anew_keeps_what_the_one_before_it_gives_up() -> None:
+    """The next of a StatefulSet has the name and the claims, and is decided before the last has left."""
+    cluster = Cluster()
+    cluster.pair("data", "pv-1")
+    instance = cluster.instance()
+    before = await instance.begin(instance.placement({"data": "pv-1"}))
+    replace_pod(cluster)
+    after = await instance.begin(instance.placement({"data": "pv-1"}))
+    assert await outcome(before) is not None
+    assert cluster.writes() == ["pv-1"]
+    cluster.kubernetes_binds("data", "pv-1")
+    assert await outcome(after) is None

@@ -15,17 +15,7 @@ from typing import Final
 from kube.model import Pod
 from scheduler.choice_memory import ChoiceMemory, kind_of
 from scheduler.cluster import ClusterView
-from scheduler.cycle import (
-    Judgement,
-    Unschedulable,
-    best,
-    feasible,
-    judge,
-    mask_of,
-    nodes_wanted,
-    passing,
-    placed,
-)
+from scheduler.cycle import Judgement, Unschedulable, first_passing, judge, mask_of, nodes_wanted, passing, placed
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule, Placement, Score, ScoreAlone, ScoreChoice
 from scheduler.profile import Profile
@@ -47,10 +37,24 @@ class _Template:
     totals: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A pod's rules and scores, by what is remembered: of the node, of the `kind` of claims, and nothing.
+
+    `rest` and `speaking` are the rules and scores of which nothing is.
+    """
+
+    kind: Hashable | None
+    of_node: Sequence[tuple[str, NodeRule]]
+    of_choice: Sequence[tuple[str, NodeRule]]
+    rest: Sequence[NodeRule]
+    speaking: Sequence[_Weighted]
+
+
 class Decider:
     """Decides about one pod after the other.
 
-    Where scores compare no nodes with each other, all nodes are looked at, whatever `percentage_of_nodes_to_score`, and
+    Where all that there is to ask is remembered, all nodes are looked at, whatever `percentage_of_nodes_to_score`, and
     of those that score alike the first by number is taken: as `decide` does with 100 percent. Otherwise the search
     begins behind the last node that the one before it found: as `decide` with that `start`. A search that does not find
     enough nodes sees all and leaves the start where it was: below 100 nodes it is always the first.
@@ -72,12 +76,10 @@ class Decider:
         judgement = judge(pod, view, profile)
         if not judgement.among:
             return Unschedulable(judgement, view)
-        known = self._known(judgement, view)
-        if known is None:
-            return self._search(judgement, view, profile)
-        speaking = [one for one in self._together if one[0].scores(judgement.info, view, ()) is not None]
-        if speaking:
-            return self._compare(speaking, known, judgement, view)
+        parts = self._parted(judgement, view)
+        known = self._known(parts, judgement, view)
+        if parts.rest or parts.speaking:
+            return self._compare(parts, known, judgement, view)
         number = _first_of_the_best(known, mask_of(judgement.among))
         return Unschedulable(judgement, view) if number is None else placed(judgement, view.nodes[number])
 
@@ -90,33 +92,39 @@ class Decider:
         self._templates.clear()
         self._choices.forget()
 
-    def _known(self, judgement: Judgement, view: ClusterView) -> Sequence[int] | None:
-        """Return of each node, by number, the total of what does not depend on other nodes; None if there is more.
-
-        It is negative where the pod does not fit; nodes that are ruled out as a set are not.
-        """
+    def _parted(self, judgement: Judgement, view: ClusterView) -> _Parts:
         info = judgement.info
-        rules = [(name, rule) for name, rule in judgement.rules if rule.among is None]
-        of_node = [(name, rule) for name, rule in rules if rule.question is not None]
-        of_choice = [(name, rule) for name, rule in rules if rule.by_choice]
-        if len(of_node) + len(of_choice) != len(rules):
-            return None
         kind = kind_of(info, view.storage) if info.claims.delayed else None
-        if kind is None and (of_choice or info.claims.delayed):
-            return None
-        asked = (*((name, rule.question) for name, rule in of_node), *(one.question(info) for one, _ in self._alone))
+        rules = [(name, rule) for name, rule in judgement.rules if rule.among is None]
+        of_choice = [(name, rule) for name, rule in rules if rule.by_choice and kind is not None]
+        together = self._together if kind is not None else [*self._of_choice, *self._together]
+        return _Parts(
+            kind=kind,
+            of_node=[(name, rule) for name, rule in rules if rule.question is not None],
+            of_choice=of_choice,
+            rest=[rule for name, rule in rules if rule.question is None and (name, rule) not in of_choice],
+            speaking=[one for one in together if one[0].scores(info, view, ()) is not None],
+        )
+
+    def _known(self, parts: _Parts, judgement: Judgement, view: ClusterView) -> Sequence[int]:
+        """Return the total of what is remembered of each node, by number; negative where the pod is refused by it."""
+        info = judgement.info
+        asked = (
+            *((name, rule.question) for name, rule in parts.of_node),
+            *(one.question(info) for one, _ in self._alone),
+        )
         template = self._template(asked, len(view.nodes))
-        self._renew(template, [rule for _, rule in of_node], judgement, view)
-        if kind is None:
+        self._renew(template, [rule for _, rule in parts.of_node], judgement, view)
+        if parts.kind is None:
             return template.totals
 
         def work_out(state: NodeState) -> int:
-            if any(rule.why(state) is not None for _, rule in of_choice):
+            if any(rule.why(state) is not None for _, rule in parts.of_choice):
                 return _DOES_NOT_FIT
             own = info.choice(state).own
             return sum(weight * one.of_choice(info, own) for one, weight in self._of_choice)
 
-        question = (kind, tuple(name for name, _ in of_choice))
+        question = (parts.kind, tuple(name for name, _ in parts.of_choice))
         return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
 
     def _template(self, question: Hashable, nodes: int) -> _Template:
@@ -145,36 +153,27 @@ class Decider:
                     totals[state.number] += weight * score
 
     def _compare(
-        self, speaking: Iterable[_Weighted], known: Sequence[int], judgement: Judgement, view: ClusterView
+        self, parts: _Parts, known: Sequence[int], judgement: Judgement, view: ClusterView
     ) -> Placement | Unschedulable:
-        """Decide where some scores compare nodes with each other."""
+        """Decide where there is more to ask than what is remembered."""
         nodes = view.nodes
-        fitting = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
-        if not fitting:
+        left = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
+        first = bisect_left(left, self._start % len(nodes), key=lambda state: state.number)
+        wanted = self._wanted(len(nodes))
+        found = first_passing(parts.rest, [*left[first:], *left[:first]], wanted)
+        if not found:
             return Unschedulable(judgement, view)
-        first = bisect_left(fitting, self._start % len(nodes), key=lambda state: state.number)
-        found = [*fitting[first:], *fitting[:first]][: self._wanted(len(nodes))]
-        self._looked_at(found, len(nodes))
+        if wanted == len(found) < len(nodes):
+            self._start = found[-1].number + 1
         sums = [known[state.number] for state in found]
-        for plugin, weight in speaking:
+        for plugin, weight in parts.speaking:
             scores = plugin.scores(judgement.info, view, found)
             if scores is not None:
                 sums = [total + weight * score for total, score in zip(sums, scores, strict=True)]
         return placed(judgement, found[sums.index(max(sums))])
 
-    def _search(self, judgement: Judgement, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
-        nodes = feasible(judgement, view, profile, self._start % len(view.nodes))
-        if not nodes:
-            return Unschedulable(judgement, view)
-        self._looked_at(nodes, len(view.nodes))
-        return placed(judgement, best(judgement, view, profile, nodes))
-
     def _wanted(self, nodes: int) -> int:
         return nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score if self._profile is not None else 0)
-
-    def _looked_at(self, found: Sequence[NodeState], nodes: int) -> None:
-        if self._wanted(nodes) == len(found) < nodes:
-            self._start = found[-1].number + 1
 
 
 def _first_of_the_best(totals: Sequence[int], allowed: bytes) -> int | None:

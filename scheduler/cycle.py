@@ -93,6 +93,13 @@ def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start
     rules = [rule for _, rule in judgement.rules if rule.among is None]
     wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
     candidates = _candidates(judgement.among, cluster, start)
+    return first_passing(rules, candidates, wanted)
+
+
+def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeState], wanted: int) -> Sequence[NodeState]:
+    """Return the first of the candidates that no rule refuses, no more of them than are wanted."""
+    if not rules:
+        return candidates[:wanted]
     found: list[NodeState] = []
     for first in range(0, len(candidates), _CHUNK):
         found += passing(rules, candidates[first : first + _CHUNK])

@@ -4,7 +4,7 @@ kube-scheduler takes the smallest volume that fits on the node it chose, and ask
 it is (kubernetes#83323, KEP-1432 leaves the reaction to volume health to others).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from binder.evidence import affinity_text
@@ -32,17 +32,13 @@ class ReservedVolume:
     name: Final = "ReservedVolume"
 
     def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
-        if not info.reserved:
-            return None
-        reached = cluster.index.everything
-        for volume in _promised(info, cluster):
-            reached &= cluster.index.reaching(volume.node_affinity)
-        return reached
+        return _reaching_all(_promised(info, cluster), cluster) if info.reserved else None
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         if not info.claims.delayed:
             return None
         promised = _promised(info, cluster)
+        reached = _reaching_all(promised, cluster)
 
         def why(state: NodeState) -> Rejection | None:
             for volume in promised:
@@ -54,9 +50,8 @@ class ReservedVolume:
             return found if found is not None and found.reason in _PROMISED else None
 
         def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
-            if promised:
-                return [state for state in nodes if why(state) is None]
-            return [state for state in nodes if not info.choice(state).own.rejections or why(state) is None]
+            near = [state for state in nodes if reached >> state.number & 1]
+            return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
 
         return NodeRule(why, fitting, by_choice=not promised)
 
@@ -111,6 +106,13 @@ def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
     found = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
     held = (_held(claim, reservation, cluster) for claim, reservation in found if reservation is not None)
     return [volume for volume in held if volume is not None]
+
+
+def _reaching_all(volumes: Iterable[Volume], cluster: ClusterView) -> int:
+    found = cluster.index.everything
+    for volume in volumes:
+        found &= cluster.index.reaching(volume.node_affinity)
+    return found
 
 
 def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> Volume | None:

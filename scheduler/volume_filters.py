@@ -33,18 +33,18 @@ class VolumeBinding:
     def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
         if info.rejection is not None or not (info.claims.bound or info.claims.orphaned):
             return info.rejection
-        reached = 0 if info.claims.orphaned else cluster.index.everything
-        for _, volume in info.claims.bound:
-            reached &= cluster.index.reaching(volume.node_affinity)
-        return reached
+        return _reaching_all(info, cluster)
 
-    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         if not info.pod.claims:
             return None
 
         def why(state: NodeState) -> Rejection | None:
             rejections = info.choice(state).own.rejections
             return about(state, rejections[0]) if rejections else None
+
+        if not info.claims.delayed:
+            return NodeRule(why, among=_reaching_all(info, cluster))
 
         def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
             return [state for state in nodes if not info.choice(state).own.rejections]
@@ -106,6 +106,14 @@ class VolumeRestrictions:
 def about(state: NodeState, rejection: Rejection) -> Rejection:
     """Return a rejection worked out for one node in the name of another that is like it."""
     return rejection if rejection.subject == state.name else replace(rejection, subject=state.name)
+
+
+def _reaching_all(info: PodInfo, cluster: ClusterView) -> int:
+    """Return the nodes that reach every volume the pod has."""
+    reached = 0 if info.claims.orphaned else cluster.index.everything
+    for _, volume in info.claims.bound:
+        reached &= cluster.index.reaching(volume.node_affinity)
+    return reached
 
 
 def _used_by(claim: Claim, info: PodInfo, cluster: ClusterView) -> tuple[Claim, str] | None:

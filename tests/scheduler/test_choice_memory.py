@@ -8,7 +8,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace as with_fields
 
 from binder.quarantine import QUARANTINE
-from binder.reservation import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
+from binder.reservation import (
+    DEFAULT_PREFIX,
+    ClaimReservation,
+    Holder,
+    VolumeReservation,
+    claim_annotations,
+    volume_annotations,
+)
 from binder.view import PlanSettings
 from kube import model
 from kube.store import Store
@@ -95,13 +102,12 @@ class Storage(RuleBasedStateMachine):
     @rule(
         sizes=st.lists(st.sampled_from(SIZES), min_size=1, max_size=2),
         outcome=st.sampled_from(("bound", "in flight", "in flight", "forgotten")),
-        special=st.sampled_from((False, False, False, True)),
+        special=st.sampled_from(("", "", "", "selected", "reserved", "bound")),
     )
-    def pod_comes(self, sizes: list[str], outcome: str, special: bool) -> None:
+    def pod_comes(self, sizes: list[str], outcome: str, special: str) -> None:
         number = self.next_version()
         claims = [builders.claim(f"c{place}-{number}", size=size) for place, size in enumerate(sizes)]
-        if special:
-            claims[0] = with_fields(claims[0], annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
+        claims[0] = self.specially(claims[0], special)
         for claim in claims:
             self.store.claims.upsert(claim)
         pod = builders.pod(f"p{number}", claims=[claim.name for claim in claims], requests={"cpu": "1"})
@@ -116,6 +122,18 @@ class Storage(RuleBasedStateMachine):
             self.live.forget(pod.key)
         elif outcome == "bound":
             self.bind(found)
+
+    def specially(self, claim: model.Claim, special: str) -> model.Claim:
+        if special == "bound":
+            bound = builders.pairs({model.BIND_COMPLETED: "yes"})
+            return with_fields(claim, volume_name="v1", phase="Bound", annotations=bound)
+        if special == "reserved":
+            promised = ClaimReservation("v1", self.now, self.now + timedelta(hours=1), zone="a")
+            said = {key: value for key, value in claim_annotations(promised).items() if value is not None}
+            return with_fields(claim, annotations=builders.pairs(said))
+        if special == "selected":
+            return with_fields(claim, annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
+        return claim
 
     def bind(self, placement: Placement) -> None:
         for claim, volume in placement.volumes.volumes:

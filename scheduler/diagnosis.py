@@ -4,16 +4,20 @@ The text is that of FitError.Error in pkg/scheduler/framework/types.go, the reas
 is counted with the first filter that refuses it, as there; only of resources all that are lacking are named.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
 from typing import Final
 
 from binder.rejection import Reason, Rejection
 from kube.model import Pod
-from kube.resources import PODS, fits
-from kube.taints import tolerates_unschedulable
-from scheduler.cycle import Judgement, Unschedulable
+from kube.quantity import NANO
+from kube.resources import PODS
+from kube.taints import UNSCHEDULABLE, tolerates_unschedulable
+from scheduler.cluster import ClusterView
+from scheduler.cycle import Unschedulable, mask_of, passing
 from scheduler.node_memory import NodeMemory
 from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
 from scheduler.node_state import NodeState
@@ -21,14 +25,6 @@ from scheduler.plugin import NodeRule
 from scheduler.reservation_filters import LocalStorage
 from scheduler.resource_fit import NodePorts, NodeResourcesFit
 from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
-
-
-@dataclass(frozen=True, slots=True)
-class Complaint:
-    """What is said of a node."""
-
-    reason: Reason
-    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,65 +94,76 @@ _UNIFORM: Final = frozenset(
 
 @dataclass(slots=True)
 class _Count:
-    """Complaints so far."""
+    """Nodes by reason and by text so far."""
 
     texts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[Reason] = field(default_factory=Counter)
     refused_by: set[str] = field(default_factory=set)
 
-    def add(self, plugin: str, complaint: Complaint, nodes: int = 1) -> None:
-        self.refused_by.add(plugin)
-        self.reasons[complaint.reason] += nodes
-        for text in complaint.texts:
-            self.texts[text] += nodes
+    def add(self, reason: Reason, nodes: int) -> None:
+        if nodes:
+            self.reasons[reason] += nodes
+            self.texts[_TEXTS.get(reason) or _said(f"were refused: {reason}")] += nodes
+
+    def lack(self, counts: Mapping[tuple[str, ...], int]) -> None:
+        """Add nodes by what they lack, if anything: of one node everything is named."""
+        for texts, nodes in counts.items():
+            if texts:
+                self.reasons[Reason.INSUFFICIENT_RESOURCES] += nodes
+            for text in texts:
+                self.texts[text] += nodes
 
 
 class Diagnoser:
     """Counts the reasons against all nodes without putting each into words; remembers what nodes lack."""
 
     def __init__(self) -> None:
-        self._lacking: NodeMemory[Complaint] = NodeMemory()
+        self._lacking: NodeMemory[tuple[str, ...]] = NodeMemory()
 
     def diagnose(self, found: Unschedulable) -> Diagnosis:
         """Return the reasons for which a decision found no node."""
-        judgement, nodes = found.judgement, found.cluster.nodes
+        judgement, cluster = found.judgement, found.cluster
         if judgement.rejection is not None:
-            return refused_whole(judgement.rejection, len(nodes), frozenset({VolumeBinding.name}))
-        count = _Count()
-        left: Sequence[NodeState] = nodes
+            return refused_whole(judgement.rejection, len(cluster.nodes), frozenset({VolumeBinding.name}))
+        count, left, alike = _Count(), cluster.index.everything, _Alike(found)
         for name, rule in judgement.rules:
-            if not left:
-                break
-            left = self._count(name, rule, left, judgement, count)
+            before = left
+            if name == NodeResourcesFit.name:
+                left = self._without_room(left, found, count)
+            else:
+                for reason, refused in _refusals(name, rule, left, alike):
+                    count.add(reason, refused.bit_count())
+                    left &= ~refused
+            if left != before:
+                count.refused_by.add(name)
         reason = max(count.reasons, key=lambda one: (count.reasons[one], one), default=Reason.NO_NODE_FITS)
-        return Diagnosis(len(nodes), "", count.texts, reason, frozenset(count.refused_by))
+        return Diagnosis(len(cluster.nodes), "", count.texts, reason, frozenset(count.refused_by))
 
-    def _count(
-        self, name: str, rule: NodeRule, nodes: Sequence[NodeState], judgement: Judgement, count: _Count
-    ) -> Sequence[NodeState]:
-        """Count the nodes that the rule refuses, and return the others."""
-        if rule.among is None and rule.fitting is None:
-            return [state for state in nodes if not _complain(name, rule.why(state), count)]
-        left = _fitting(rule, nodes)
-        if len(left) == len(nodes):
-            return left
-        fit = {state.number for state in left}
-        refused = [state for state in nodes if state.number not in fit]
-        for complaint, number in self._complaints(name, rule, refused, judgement.info.pod):
-            count.add(name, complaint, number)
-        return left
+    def _without_room(self, nodes: int, found: Unschedulable, count: _Count) -> int:
+        """Count the nodes that lack something, and return the others."""
+        pod, states = found.judgement.info.pod, states_of(nodes, found.cluster)
+        lack = self._lacking.answers(pod.requests, states, lacking(pod))
+        count.lack(Counter(lack))
+        return numbers_of(state for state, lacks in zip(states, lack, strict=True) if not lacks)
 
-    def _complaints(
-        self, name: str, rule: NodeRule, refused: Sequence[NodeState], pod: Pod
-    ) -> Iterable[tuple[Complaint, int]]:
-        if name == NodeResourcesFit.name:
-            return Counter(self._lacking.answers(pod.requests, refused, lambda state: lacking(state, pod))).items()
-        if name == TaintToleration.name:
-            return _tainted(refused, pod)
-        if name in _UNIFORM:
-            found = rule.why(refused[0])
-            return ((_complaint(found.reason), len(refused)),) if found is not None else ()
-        return _counted(rule.why(state) for state in refused)
+
+class _Alike:
+    """The nodes on which the same becomes of a pod's claims, found out once for all filters that ask."""
+
+    def __init__(self, found: Unschedulable) -> None:
+        self.found = found
+
+    @cached_property
+    def groups(self) -> Sequence[tuple[NodeState, int]]:
+        """Return one node of each group, and the group."""
+        first: dict[int, NodeState] = {}
+        members: defaultdict[int, list[NodeState]] = defaultdict(list)
+        choice = self.found.judgement.info.choice
+        for state in self.found.cluster.nodes:
+            chosen = id(choice(state))
+            first.setdefault(chosen, state)
+            members[chosen].append(state)
+        return [(state, numbers_of(members[chosen])) for chosen, state in first.items()]
 
 
 def refused_whole(rejection: Rejection, nodes: int, refused_by: frozenset[str]) -> Diagnosis:
@@ -176,37 +183,62 @@ def whole_text(rejection: Rejection) -> str:
     return texts.get(rejection.reason, detail)
 
 
-def lacking(state: NodeState, pod: Pod) -> Complaint:
-    """Return every resource of which the node has too little for the pod (fitsRequest in noderesources/fit.go)."""
-    names = (name for name, _, _ in fits(state.free, pod.requests))
-    texts = tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in names)
-    return Complaint(Reason.INSUFFICIENT_RESOURCES, texts)
+def lacking(pod: Pod) -> Callable[[NodeState], tuple[str, ...]]:
+    """Return what tells of which resources a node has too little for the pod (fitsRequest in noderesources/fit.go)."""
+    wanted = [(PODS, NANO, "Too many pods")]
+    wanted += [(name, amount, f"Insufficient {name}") for name, amount in pod.requests if amount > 0 and name != PODS]
+
+    def lacks(state: NodeState) -> tuple[str, ...]:
+        free = state.free
+        return tuple([text for name, amount, text in wanted if amount > free.get(name, 0)])
+
+    return lacks
 
 
-def _fitting(rule: NodeRule, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+def states_of(nodes: int, cluster: ClusterView) -> Sequence[NodeState]:
+    """Return the nodes that are in a set, in their order."""
+    if nodes == cluster.index.everything:
+        return cluster.nodes
+    return list(compress(cluster.nodes, mask_of(nodes)))
+
+
+def numbers_of(states: Iterable[NodeState]) -> int:
+    """Return the set of these nodes."""
+    found = 0
+    for state in states:
+        found |= 1 << state.number
+    return found
+
+
+def _refusals(name: str, rule: NodeRule, nodes: int, alike: _Alike) -> Iterable[tuple[Reason, int]]:
+    """Return which of the nodes the rule refuses for which reason."""
+    cluster = alike.found.cluster
+    if rule.reasons is not None:
+        return rule.reasons(nodes)
+    if rule.by_choice:
+        return (
+            (reason, nodes & group) for state, group in alike.groups if (reason := _reason(rule, state)) is not None
+        )
     if rule.among is not None:
-        among = rule.among
-        return [state for state in nodes if among >> state.number & 1]
-    return rule.fitting(nodes) if rule.fitting is not None else nodes
+        refused = nodes & ~rule.among
+    else:
+        refused = nodes & ~numbers_of(passing((rule,), states_of(nodes, cluster)))
+    if name == TaintToleration.name:
+        return _tainted(refused, alike.found)
+    if not refused:
+        return ()
+    states = states_of(refused, cluster)
+    if name in _UNIFORM:
+        return ((_reason(rule, states[0]) or Reason.NO_NODE_FITS, refused),)
+    return ((_reason(rule, state) or Reason.NO_NODE_FITS, 1 << state.number) for state in states)
 
 
-def _complain(plugin: str, rejection: Rejection | None, count: _Count) -> bool:
-    if rejection is None:
-        return False
-    count.add(plugin, _complaint(rejection.reason))
-    return True
+def _reason(rule: NodeRule, state: NodeState) -> Reason | None:
+    found = rule.why(state)
+    return None if found is None else found.reason
 
 
-def _counted(rejections: Iterable[Rejection | None]) -> Iterator[tuple[Complaint, int]]:
-    reasons = Counter(rejection.reason for rejection in rejections if rejection is not None)
-    return ((_complaint(reason), number) for reason, number in reasons.items())
-
-
-def _complaint(reason: Reason) -> Complaint:
-    return Complaint(reason, (_TEXTS.get(reason) or _said(f"were refused: {reason}"),))
-
-
-def _tainted(refused: Sequence[NodeState], pod: Pod) -> Iterator[tuple[Complaint, int]]:
-    cordoned = 0 if tolerates_unschedulable(pod.tolerations) else sum(state.node.unschedulable for state in refused)
-    counts = {Reason.NODE_UNSCHEDULABLE: cordoned, Reason.TAINT_NOT_TOLERATED: len(refused) - cordoned}
-    return ((_complaint(reason), number) for reason, number in counts.items() if number)
+def _tainted(refused: int, found: Unschedulable) -> Iterable[tuple[Reason, int]]:
+    tolerated = tolerates_unschedulable(found.judgement.info.pod.tolerations)
+    cordoned = 0 if tolerated else refused & found.cluster.index.taints.get(UNSCHEDULABLE, 0)
+    return (Reason.NODE_UNSCHEDULABLE, cordoned), (Reason.TAINT_NOT_TOLERATED, refused & ~cordoned)

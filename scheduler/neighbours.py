@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from binder.evidence import selector_text
-from binder.rejection import Rejection
+from binder.rejection import Reason, Rejection
 from kube.constraints import PodTerm
 from kube.model import LabelSelector, Pairs
 from kube.selectors import matches_labels
@@ -25,6 +25,9 @@ class Verdict(Protocol):
 
     @property
     def allowed(self) -> int: ...
+
+    def reasons(self, refused: int, /) -> Iterable[tuple[Reason, int]]:
+        """Return the reasons for which it refuses these nodes, each with its nodes."""
 
 
 V = TypeVar("V", bound=Verdict)
@@ -91,4 +94,9 @@ def rule_of(verdicts: Sequence[V], everything: int, words: Callable[[V, NodeStat
         refusing = next((one for one in verdicts if not one.allowed >> state.number & 1), None)
         return None if refusing is None else words(refusing, state)
 
-    return NodeRule(why, among=among)
+    def reasons(nodes: int) -> Iterator[tuple[Reason, int]]:
+        for verdict in verdicts:
+            yield from verdict.reasons(nodes & ~verdict.allowed)
+            nodes &= verdict.allowed
+
+    return NodeRule(why, among=among, reasons=reasons)

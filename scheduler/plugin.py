@@ -7,11 +7,11 @@ two are pure. `scheduler.cluster` has the values they look at, `scheduler.cycle`
 which ones and in what order.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from binder.rejection import Rejection
+from binder.rejection import Reason, Rejection
 from kube.model import Pod
 from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
@@ -35,7 +35,8 @@ class NodeRule:
     their order, for which `why` says None, and `among` has the bit `1 << node.number` of every node that is allowed.
     The cycle uses `among` if it is there, else `fitting`, else `why`. With a `question` the answer about a node follows
     from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one. `by_choice` says
-    that it follows from `PodInfo.choice` for the node alone.
+    that it follows from `PodInfo.choice` for the node alone. `reasons(nodes)` says of these
+    nodes which ones `why` refuses for which reason; sets of nodes are bits.
     """
 
     why: Callable[[NodeState], Rejection | None]
@@ -43,6 +44,7 @@ class NodeRule:
     among: int | None = None
     question: Hashable | None = None
     by_choice: bool = False
+    reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Source: plugins/interpodaffinity/filtering.go. A domain is every node with the s
 allowed comes out as a set of nodes.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +26,9 @@ class _Verdict:
     allowed: int
     reason: Reason
     term: PodTerm
+
+    def reasons(self, refused: int) -> Iterable[tuple[Reason, int]]:
+        return ((self.reason, refused),)
 
 
 class InterPodAffinity:

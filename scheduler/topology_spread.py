@@ -18,22 +18,29 @@ from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.volumes import PodInfo
 
-_NOTHING_ASKED: Final = LabelSelector()
+NOTHING_ASKED: Final = LabelSelector()
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """One constraint, counted: pods by domain, the fewest of them, and what the pod itself adds."""
+    """One constraint, counted: pods by domain, the fewest of them, and what the pod itself adds.
+
+    `keyed` are the nodes that have the topology key, `allowed` those it leaves.
+    """
 
     constraint: SpreadConstraint
     selector: LabelSelector | None
     counts: Mapping[str, int]
     fewest: int
     itself: int
+    keyed: int
     allowed: int
 
     def skew(self, value: str) -> int:
         return self.counts.get(value, 0) + self.itself - self.fewest
+
+    def reasons(self, refused: int) -> Iterable[tuple[Reason, int]]:
+        return (Reason.TOPOLOGY_LABEL_MISSING, refused & ~self.keyed), (Reason.TOPOLOGY_SPREAD, refused & self.keyed)
 
 
 class PodTopologySpread:
@@ -88,7 +95,7 @@ def count_by_domain(
 ) -> dict[str, int]:
     """Return how many selected pods of the pod's namespace are in each domain that `among` has nodes of."""
     counts = {value: 0 for value, bits in cluster.index.values.get(key, {}).items() if bits & among}
-    if selector is None or selector == _NOTHING_ASKED:
+    if selector is None or selector == NOTHING_ASKED:
         return counts
     nodes = cluster.nodes
     for group, places in cluster.crowd.among(pod.namespace):
@@ -108,7 +115,7 @@ def _counted(pod: Pod, constraint: SpreadConstraint, everywhere: int, cluster: C
     for value, bits in cluster.index.values.get(key, {}).items():
         if counts.get(value, 0) + itself - fewest <= constraint.max_skew:
             allowed |= bits
-    return _Spread(constraint, selector, counts, fewest, itself, allowed)
+    return _Spread(constraint, selector, counts, fewest, itself, cluster.index.with_key(key), allowed)
 
 
 def _words(spread: _Spread, state: NodeState) -> Rejection:

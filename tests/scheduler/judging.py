@@ -10,6 +10,7 @@ from kube import model
 from kube.model import Record, Volume
 from kube.store import snapshot_of
 from scheduler.cluster import ClusterView, view_of
+from scheduler.diagnosis import states_of
 from scheduler.plugin import Filter, NodeRule, Score
 from scheduler.volumes import pod_info
 from tests import builders
@@ -33,6 +34,10 @@ def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, R
     assert all(rejection.subject == name for name, rejection in found.items() if rejection is not None)
     fitting = [name for name, rejection in found.items() if rejection is None]
     assert fitting == quickly(rule, cluster)
+    if rule.reasons is not None:
+        told = {reason: nodes for reason, nodes in rule.reasons(cluster.index.everything) if nodes}
+        asked = [(reason, state.name) for reason, nodes in told.items() for state in states_of(nodes, cluster)]
+        assert sorted(asked) == sorted((one.reason, name) for name, one in found.items() if one is not None)
     return {name: None if rejection is None else rejection.reason for name, rejection in found.items()}
 
 

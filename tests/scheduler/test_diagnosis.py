@@ -172,7 +172,7 @@ def test_every_node_is_counted_with_the_first_filter_that_refuses_it(
     diagnosis = Diagnoser().diagnose(Unschedulable(judgement, seen))
     assert diagnosis.refused_by == {name for state in seen.nodes if (name := judgement.refusing(state)) is not None}
     short = [seen.nodes[seen.numbers[name]] for name, one in refusals.items() if one.reason is LACKING]
-    expected = Counter(text for state in short for text in lacking(state, pod).texts)
+    expected = Counter(text for state in short for text in lacking(pod)(state))
     assert {text: count for text, count in diagnosis.counts.items() if not text.startswith("node(s)")} == expected
     told = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
     assert told == sorted(Counter(one.reason for one in refusals.values() if one.reason is not LACKING).values())

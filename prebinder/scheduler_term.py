@@ -29,6 +29,7 @@ from scheduler.preemption import Preemption
 from scheduler.promise_volumes import PromiseVolumes
 from scheduler.requeue import Changes
 from scheduler.standalone import Scheduler
+from scheduler.still_fits import StillFits
 from scheduler.waiting import WaitingPods
 
 
@@ -89,7 +90,7 @@ class SchedulerTerm:
             plugins=BindingPlugins(
                 reserves=(PromiseVolumes(),),
                 pre_binds=(BindVolumes(live, around.store, around.pods, clock, planning),),
-                binds=(BindPod(api),),
+                binds=(StillFits(around.cluster, clock), BindPod(api)),
             ),
             status=status,
             events=around.events,

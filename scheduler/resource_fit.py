@@ -11,6 +11,7 @@ from typing import Final
 from binder.node_fit import refuse_resources
 from binder.rejection import Reason, Rejection
 from kube.constraints import HostPort
+from kube.model import Pod
 from kube.resources import has_room
 from scheduler.cluster import ClusterView
 from scheduler.node_memory import NodeMemory
@@ -48,15 +49,16 @@ class NodePorts:
         wanted = host_ports(info.pod)
         if not wanted:
             return None
+        return NodeRule(lambda state: refuse_ports(info.pod, state), question=wanted)
 
-        def why(state: NodeState) -> Rejection | None:
-            taken = _conflict(wanted, state.ports)
-            if taken is None:
-                return None
-            port = f"{taken.protocol} port {taken.port}"
-            return Rejection(Reason.HOST_PORT_TAKEN, state.name, f"{port} of the node", f"taken on {taken.ip}")
 
-        return NodeRule(why, question=wanted)
+def refuse_ports(pod: Pod, state: NodeState) -> Rejection | None:
+    """Return which port of the node is taken, or None."""
+    taken = _conflict(host_ports(pod), state.ports)
+    if taken is None:
+        return None
+    port = f"{taken.protocol} port {taken.port}"
+    return Rejection(Reason.HOST_PORT_TAKEN, state.name, f"{port} of the node", f"taken on {taken.ip}")
 
 
 def _conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> HostPort | None:

@@ -14,7 +14,8 @@ from devcluster.api import answers_ok
 from devcluster.cluster import DevCluster
 from devcluster.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import SYSTEM, Controller, apply_manifests
-from tests.scenarios.mixed_pods import Crowd, no_more_than, nodes_of_its_own
+from tests.scenarios.documents import HOSTNAME, Document
+from tests.scenarios.mixed_pods import Crowd, no_more_than, nodes_of_its_own, waiting
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
 
@@ -91,5 +92,38 @@ async def test_a_kube_scheduler_places_other_pods_on_the_same_nodes_meanwhile(ow
     async with nodes_of_its_own(own_world), replica(own_world, account) as alone:
         await leader(alone)
         await own_world.admin.create_at_once(pods)
+        await no_more_than(own_world, 0)
+        assert await wrong(own_world) == []
+
+
+async def test_a_node_that_fills_up_while_volumes_are_bound_is_given_up(own_world: World, account: Path) -> None:
+    """The pod's volumes take their time; kube-scheduler, which cannot know of the pod, takes its place meanwhile."""
+    disks = await own_world.storage_class(None)
+    ours, theirs = Crowd(own_world, own_world.namespace), Crowd(own_world, "")
+    claim, database = ours.stored(1, disks)
+    (rival,) = theirs.plain(1, cpu="3")
+    for pod in (database, rival):
+        pod["spec"]["nodeSelector"] = {HOSTNAME: own_world.name("1")}
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+    names = [pod["metadata"]["name"] for pod in (database, rival)]
+
+    async def chosen() -> bool:
+        return any(one["spec"].get("claimRef") for one in (await own_world.own_volumes()).values())
+
+    async def told() -> list[Document]:
+        events = await own_world.admin.list("Event", own_world.namespace)
+        return [one for one in events if (one["reason"], one["regarding"]["name"]) == ("FailedScheduling", names[0])]
+
+    async with nodes_of_its_own(own_world), replica(own_world, account) as alone:
+        await leader(alone)
+        await own_world.volumes(disks, own_world.volume("pv", disks))
+        async with own_world.pv_controller_paused():
+            await own_world.admin.create(claim, database)
+            await eventually(chosen, bool, "a volume is chosen, and waited for")
+            await own_world.admin.create(rival)
+            await no_more_than(own_world, 1)
+        await eventually(told, bool, "it is told that there is no room")
+        assert await waiting(own_world.cluster, own_world.namespace) == names[:1]
+        await own_world.admin.delete("Pod", names[1], own_world.namespace)
         await no_more_than(own_world, 0)
         assert await wrong(own_world) == []

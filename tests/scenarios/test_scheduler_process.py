@@ -1,6 +1,7 @@
 """`pvc-prebinder scheduler` as a process on a real control plane, with the rights of its manifests and no others."""
 
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -175,6 +176,31 @@ async def test_a_standby_takes_over(own_world: World, account: Path) -> None:
         await own_world.all_run("after")
         assert "scheduler_pending_pods" in (await standby.page("/metrics"))[1]
         await stopped(standby)
+
+
+async def test_a_leader_that_was_asleep_gives_way_and_leads_again_later(own_world: World, account: Path) -> None:
+    chosen = flags(own_world)
+    async with running("scheduler", account, *chosen) as first:
+        await is_leading(first)
+        await own_world.admin.create(pod(own_world, "before"))
+        await own_world.all_run("before")
+        async with running("scheduler", account, *chosen) as second:
+            await eventually(second.ready, bool, "the second is ready", 120)
+            first.process.send_signal(signal.SIGSTOP)
+            await own_world.admin.create_at_once(pod(own_world, f"asleep-{number}") for number in range(5))
+            await is_leading(second)
+            first.process.send_signal(signal.SIGCONT)
+            await own_world.all_run(*(f"asleep-{number}" for number in range(5)))
+
+            async def stands_by() -> bool:
+                return await first.ready() and not await leads(first)
+
+            await eventually(stands_by, bool, "the first has given way")
+            await stopped(second)
+        await is_leading(first)
+        await own_world.admin.create_at_once(pod(own_world, f"after-{number}") for number in range(5))
+        await own_world.all_run(*(f"after-{number}" for number in range(5)))
+        assert "Lost the lease" in await stopped(first)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

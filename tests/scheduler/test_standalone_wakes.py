@@ -1,10 +1,12 @@
-"""What the scheduler itself takes back is a change too: whoever was refused because of it is tried again at once."""
+"""What no watch shows can help too: what the scheduler itself takes back, and time. Who was refused is tried again."""
 
 import asyncio
+from datetime import timedelta
 
 from msgspec.structs import replace
 
 from binder.rejection import Reason, Rejection
+from binder.reservation import Holder, VolumeReservation, volume_annotations
 from kube.constraints import Constraints
 from scheduler.live_cluster import PATIENCE
 from scheduler.standalone import LOOK_SECONDS
@@ -53,3 +55,20 @@ async def test_an_assignment_that_was_never_shown() -> None:
         desk.pods.delete("default/lost")
         await desk.clock.advance(PATIENCE + LOOK_SECONDS)
     assert desk.binder.order == ["lost", "small"]
+
+
+async def test_a_reservation_that_ends_without_anybody_writing_it() -> None:
+    desk = Desk(NODE)
+    ends = desk.clock.now() + timedelta(seconds=40)
+    kept = VolumeReservation("default/other", "uid-other", desk.clock.now(), ends, Holder("me", 1))
+    desk.store.classes.upsert(builders.storage_class())
+    desk.store.volumes.upsert(builders.volume(annotations=volume_annotations(kept)))
+    desk.store.claims.upsert(builders.claim())
+    desk.volumes.ready.set()
+    desk.add(pod("web", claims=["data"]))
+    async with desk.running():
+        await desk.clock.advance(39)
+        tried = list(desk.binder.order)
+        await desk.clock.advance(2)
+    assert tried == []
+    assert desk.binder.nodes == {"web": "n1"}

@@ -213,7 +213,7 @@ class WaitingPods:
 
     def _update(self, held: _Waiting, pod: Pod, now: float) -> Rejection | None:
         news = not same_spec(held.pod, pod)
-        held.pod = pod
+        held.pod, held.gone = pod, held.successor is not None
         if not news:
             return None
         held.rejection = refuse_invalid(pod)

@@ -186,6 +186,15 @@ def test_a_pod_deleted_while_in_work_is_dropped_when_its_attempt_ends() -> None:
     assert where(waiting) == {}
 
 
+def test_a_pod_that_was_missing_for_a_moment_goes_on_waiting() -> None:
+    waiting = queue(builders.pod("web"))
+    attempt = popped(waiting)
+    waiting.remove("default/web")
+    waiting.upsert(builders.pod("web", resource_version=2), 0.1)
+    waiting.failed(attempt, TAINTS, 0.2)
+    assert where(waiting) == {"unschedulable": 1}
+
+
 def test_a_pod_made_anew_is_a_fresh_one_once_the_old_attempt_has_ended() -> None:
     waiting = queue(builders.pod("web"))
     attempt = popped(waiting)

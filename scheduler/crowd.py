@@ -29,7 +29,11 @@ class Group(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Groups by namespace, and apart from them the groups that say something of other pods, in any namespace."""
+    """Groups by namespace, and apart from them what is said of other pods, in any namespace, and where it is said.
+
+    Who says something is known there by namespace and constraints alone: the pods of a StatefulSet, each with its own
+    name among its labels, all say the same.
+    """
 
     groups: Map[str, Map[Group, Map[int, int]]] = Map()
     outspoken: Map[Group, Map[int, int]] = Map()
@@ -38,14 +42,14 @@ class Crowd:
     def of(cls, placed: Iterable[tuple[Pod, int]]) -> "Crowd":
         """Return the crowd of pods and the numbers of their nodes."""
         counted: dict[str, dict[Group, dict[int, int]]] = {}
+        heard: dict[Group, dict[int, int]] = {}
         for pod, number in placed:
             group = group_of(pod)
-            places = counted.setdefault(group.namespace, {}).setdefault(group, {})
-            places[number] = places.get(number, 0) + 1
-        groups = Map(
-            {namespace: Map({one: Map(at) for one, at in known.items()}) for namespace, known in counted.items()}
-        )
-        return cls(groups, Map({one: at for known in groups.values() for one, at in known.items() if one.constraints}))
+            _count(counted.setdefault(group.namespace, {}).setdefault(group, {}), number)
+            if group.constraints is not None:
+                _count(heard.setdefault(_speaker(group), {}), number)
+        groups = {name: Map({one: Map(at) for one, at in known.items()}) for name, known in counted.items()}
+        return cls(Map(groups), Map({one: Map(at) for one, at in heard.items()}))
 
     def with_pod(self, pod: Pod, number: int) -> "Crowd":
         """Return the crowd with one more pod on a node."""
@@ -72,14 +76,11 @@ class Crowd:
             yield from known.items()
 
     def _changed(self, group: Group, number: int, more: int) -> "Crowd":
-        known = self.groups.get(group.namespace, _NOBODY)
-        places = known.get(group, _NOWHERE)
-        count = places.get(number, 0) + more
-        places = places.set(number, count) if count else places.delete(number)
-        outspoken = _put(self.outspoken, group, places) if group.constraints is not None else self.outspoken
-        left = _put(known, group, places)
-        groups = self.groups.set(group.namespace, left) if left else self.groups.delete(group.namespace)
-        return Crowd(groups, outspoken)
+        known = _moved(self.groups.get(group.namespace, _NOBODY), group, number, more)
+        groups = self.groups.set(group.namespace, known) if known else self.groups.delete(group.namespace)
+        if group.constraints is None:
+            return Crowd(groups, self.outspoken)
+        return Crowd(groups, _moved(self.outspoken, _speaker(group), number, more))
 
 
 _NOWHERE: Final[Map[int, int]] = Map()
@@ -92,5 +93,16 @@ def group_of(pod: Pod) -> Group:
     return Group(pod.namespace, pod.labels, pod.deleting, concerning)
 
 
-def _put(known: Map[Group, Map[int, int]], group: Group, places: Map[int, int]) -> Map[Group, Map[int, int]]:
+def _speaker(group: Group) -> Group:
+    return Group(group.namespace, (), constraints=group.constraints)
+
+
+def _count(places: dict[int, int], number: int) -> None:
+    places[number] = places.get(number, 0) + 1
+
+
+def _moved(known: Map[Group, Map[int, int]], group: Group, number: int, more: int) -> Map[Group, Map[int, int]]:
+    places = known.get(group, _NOWHERE)
+    count = places.get(number, 0) + more
+    places = places.set(number, count) if count else places.delete(number)
     return known.set(group, places) if places else known.delete(group)

@@ -35,8 +35,8 @@ def reasons(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> dict[str, R
     fitting = [name for name, rejection in found.items() if rejection is None]
     assert fitting == quickly(rule, cluster)
     if rule.reasons is not None:
-        told = {reason: nodes for reason, nodes in rule.reasons(cluster.index.everything) if nodes}
-        asked = [(reason, state.name) for reason, nodes in told.items() for state in states_of(nodes, cluster)]
+        told = rule.reasons(cluster.index.everything)
+        asked = [(reason, state.name) for reason, nodes in told for state in states_of(nodes, cluster)]
         assert sorted(asked) == sorted((one.reason, name) for name, one in found.items() if one is not None)
     return {name: None if rejection is None else rejection.reason for name, rejection in found.items()}
 

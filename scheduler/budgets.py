@@ -21,9 +21,10 @@ class Budgets:
 
     def of(self, pod: Pod) -> list[DisruptionBudget]:
         """Return the budgets that cover a pod. One that is being deleted is past protection."""
-        if pod.deleting:
+        known = self._by_namespace.get(pod.namespace)
+        if known is None or pod.deleting:
             return []
-        return [budget for budget in self._by_namespace.get(pod.namespace, ()) if budget.covers(pod)]
+        return [budget for budget in known if budget.covers(pod)]
 
     def never(self, pod: Pod) -> bool:
         """Whether the pod cannot be evicted now, whatever else is: the API refuses those of two budgets too."""
@@ -32,6 +33,8 @@ class Budgets:
 
     def beyond(self, pods: Iterable[Pod]) -> list[Pod]:
         """Return the pods for which nothing is left if all are evicted in this order."""
+        if not self._by_namespace:
+            return []
         taken: Counter[str] = Counter()
         found = []
         for pod in pods:

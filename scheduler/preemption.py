@@ -15,12 +15,12 @@ from zlib import crc32
 from kube.model import Pod
 from scheduler.budgets import Budgets
 from scheduler.cluster import ClusterView
-from scheduler.cycle import Unschedulable
+from scheduler.cycle import Judgement, Unschedulable
 from scheduler.node_memory import NodeMemory
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.profile import Profile
-from scheduler.victims import INCURABLE, Helpless, Question, Trial, allows, question_of, victims_on
+from scheduler.victims import INCURABLE, Helpless, Question, Trial, fulfils, question_of, victims_on
 
 FEWEST_CANDIDATES: Final = 100
 PERCENTAGE: Final = 10
@@ -82,14 +82,14 @@ class Preemptor:
         pod, cluster = found.judgement.info.pod, found.cluster
         if pod.constraints is not None and not pod.constraints.preempts:
             return NoPreemption(NEVER, waits=True)
-        question = question_of(found.judgement, profile)
-        curable = _curable(question, cluster, profile)
+        question = question_of(found.judgement, cluster)
+        curable = _curable(found.judgement, question, profile)
         if _waits(pod, cluster, curable, nominated, going):
             return NoPreemption(WAITING, waits=True)
         lowest = self._lowest.answers("lowest priority", curable, _lowest_priority)
         inhabited = [state for state, least in zip(curable, lowest, strict=True) if least < pod.priority]
         counts = Counter({NOT_HELPFUL: len(cluster.nodes) - len(curable), NO_VICTIMS: len(curable) - len(inhabited)})
-        candidates = _candidates(question, cluster, inhabited, budgets, nominated, counts)
+        candidates = _candidates(question, inhabited, budgets, nominated, counts)
         if candidates:
             return min(candidates, key=lambda candidate: cost(candidate.victims, cluster.now))
         return NoPreemption(_text(len(cluster.nodes), counts), protected=bool(counts[PROTECTED]))
@@ -113,7 +113,6 @@ def candidates_wanted(nodes: int) -> int:
 
 def _candidates(
     question: Question,
-    cluster: ClusterView,
     nodes: Sequence[NodeState],
     budgets: Budgets,
     nominated: Mapping[str, Sequence[Pod]],
@@ -122,11 +121,11 @@ def _candidates(
     """Return enough candidates; why other nodes are none is added to the counts."""
     wanted = candidates_wanted(len(nodes))
     start = crc32(question.pod.uid.encode()) % len(nodes) if wanted < len(nodes) else 0
+    crowded = question.with_nominated() if nominated else question
     found: list[Preemption] = []
     for state in (*nodes[start:], *nodes[:start]):
         beside = [one for one in nominated.get(state.name, ()) if _precedes(one, question.pod)]
-        asked = question.with_nominated() if beside else question
-        victims = victims_on(Trial(asked, cluster, state), budgets, beside, cluster.now)
+        victims = victims_on(Trial.on(crowded if beside else question, state), budgets, beside, question.cluster.now)
         if isinstance(victims, Helpless):
             counts[PROTECTED if victims.protected else NOT_ENOUGH] += 1
             continue
@@ -140,32 +139,34 @@ def _precedes(nominated: Pod, pod: Pod) -> bool:
     return nominated.priority >= pod.priority and nominated.uid != pod.uid
 
 
-def _curable(question: Question, cluster: ClusterView, profile: Profile) -> list[NodeState]:
+def _curable(judgement: Judgement, question: Question, profile: Profile) -> Sequence[NodeState]:
     """Return the nodes that refuse the pod for something that fewer pods might change (status Unschedulable)."""
-    if question.judgement.rejection is not None:
-        return []
-    among = cluster.index.everything
+    if judgement.rejection is not None:
+        return ()
+    cluster = question.cluster
+    among = everything = cluster.index.everything
     for pre_filter in profile.pre_filters:
-        found = pre_filter.confine(question.judgement.info, cluster)
-        among &= found if isinstance(found, int) else among
+        found = pre_filter.confine(question.info, cluster)
+        among &= found if isinstance(found, int) else everything
     for known in question.unmoved:
-        among &= among if known.among is None else known.among
-    unmoved = [rule for rule in question.unmoved if rule.among is None]
-    nodes = [state for state in cluster.nodes if among >> state.number & 1 and _passes(unmoved, state)]
+        among &= everything if known.among is None else known.among
+    nodes: Sequence[NodeState] = cluster.nodes
+    if among != everything:
+        nodes = [state for state in nodes if among >> state.number & 1]
+    for rule in (one for one in question.unmoved if one.among is None):
+        nodes = [state for state in nodes if rule.why(state) is None]
     if not question.wide:
         return nodes
-    names = {one.name for one in question.wide}
-    wide = [rule for name, rule in question.judgement.rules if name in names]
-    return [state for state in nodes if not _passes(question.local, state) or not _incurable(wide, state)]
-
-
-def _passes(rules: Iterable[NodeRule], state: NodeState) -> bool:
-    return all(rule.why(state) is None for rule in rules)
+    return [
+        state
+        for state in nodes
+        if not all(fulfils(rule, state) for rule in question.local) or not _incurable(question.wide, state)
+    ]
 
 
 def _incurable(rules: Iterable[NodeRule], state: NodeState) -> bool:
     """Whether the first of the rules that refuses the node does so for good. None does where nominated pods do."""
-    refusal = next((rule.why(state) for rule in rules if not allows(rule, state)), None)
+    refusal = next((rule.why(state) for rule in rules if not fulfils(rule, state)), None)
     return refusal is not None and refusal.reason in INCURABLE
 
 

@@ -4,9 +4,10 @@ Source: SelectVictimsOnNode in pkg/scheduler/framework/plugins/defaultpreemption
 RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import add, sub
 from typing import Final
 
 from binder.rejection import Reason
@@ -16,11 +17,12 @@ from scheduler.cluster import ClusterView
 from scheduler.cycle import Judgement
 from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
 from scheduler.node_state import NodeState, node_state, state_with_pod
-from scheduler.plugin import Filter, NodeRule
-from scheduler.profile import Profile
+from scheduler.plugin import NodeRule
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
 from scheduler.resource_fit import NodePorts, NodeResourcesFit
+from scheduler.tallies import TALLIES, Counts, Tally
 from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeZone
+from scheduler.volumes import PodInfo
 
 UNMOVED: Final = frozenset(
     one.name
@@ -38,7 +40,7 @@ UNMOVED: Final = frozenset(
 """Filters that do not look at pods that are there: what they refuse, no eviction cures."""
 
 LOCAL: Final = frozenset(one.name for one in (NodePorts, NodeResourcesFit, NodeVolumeLimits))
-"""Filters whose prepared rule looks at a node's state alone. All others are prepared anew when pods come and go."""
+"""Filters whose prepared rule looks at a node's state alone. All others look beyond it: for those there are tallies."""
 
 INCURABLE: Final = frozenset({Reason.POD_AFFINITY_MISMATCH, Reason.TOPOLOGY_LABEL_MISSING})
 """What the others say of a node where fewer pods will not help (UnschedulableAndUnresolvable upstream)."""
@@ -46,69 +48,77 @@ INCURABLE: Final = frozenset({Reason.POD_AFFINITY_MISMATCH, Reason.TOPOLOGY_LABE
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Does the pod fit, if other pods were on a node? The filters that have to be asked for the answer.
+    """Does the pod fit, if other pods were on a node? What has to be asked for the answer.
 
-    `everything_wide` are those not in LOCAL, `wide` the ones of them that had something to say of this pod.
+    `unmoved` and `local` are the rules of UNMOVED and LOCAL, `wide` all others that have something to say of this pod.
     """
 
-    judgement: Judgement
+    info: PodInfo
+    cluster: ClusterView
     unmoved: tuple[NodeRule, ...]
     local: tuple[NodeRule, ...]
-    wide: tuple[Filter, ...]
-    everything_wide: tuple[Filter, ...]
+    wide: tuple[NodeRule, ...]
+    tallies: tuple[Tally, ...]
 
     @property
     def pod(self) -> Pod:
-        return self.judgement.info.pod
+        return self.info.pod
 
     def with_nominated(self) -> "Question":
-        """Return the question to ask where pods are added that the judgement did not know of."""
-        return replace(self, wide=self.everything_wide)
+        """Return the question to ask where pods are added of which the judgement did not know."""
+        return replace(self, tallies=tuple(prepare(self.info, self.cluster) for prepare in TALLIES.values()))
 
 
-def question_of(judgement: Judgement, profile: Profile) -> Question:
-    rules = dict(judgement.rules)
-    others = tuple(one for one in profile.filters if one.name not in UNMOVED | LOCAL)
+def question_of(judgement: Judgement, cluster: ClusterView) -> Question:
+    """Return the question about a pod that was judged in this cluster."""
+    rules, info = judgement.rules, judgement.info
     return Question(
-        judgement=judgement,
-        unmoved=tuple(rule for name, rule in judgement.rules if name in UNMOVED),
-        local=tuple(rule for name, rule in judgement.rules if name in LOCAL),
-        wide=tuple(one for one in others if one.name in rules),
-        everything_wide=others,
+        info=info,
+        cluster=cluster,
+        unmoved=tuple(rule for name, rule in rules if name in UNMOVED),
+        local=tuple(rule for name, rule in rules if name in LOCAL),
+        wide=tuple(rule for name, rule in rules if name in TALLIES),
+        tallies=tuple(TALLIES[name](info, cluster) for name, _ in rules if name in TALLIES),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A node with some pods gone or added. `cluster` is up to date only for filters that look beyond the node."""
+    """A node with some pods gone or added. `counts` are those of the question's tallies, for this node."""
 
     question: Question
-    cluster: ClusterView
     state: NodeState
+    counts: tuple[Counts, ...]
+
+    @classmethod
+    def on(cls, question: Question, state: NodeState) -> "Trial":
+        return cls(question, state, tuple(tally.counts(state) for tally in question.tallies))
 
     def without(self, gone: Sequence[Pod]) -> "Trial":
-        state = self.state
-        if self.question.wide:
-            return self._moved(self.cluster.with_moves([((pod, state.name), None) for pod in gone]))
-        keys = {pod.key for pod in gone}
+        state, keys = self.state, {pod.key for pod in gone}
         left = [pod for pod in state.pods if pod.key not in keys]
-        return replace(self, state=node_state(state.number, state.node, left, self.cluster.storage.snapshot))
+        after = node_state(state.number, state.node, left, self.question.cluster.storage.snapshot)
+        counts = self.counts
+        for pod in gone if counts else ():
+            counts = self._moved(counts, pod, sub)
+        return Trial(self.question, after, counts)
 
     def having(self, more: Pod) -> "Trial":
-        if self.question.wide:
-            return self._moved(self.cluster.with_pod(more, self.state.name))
-        return Trial(self.question, self.cluster, state_with_pod(self.state, more, self.cluster.storage.snapshot))
+        state = state_with_pod(self.state, more, self.question.cluster.storage.snapshot)
+        return Trial(self.question, state, self._moved(self.counts, more, add) if self.counts else ())
 
-    def _moved(self, cluster: ClusterView) -> "Trial":
-        return Trial(self.question, cluster, cluster.nodes[self.state.number])
+    def _moved(self, counts: tuple[Counts, ...], pod: Pod, change: Callable[[int, int], int]) -> tuple[Counts, ...]:
+        added = (tally.adds(pod, self.state) for tally in self.question.tallies)
+        return tuple(tuple(map(change, before, more)) for before, more in zip(counts, added, strict=True))
 
     def fits(self) -> bool:
         """Whether the pod fits. What no eviction cures is not asked again."""
-        state, info = self.state, self.question.judgement.info
-        if any(rule.why(state) is not None for rule in self.question.local):
-            return False
-        rules = (one.rule(info, self.cluster) for one in self.question.wide)
-        return all(rule is None or allows(rule, state) for rule in rules)
+        # Most trials succeed, and then nobody pays for the words.
+        for rule in self.question.local:
+            if rule.why(self.state) is not None:
+                return False
+        asked = zip(self.question.tallies, self.counts, strict=True)
+        return all(tally.allows(self.state, counts) for tally, counts in asked)
 
     def fits_beside(self, nominated: Sequence[Pod]) -> bool:
         """Whether the pod fits both with and without pods for which the node is being cleared.
@@ -123,8 +133,11 @@ class Trial:
         return crowded.fits() and self.fits()
 
 
-def allows(rule: NodeRule, state: NodeState) -> bool:
-    return bool(rule.among >> state.number & 1) if rule.among is not None else rule.why(state) is None
+def fulfils(rule: NodeRule, state: NodeState) -> bool:
+    """Whether a rule allows the node, asked in the quickest form it has."""
+    if rule.among is not None:
+        return bool(rule.among >> state.number & 1)
+    return bool(rule.fitting([state])) if rule.fitting is not None else rule.why(state) is None
 
 
 @dataclass(frozen=True, slots=True)

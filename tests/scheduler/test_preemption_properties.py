@@ -102,12 +102,12 @@ def _covered(pod: model.Pod, found: list[DisruptionBudget]) -> list[DisruptionBu
 
 
 @given(placed(), pods("new"), budgets)
-def test_looking_at_one_node_alone_is_only_quicker(
+def test_what_is_left_out_because_the_pod_does_not_say_it_would_say_nothing(
     there: list[model.Pod], new: model.Pod, found: list[DisruptionBudget]
 ) -> None:
     cluster = view(*NODES, *there)
-    question = question_of(judge(new, cluster, PROFILE), PROFILE)
+    question = question_of(judge(new, cluster, PROFILE), cluster)
     for state in cluster.nodes:
-        quick = victims_on(Trial(question, cluster, state), Budgets(found), (), NOW)
-        thorough = victims_on(Trial(question.with_nominated(), cluster, state), Budgets(found), (), NOW)
+        quick = victims_on(Trial.on(question, state), Budgets(found), (), NOW)
+        thorough = victims_on(Trial.on(question.with_nominated(), state), Budgets(found), (), NOW)
         assert quick == thorough

@@ -150,3 +150,9 @@ def test_room_that_is_being_made_for_a_better_pod_is_not_taken() -> None:
     near = builders.pod("near", priority=10, constraints=Constraints(anti_affinity=(PodTerm(builders.HOSTNAME, WEB),)))
     refused = chosen(wanting("2", labels={"app": "web"}), NODE, *FULL, nominated={"n1": [near]})
     assert refused == none(f"1 {NOT_ENOUGH}")
+    # Nor does a pod count on the neighbourhood of one that is not there yet.
+    first = wanting("2", constraints=TOGETHER)
+    lonely = on("only", 1, "1", labels={"app": "web"})
+    better = builders.pod("better", priority=10, labels={"app": "web"})
+    refused = chosen(first, NODE, lonely, on("large", 2, "7"), nominated={"n1": [better]})
+    assert refused == none(f"1 {NOT_ENOUGH}")

@@ -42,6 +42,9 @@ class AttemptMetrics(Protocol):
     def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
         """A pod was assigned to a node of that zone, `waited` after it was first seen, of which it was bound for."""
 
+    def preempted(self, victims: int) -> None:
+        """A node is being cleared for a pod: so many others have to leave it."""
+
     def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
         """An attempt found no node; or, an `error`, one was found and the pod could not be brought there."""
 

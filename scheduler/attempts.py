@@ -141,6 +141,7 @@ class Attempts:
     ) -> Work | None:
         diagnosis = self._diagnoser.diagnose(found)
         if isinstance(answer, Preemption):
+            self._parts.metrics.preempted(len(answer.victims))
             self._report.refused(pod, diagnosis, diagnosis.text(), answer.node)
             return self._clear(attempt, pod, found, diagnosis, answer)
         refused_by = diagnosis.refused_by | {PREEMPTION} if answer.protected else diagnosis.refused_by

@@ -50,8 +50,12 @@ class Counted:
 
     failures: Counter[Reason] = field(default_factory=Counter)
     bound: int = 0
+    victims: list[int] = field(default_factory=list)
 
     def decided(self, profile: str, seconds: float) -> None: ...
+
+    def preempted(self, victims: int) -> None:
+        self.victims.append(victims)
 
     def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
         self.bound += 1

@@ -115,6 +115,8 @@ class Metrics:
 
     def decided(self, profile: str, seconds: float) -> None: ...
 
+    def preempted(self, victims: int) -> None: ...
+
     def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
         self.zones[zone] += 1
         self.waited.append(waited)

@@ -108,6 +108,13 @@ def test_two_pods_do_not_have_the_same_victims_evicted() -> None:
     assert not refused.waits
 
 
+def test_two_pods_share_a_node_that_is_cleared_for_both() -> None:
+    there = [pod(name, priority, "2", node="n1") for name, priority in (("a", 1), ("b", 2), ("c", 3))]
+    world = World(builders.node("n1", allocatable={"cpu": "6"}), *there)
+    assert cleared(world.preempt(pod("first", 10, "2"))) == ("n1", ["a"])
+    assert cleared(world.preempt(pod("second", 10, "2"))) == ("n1", ["b", "a"])
+
+
 def test_a_better_pod_takes_a_node_that_is_being_cleared() -> None:
     world, low = World(*NODES[:1], *OLD[:1]), pod("low", 5)
     world.preempt(low)

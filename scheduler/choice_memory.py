@@ -1,10 +1,11 @@
 """What becomes of claims on each node, kept for claims of the same kind until the volumes a node reaches change.
 
 Taking a volume changes what few nodes reach: the volume's own, when it is local. A volume that says something of its
-health, or for whom it is kept, may say otherwise a moment later: nodes with such volumes are asked each time.
+health, or for whom it is kept, may say otherwise a moment later, and so may a CSINode of its driver's storage: nodes
+with such volumes are asked each time.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import is_not
@@ -17,6 +18,7 @@ from binder.ledger import Hold
 from binder.matching import class_of
 from binder.reservation import reservation_of_claim
 from binder.view import View
+from kube.index import KeyMap, Keys
 from kube.model import SELECTED_NODE, Claim, NodeSelector, Volume, value_of
 from scheduler.cluster import ClusterView
 from scheduler.cycle import mask_of
@@ -43,6 +45,7 @@ class _Kind:
     filed: dict[int, NodeSelector | None] = field(default_factory=dict)
     holds: Map[str, Hold] = field(default_factory=Map)
     makers: tuple[object, ...] = ()
+    ailing: Mapping[str, Keys] = field(default_factory=KeyMap)
 
 
 class ChoiceMemory:
@@ -81,12 +84,10 @@ class ChoiceMemory:
 
 def kind_of(info: PodInfo, storage: View) -> Hashable | None:
     """Return what the choice depends on beside the node and the volumes; None when it is on these very claims."""
-    claims, snapshot = info.claims, storage.snapshot
+    claims = info.claims
     if claims.bound or claims.orphaned or len(claims.wanted) != len(claims.delayed):
         return None
-    if storage.verdicts or snapshot.csi_nodes_by_ailing_driver:
-        return None
-    if any(_is_particular(claim, storage) for claim in claims.delayed):
+    if storage.verdicts or any(_is_particular(claim, storage) for claim in claims.delayed):
         return None
     return tuple(_shape(claim) for claim in sorted(claims.delayed, key=lambda claim: claim.key))
 
@@ -112,9 +113,10 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
     """Return the nodes, as bits, that have to be asked again, and take over what they will be asked about."""
     snapshot, nodes = cluster.storage.snapshot, cluster.nodes
     makers = (snapshot.classes, snapshot.capacities, snapshot.csi_drivers)
-    if len(kind.states) != len(nodes) or any(map(is_not, makers, kind.makers)):
+    ailing = snapshot.csi_nodes_by_ailing_driver
+    if len(kind.states) != len(nodes) or any(map(is_not, makers, kind.makers)) or kind.ailing != ailing:
         kind.states, kind.answers, kind.restless = [None] * len(nodes), [0] * len(nodes), 0
-    kind.makers = makers
+    kind.makers, kind.ailing = makers, ailing
     stale = kind.restless
     for state in compress(nodes, map(is_not, nodes, kind.states)):
         before = kind.states[state.number]
@@ -168,10 +170,10 @@ def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | 
 
 
 def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
-    prefix = storage.settings.prefix
+    prefix, ailing = storage.settings.prefix, storage.snapshot.csi_nodes_by_ailing_driver
     for claim in info.claims.delayed:
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
-            if count == _FEW or _speaks(volume, prefix):
+            if count == _FEW or volume.driver in ailing or _speaks(volume, prefix):
                 return True
     return False
 

@@ -18,6 +18,7 @@ from binder.reservation import (
 )
 from binder.view import PlanSettings
 from kube import model
+from kube.reports import StorageCondition, StorageReports
 from kube.store import Store
 from scheduler.alike import Decider
 from scheduler.catalog import default_profile
@@ -61,7 +62,6 @@ class Storage(RuleBasedStateMachine):
         made = builders.volume(
             name,
             size=size,
-            source="local" if local else "csi",
             node=place if local else None,
             zone=None if local else place,
             annotations=annotations,
@@ -94,6 +94,16 @@ class Storage(RuleBasedStateMachine):
             self.store.nodes.delete(name)
         else:
             self.store.nodes.upsert(builders.node(name, zone=zone, resource_version=self.next_version()))
+
+    @rule(names=st.sets(st.sampled_from(NODES)), status=st.sampled_from(("", "StorageDegraded", "StorageUnreachable")))
+    def storage_reported(self, names: set[str], status: str) -> None:
+        for name in sorted(names):
+            self.report(name, status)
+
+    def report(self, name: str, status: str) -> None:
+        told = StorageReports((StorageCondition(DRIVER, status),) if status else ())
+        made = builders.csi_node(name, limits={DRIVER: 2}, resource_version=self.next_version())
+        self.store.csi_nodes.upsert(with_fields(made, storage=told))
 
     @rule(minutes=st.sampled_from((1, 30)))
     def time_passes(self, minutes: int) -> None:

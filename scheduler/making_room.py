@@ -59,6 +59,8 @@ class MakingRoom:
             self._nominations.remove(found.key)
         elif new.nominated_node and (old is None or old.nominated_node != new.nominated_node):
             self._nominations.put(new, new.nominated_node)
+        else:
+            self._nominations.put(new, self._nominations.of(new.key))
 
     def assumed(self, pod: Pod) -> None:
         """The pod counts on a node from now on."""

@@ -3,10 +3,20 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from devcluster.nodes import NodeSpec, is_schedulable
+from kube.api import KubeApi
+from kube.clock import SystemClock
+from kube.connect import connect
+from kube.decode import decode_pod_record
+from kube.events import EventDraft
+from kube.resource import PODS
+from scheduler.budgets import Budgets
+from scheduler.evict import Evictor
+from scheduler.preemption import Preemption
 from tests.scenarios import documents
 from tests.scenarios.admin import Document
 from tests.scenarios.composed import Composed, composed
@@ -65,16 +75,16 @@ class Island:
             f"{name} is refused: {text}",
         )
 
-    async def budget(self, least: int, **labels: str) -> None:
+    async def budget(self, least: int, name: str = "budget", **labels: str) -> None:
         """A budget, once its controller has looked at the pods."""
         spec = {"minAvailable": least, "selector": {"matchLabels": labels}}
-        metadata = {"namespace": self.world.namespace, "name": "budget"}
+        metadata = {"namespace": self.world.namespace, "name": name}
         await self.admin.create(
             {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
         )
         await eventually(
-            lambda: self.admin.get("PodDisruptionBudget", "budget", self.world.namespace),
-            lambda found: found.get("status", {}).get("currentHealthy", 0) >= least,
+            lambda: self.admin.get("PodDisruptionBudget", name, self.world.namespace),
+            lambda found: found.get("status", {}).get("currentHealthy", 0) > 0,
             "the budget counts its pods",
         )
 
@@ -162,6 +172,37 @@ async def test_a_budget_is_respected(island: Island) -> None:
     await island.admin.patch("PodDisruptionBudget", "budget", body, island.world.namespace)
     await island.world.all_run("new", seconds=20)
     assert len(await island.world.pods()) == 2
+
+
+async def test_what_the_api_server_says_of_evictions(island: Island, cluster: DevCluster) -> None:
+    for name in ("guarded", "doubly", "free"):
+        await island.pod(name, "low", "1", held=name == "free", app=name)
+    await island.world.all_run("guarded", "doubly", "free")
+    await island.budget(1, app="guarded")
+    await island.budget(0, "first", app="doubly")
+    await island.budget(0, "second", app="doubly")
+    async with await connect(str(cluster.kubeconfig)) as transport:
+        api, clock = KubeApi(transport), SystemClock()
+        evictor = Evictor(api, Unheard(), clock)
+
+        async def evict(name: str, **other: str) -> str:
+            found = decode_pod_record(await api.get(PODS, name, island.world.namespace))
+            victims = (msgspec.structs.replace(found, **other),)
+            # As if no budget were known.
+            return await evictor.evict(Preemption(island.node, victims), found, Budgets())
+
+        assert "Cannot evict pod as it would violate the pod's disruption budget" in await evict("guarded")
+        assert "more than one PodDisruptionBudget" in await evict("doubly")
+        assert "does not match the UID" in await evict("free", uid="another")
+        assert await evict("free") == ""
+    assert "deletionTimestamp" in (await island.world.pods())["free"]["metadata"]
+    await island.release("free")
+
+
+class Unheard:
+    """Nobody hears of Events."""
+
+    def publish(self, draft: EventDraft) -> None: ...
 
 
 async def test_who_may_not_preempt_waits(island: Island) -> None:

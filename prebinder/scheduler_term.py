@@ -18,14 +18,12 @@ from scheduler.attempts import Parts
 from scheduler.bind_pod import BindPod
 from scheduler.bind_volumes import BindVolumes
 from scheduler.binding_cycle import BindingPlugins
-from scheduler.budgets import Budgets
 from scheduler.config_watch import ConfigurationInForce
 from scheduler.evict import Evictor
 from scheduler.live_cluster import LiveCluster
-from scheduler.making_room import EvictsPods, MakingRoom
+from scheduler.making_room import MakingRoom
 from scheduler.plugin import SortKey
 from scheduler.pod_status import PodStatus
-from scheduler.preemption import Preemption
 from scheduler.promise_volumes import PromiseVolumes
 from scheduler.requeue import Changes
 from scheduler.standalone import Scheduler
@@ -52,21 +50,6 @@ class SchedulerSurroundings:
         return self.configuration.current.profiles[pod.scheduler_name].queue_sort.key(pod)
 
 
-class CountedEvictions:
-    """Implements scheduler.making_room.EvictsPods: counts what is asked of another one."""
-
-    def __init__(self, evictor: EvictsPods, metrics: SchedulerMetrics) -> None:
-        self._evictor = evictor
-        self._metrics = metrics
-
-    def going(self) -> frozenset[str]:
-        return self._evictor.going()
-
-    async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
-        self._metrics.preempted(len(preemption.victims))
-        return await self._evictor.evict(preemption, preemptor, budgets)
-
-
 class SchedulerTerm:
     """Schedules under one leadership, until `stop`."""
 
@@ -83,9 +66,7 @@ class SchedulerTerm:
             waiting=self.waiting,
             cluster=around.cluster,
             decider=Decider(),
-            room=MakingRoom(
-                around.store.budgets, CountedEvictions(Evictor(api, around.events, clock), around.metrics), status
-            ),
+            room=MakingRoom(around.store.budgets, Evictor(api, around.events, clock), status),
             configuration=around.configuration,
             plugins=BindingPlugins(
                 reserves=(PromiseVolumes(),),

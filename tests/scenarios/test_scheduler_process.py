@@ -17,6 +17,7 @@ from tests.scenarios import documents
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.controller import SYSTEM, apply_manifests
 from tests.scenarios.documents import HOSTNAME, claim_spec
+from tests.scenarios.scheduled import pod
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World, lived_in
 
@@ -34,11 +35,6 @@ async def account(cluster: DevCluster) -> Path:
 def flags(world: World) -> list[str]:
     own = ["--name", world.namespace, "--annotation-prefix", world.prefix]
     return [*own, "--lease-namespace", SYSTEM, "--lease-name", LEASE]
-
-
-def pod(world: World, name: str, *claims: str, **spec: object) -> Document:
-    extra = {"schedulerName": world.namespace, **spec}
-    return documents.pod(world.namespace, name, documents.pod_spec(claims, extra=extra))
 
 
 async def leads(process: Process) -> bool:

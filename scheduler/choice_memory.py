@@ -29,7 +29,8 @@ MOST_KINDS: Final = 32
 """Kinds of claims remembered at once; beyond it all are forgotten."""
 
 _FEW: Final = 16
-"""A node that reaches more volumes than this is asked each time: to look at all of them would cost more."""
+"""A node that reaches more volumes than this is asked each time: to look at all of them would cost more. So many nodes
+are asked one by one; more are parted by what is alike first."""
 
 _Groups = tuple[Map[NodeSelector | None, CapacityOrder], ...]
 
@@ -67,7 +68,8 @@ class ChoiceMemory:
                 self._kinds.clear()
             kind = self._kinds[question] = _Kind()
         stale = _stale(kind, info, cluster)
-        for alike in cluster.index.alike(info.keys):
+        parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
+        for alike in parts:
             asked = alike & stale
             if asked:
                 state = cluster.nodes[(asked & -asked).bit_length() - 1]
@@ -130,6 +132,12 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
         stale |= cluster.index.reaching(affinity)
     kind.holds = cluster.storage.ledger.holds
     return stale
+
+
+def _singly(nodes: int) -> Iterator[int]:
+    while nodes:
+        yield nodes & -nodes
+        nodes &= nodes - 1
 
 
 def _numbers(nodes: int) -> Iterable[int]:

@@ -180,3 +180,23 @@ def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
         chosen.append(found.node)
         cluster = cluster.with_pod(pod, found.node)
     assert chosen == ["n1", "n0"]
+
+
+def test_many_nodes_in_few_zones() -> None:
+    nodes = [builders.node(f"n{number:02}", zone="abc"[number % 3]) for number in range(40)]
+    volumes = [builders.volume(f"v{number}", zone="abc"[number % 2], size=f"{10 + number}Gi") for number in range(6)]
+    claims = [builders.claim(f"c{number}") for number in range(8)]
+    store, decider = Store(), Decider()
+    live = LiveCluster(store, PlanSettings())
+    store.nodes.replace(nodes, "1")
+    store.volumes.replace(volumes, "1")
+    store.classes.replace([builders.storage_class()], "1")
+    store.claims.replace(claims, "1")
+    for claim in claims:
+        pod = builders.pod(claim.name, claims=[claim.name], requests={"cpu": "1"})
+        cluster = live.view(builders.EPOCH)
+        found, expected = decider.decide(pod, cluster, PROFILE), decide(pod, cluster, PROFILE)
+        assert isinstance(found, Placement) == isinstance(expected, Placement) == (claim in claims[:6])
+        if isinstance(found, Placement):
+            assert found == expected
+            assert live.assume(found, [PromiseVolumes()]) is None

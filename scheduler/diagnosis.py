@@ -4,27 +4,21 @@ The text is that of FitError.Error in pkg/scheduler/framework/types.go, the reas
 is counted with the first filter that refuses it, as there; only of resources all that are lacking are named.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import compress
 from typing import Final
 
 from binder.rejection import Reason, Rejection
 from kube.model import Pod
 from kube.quantity import NANO
 from kube.resources import PODS
-from kube.taints import UNSCHEDULABLE, tolerates_unschedulable
-from scheduler.cluster import ClusterView
-from scheduler.cycle import Unschedulable, mask_of, passing
+from scheduler.cycle import Unschedulable
 from scheduler.node_memory import NodeMemory
-from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
 from scheduler.node_state import NodeState
-from scheduler.plugin import NodeRule
-from scheduler.reservation_filters import LocalStorage
-from scheduler.resource_fit import NodePorts, NodeResourcesFit
-from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
+from scheduler.refusals import Alike, numbers_of, refusals, states_of
+from scheduler.resource_fit import NodeResourcesFit
+from scheduler.volume_filters import VolumeBinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +79,6 @@ _TEXTS: Final[Mapping[Reason, str]] = {
 }
 """One text for each reason against a node; a reason that is not here is told by its own word."""
 
-_UNIFORM: Final = frozenset(
-    plugin.name
-    for plugin in (NodeReady, NodeAffinity, NodePorts, VolumeRestrictions, NodeVolumeLimits, LocalStorage, VolumeZone)
-)
-"""Filters that have one reason only: it is enough to ask about one node."""
-
 
 @dataclass(slots=True)
 class _Count:
@@ -125,13 +113,13 @@ class Diagnoser:
         judgement, cluster = found.judgement, found.cluster
         if judgement.rejection is not None:
             return refused_whole(judgement.rejection, len(cluster.nodes), frozenset({VolumeBinding.name}))
-        count, left, alike = _Count(), cluster.index.everything, _Alike(found)
+        count, left, alike = _Count(), cluster.index.everything, Alike(found)
         for name, rule in judgement.rules:
             before = left
             if name == NodeResourcesFit.name:
                 left = self._without_room(left, found, count)
             else:
-                for reason, refused in _refusals(name, rule, left, alike):
+                for reason, refused in refusals(name, rule, left, alike):
                     count.add(reason, refused.bit_count())
                     left &= ~refused
             if left != before:
@@ -145,25 +133,6 @@ class Diagnoser:
         lack = self._lacking.answers(pod.requests, states, lacking(pod))
         count.lack(Counter(lack))
         return numbers_of(state for state, lacks in zip(states, lack, strict=True) if not lacks)
-
-
-class _Alike:
-    """The nodes on which the same becomes of a pod's claims, found out once for all filters that ask."""
-
-    def __init__(self, found: Unschedulable) -> None:
-        self.found = found
-
-    @cached_property
-    def groups(self) -> Sequence[tuple[NodeState, int]]:
-        """Return one node of each group, and the group."""
-        first: dict[int, NodeState] = {}
-        members: defaultdict[int, list[NodeState]] = defaultdict(list)
-        choice = self.found.judgement.info.choice
-        for state in self.found.cluster.nodes:
-            chosen = id(choice(state))
-            first.setdefault(chosen, state)
-            members[chosen].append(state)
-        return [(state, numbers_of(members[chosen])) for chosen, state in first.items()]
 
 
 def refused_whole(rejection: Rejection, nodes: int, refused_by: frozenset[str]) -> Diagnosis:
@@ -193,52 +162,3 @@ def lacking(pod: Pod) -> Callable[[NodeState], tuple[str, ...]]:
         return tuple([text for name, amount, text in wanted if amount > free.get(name, 0)])
 
     return lacks
-
-
-def states_of(nodes: int, cluster: ClusterView) -> Sequence[NodeState]:
-    """Return the nodes that are in a set, in their order."""
-    if nodes == cluster.index.everything:
-        return cluster.nodes
-    return list(compress(cluster.nodes, mask_of(nodes)))
-
-
-def numbers_of(states: Iterable[NodeState]) -> int:
-    """Return the set of these nodes."""
-    found = 0
-    for state in states:
-        found |= 1 << state.number
-    return found
-
-
-def _refusals(name: str, rule: NodeRule, nodes: int, alike: _Alike) -> Iterable[tuple[Reason, int]]:
-    """Return which of the nodes the rule refuses for which reason."""
-    cluster = alike.found.cluster
-    if rule.reasons is not None:
-        return rule.reasons(nodes)
-    if rule.by_choice:
-        return (
-            (reason, nodes & group) for state, group in alike.groups if (reason := _reason(rule, state)) is not None
-        )
-    if rule.among is not None:
-        refused = nodes & ~rule.among
-    else:
-        refused = nodes & ~numbers_of(passing((rule,), states_of(nodes, cluster)))
-    if name == TaintToleration.name:
-        return _tainted(refused, alike.found)
-    if not refused:
-        return ()
-    states = states_of(refused, cluster)
-    if name in _UNIFORM:
-        return ((_reason(rule, states[0]) or Reason.NO_NODE_FITS, refused),)
-    return ((_reason(rule, state) or Reason.NO_NODE_FITS, 1 << state.number) for state in states)
-
-
-def _reason(rule: NodeRule, state: NodeState) -> Reason | None:
-    found = rule.why(state)
-    return None if found is None else found.reason
-
-
-def _tainted(refused: int, found: Unschedulable) -> Iterable[tuple[Reason, int]]:
-    tolerated = tolerates_unschedulable(found.judgement.info.pod.tolerations)
-    cordoned = 0 if tolerated else refused & found.cluster.index.taints.get(UNSCHEDULABLE, 0)
-    return (Reason.NODE_UNSCHEDULABLE, cordoned), (Reason.TAINT_NOT_TOLERATED, refused & ~cordoned)

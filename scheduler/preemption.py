@@ -15,12 +15,13 @@ from zlib import crc32
 from kube.model import Pod
 from scheduler.budgets import Budgets
 from scheduler.cluster import ClusterView
-from scheduler.cycle import Judgement, Unschedulable
+from scheduler.cycle import Unschedulable, passing
 from scheduler.node_memory import NodeMemory
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.profile import Profile
-from scheduler.victims import INCURABLE, Helpless, Question, Trial, fulfils, question_of, victims_on
+from scheduler.refusals import Alike, numbers_of, refused_by, states_of
+from scheduler.victims import INCURABLE, Helpless, Question, Trial, question_of, victims_on
 
 FEWEST_CANDIDATES: Final = 100
 PERCENTAGE: Final = 10
@@ -83,7 +84,7 @@ class Preemptor:
         if pod.constraints is not None and not pod.constraints.preempts:
             return NoPreemption(NEVER, waits=True)
         question = question_of(found.judgement, cluster)
-        curable = _curable(found.judgement, question, profile)
+        curable = _curable(found, question, profile)
         if _waits(pod, cluster, curable, nominated, going):
             return NoPreemption(WAITING, waits=True)
         lowest = self._lowest.answers("lowest priority", curable, _lowest_priority)
@@ -139,35 +140,30 @@ def _precedes(nominated: Pod, pod: Pod) -> bool:
     return nominated.priority >= pod.priority and nominated.uid != pod.uid
 
 
-def _curable(judgement: Judgement, question: Question, profile: Profile) -> Sequence[NodeState]:
+def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeState]:
     """Return the nodes that refuse the pod for something that fewer pods might change (status Unschedulable)."""
-    if judgement.rejection is not None:
+    if found.judgement.rejection is not None:
         return ()
-    cluster = question.cluster
-    among = everything = cluster.index.everything
+    cluster, alike = question.cluster, Alike(found)
+    curable = cluster.index.everything
     for pre_filter in profile.pre_filters:
-        found = pre_filter.confine(question.info, cluster)
-        among &= found if isinstance(found, int) else everything
-    for known in question.unmoved:
-        among &= everything if known.among is None else known.among
-    nodes: Sequence[NodeState] = cluster.nodes
-    if among != everything:
-        nodes = [state for state in nodes if among >> state.number & 1]
-    for rule in (one for one in question.unmoved if one.among is None):
-        nodes = [state for state in nodes if rule.why(state) is None]
-    if not question.wide:
-        return nodes
-    return [
-        state
-        for state in nodes
-        if not all(fulfils(rule, state) for rule in question.local) or not _incurable(question.wide, state)
-    ]
+        confined = pre_filter.confine(question.info, cluster)
+        curable &= confined if isinstance(confined, int) else curable
+    for rule in question.unmoved:
+        curable &= ~refused_by(rule, curable, alike)
+    # Where there is no room either, that is what is said, and more room may be made.
+    roomy = passing(question.local, states_of(_incurable(question.wide, curable, alike), cluster))
+    return states_of(curable & ~numbers_of(roomy), cluster)
 
 
-def _incurable(rules: Iterable[NodeRule], state: NodeState) -> bool:
-    """Whether the first of the rules that refuses the node does so for good. None does where nominated pods do."""
-    refusal = next((rule.why(state) for rule in rules if not fulfils(rule, state)), None)
-    return refusal is not None and refusal.reason in INCURABLE
+def _incurable(rules: Iterable[NodeRule], nodes: int, alike: Alike) -> int:
+    """Return those of the nodes that the first of the rules to refuse them refuses for good."""
+    found = 0
+    for rule in rules:
+        for reason, refused in rule.reasons(nodes) if rule.reasons is not None else ():
+            found |= refused if reason in INCURABLE else 0
+        nodes &= ~refused_by(rule, nodes, alike)
+    return found
 
 
 def _waits(

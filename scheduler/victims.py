@@ -133,13 +133,6 @@ class Trial:
         return crowded.fits() and self.fits()
 
 
-def fulfils(rule: NodeRule, state: NodeState) -> bool:
-    """Whether a rule allows the node, asked in the quickest form it has."""
-    if rule.among is not None:
-        return bool(rule.among >> state.number & 1)
-    return bool(rule.fitting([state])) if rule.fitting is not None else rule.why(state) is None
-
-
 @dataclass(frozen=True, slots=True)
 class Helpless:
     """Why a node is no candidate: `protected` when evicting pods would help, but budgets forbid it."""

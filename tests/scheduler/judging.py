@@ -10,8 +10,8 @@ from kube import model
 from kube.model import Record, Volume
 from kube.store import snapshot_of
 from scheduler.cluster import ClusterView, view_of
-from scheduler.diagnosis import states_of
 from scheduler.plugin import Filter, NodeRule, Score
+from scheduler.refusals import states_of
 from scheduler.volumes import pod_info
 from tests import builders
 

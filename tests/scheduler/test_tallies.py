@@ -13,7 +13,7 @@ from scheduler.catalog import REGISTRY
 from scheduler.cluster import ClusterView
 from scheduler.profile import Thresholds
 from scheduler.tallies import TALLIES
-from scheduler.victims import LOCAL, UNMOVED, fulfils
+from scheduler.victims import LOCAL, UNMOVED
 from scheduler.volumes import PodInfo, pod_info
 from tests import builders
 from tests.scheduler.clusters import clusters, pods
@@ -28,7 +28,7 @@ def filtered(name: str, info: PodInfo, cluster: ClusterView, node: str) -> bool:
     state = cluster.node(node)
     assert state is not None
     rule = REGISTRY.filters[name](Thresholds()).rule(info, cluster)
-    return rule is None or fulfils(rule, state)
+    return rule is None or rule.why(state) is None
 
 
 def tallied(

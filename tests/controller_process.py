@@ -25,8 +25,11 @@ class Process:
     def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
         self.process = process
         self.port = port
+        self.stopped = False
 
     async def page(self, path: str) -> tuple[int, str]:
+        """Return status and text; 0 while it does not listen yet. Fails if the process has ended by itself."""
+        assert self.process.returncode is None, f"it ended by itself with exit code {self.process.returncode}"
         async with aiohttp.ClientSession() as session:
             try:
                 async with session.get(f"http://127.0.0.1:{self.port}{path}") as answer:
@@ -42,6 +45,7 @@ class Process:
 
     async def stop(self) -> tuple[int, str]:
         """Send SIGTERM; return the exit code and what was logged."""
+        self.stopped = True
         self.process.terminate()
         _, errors = await asyncio.wait_for(self.process.communicate(), DEADLINE)
         return self.process.returncode or 0, errors.decode()
@@ -65,6 +69,7 @@ async def running(command: str, kubeconfig: Path, *flags: str) -> AsyncIterator[
     finally:
         if process.returncode is None:
             process.kill()
+        if not started.stopped:
             _, errors = await process.communicate()
             # pytest shows it with the failure that led here.
             sys.stderr.write(errors.decode())

@@ -99,9 +99,9 @@ GOOD: dict[str, Cluster] = {
 }
 
 
-@pytest.mark.parametrize("cluster", GOOD.values(), ids=GOOD.keys())
-def test_what_is_right_is_left_alone(cluster: Cluster) -> None:
-    assert violations(cluster) == []
+@pytest.mark.parametrize("placements", GOOD.values(), ids=GOOD.keys())
+def test_what_is_right_is_left_alone(placements: Cluster) -> None:
+    assert violations(placements) == []
 
 
 BAD: dict[str, tuple[Cluster, str]] = {
@@ -150,9 +150,9 @@ BAD: dict[str, tuple[Cluster, str]] = {
 }
 
 
-@pytest.mark.parametrize(("cluster", "line"), BAD.values(), ids=BAD.keys())
-def test_a_planted_mistake_is_found(cluster: Cluster, line: str) -> None:
-    assert violations(cluster) == [line]
+@pytest.mark.parametrize(("placements", "line"), BAD.values(), ids=BAD.keys())
+def test_a_planted_mistake_is_found(placements: Cluster, line: str) -> None:
+    assert violations(placements) == [line]
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,9 @@ GOOD: dict[str, Cluster] = {
 }
 
 
-@pytest.mark.parametrize("cluster", GOOD.values(), ids=GOOD.keys())
-def test_what_is_right_is_left_alone(cluster: Cluster) -> None:
-    assert violations(cluster) == []
+@pytest.mark.parametrize("placements", GOOD.values(), ids=GOOD.keys())
+def test_what_is_right_is_left_alone(placements: Cluster) -> None:
+    assert violations(placements) == []
 
 
 BAD: dict[str, tuple[Cluster, str]] = {
@@ -122,9 +122,9 @@ BAD: dict[str, tuple[Cluster, str]] = {
 }
 
 
-@pytest.mark.parametrize(("cluster", "line"), BAD.values(), ids=BAD.keys())
-def test_a_planted_mistake_is_found(cluster: Cluster, line: str) -> None:
-    assert line in violations(cluster)
+@pytest.mark.parametrize(("placements", "line"), BAD.values(), ids=BAD.keys())
+def test_a_planted_mistake_is_found(placements: Cluster, line: str) -> None:
+    assert line in violations(placements)
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ VOLUMES: dict[str, tuple[Cluster, str]] = {
 }
 
 
-@pytest.mark.parametrize(("cluster", "line"), VOLUMES.values(), ids=VOLUMES.keys())
-def test_a_mistake_with_volumes_is_found(cluster: Cluster, line: str) -> None:
-    assert violations(cluster) == [line]
+@pytest.mark.parametrize(("placements", "line"), VOLUMES.values(), ids=VOLUMES.keys())
+def test_a_mistake_with_volumes_is_found(placements: Cluster, line: str) -> None:
+    assert violations(placements) == [line]
 
 
 def test_a_claim_for_one_pod_is_not_shared() -> None:

@@ -19,6 +19,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.cluster)
+    # Stories wait for leases and drivers: begun first, they do not leave one worker behind with them at the end.
+    items.sort(key=lambda item: "scenarios" not in item.path.parts)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

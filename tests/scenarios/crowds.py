@@ -87,7 +87,11 @@ def crowd(number: int, seed: int, namespace: str, scheduler: str) -> Crowd:
     minutes = random.sample(range(600), len(found.pods))
     for pod, minute in zip(found.pods, minutes, strict=True):
         found.started[pod["metadata"]["name"]] = f"{BEGIN + timedelta(minutes=minute):%Y-%m-%dT%H:%M:%SZ}"
-    spec = {**_wish(found.name, random), "schedulerName": scheduler, "nodeSelector": {"crowd": found.name}}
+    wish = _wish(found.name, random)
+    if not found.allowed and "podAffinity" in wish.get("affinity", {}):
+        # kube-scheduler puts those aside in thought too that it must not evict, and finds nobody left to be near.
+        wish = {}
+    spec = {**wish, "schedulerName": scheduler, "nodeSelector": {"crowd": found.name}}
     found.waiting = _pod(found, found.name, OWN, random.randint(2, 8), random, spec, shared=shared)
     return found
 

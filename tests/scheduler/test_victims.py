@@ -133,6 +133,14 @@ def test_a_budget_is_never_exceeded(allowed: dict[str, int], expected: object) -
     assert chosen(wanting("2"), NODE, *pods, budgets=budgets) == expected
 
 
+def test_a_pod_may_count_on_the_neighbourhood_of_one_that_stays() -> None:
+    web = on("web", 1, "1", labels={"app": "web"})
+    first = wanting("4", constraints=TOGETHER)
+    assert chosen(first, NODE, web, on("large", 2, "7")) == none(f"1 {NOT_ENOUGH}")
+    guarded = builders.budget(labels={"app": "web"})
+    assert chosen(first, NODE, web, on("large", 2, "7"), budgets=[guarded]) == ("n1", ["large"])
+
+
 def test_a_budget_counts_for_all_victims_together() -> None:
     web = {"app": "web"}
     pods = [on("a", 1, labels=web), on("b", 2, labels=web), on("c", 3), on("d", 4)]

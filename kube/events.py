@@ -128,7 +128,9 @@ class EventRecorder:
         self._controller = controller
         self._instance = instance[:128]
         self._bucket = TokenBucket(clock, QPS, BURST)
-        self._queue: asyncio.Queue[tuple[EventDraft, datetime]] = asyncio.Queue(QUEUE)
+        # Warnings first: what went wrong does not wait behind thousands of pods that went well.
+        self._queue: asyncio.PriorityQueue[tuple[bool, int, EventDraft, datetime]] = asyncio.PriorityQueue(QUEUE)
+        self._published = count()
         self._series: OrderedDict[EventDraft, _Series] = OrderedDict()
         self._numbers = count()
         self._complaint = ""
@@ -137,7 +139,7 @@ class EventRecorder:
     def publish(self, draft: EventDraft) -> None:
         """Take an Event for sending. Never raises; drops and counts it when too many wait."""
         try:
-            self._queue.put_nowait((draft, self._clock.now()))
+            self._queue.put_nowait((draft.type != "Warning", next(self._published), draft, self._clock.now()))
             self._full = False
         except asyncio.QueueFull:
             self._observer.event_dropped(draft.type, draft.reason)
@@ -148,7 +150,7 @@ class EventRecorder:
     async def run(self) -> None:
         """Send until cancelled."""
         while True:
-            draft, at = await self._queue.get()
+            _, _, draft, at = await self._queue.get()
             try:
                 await self._record(draft, at)
             except asyncio.CancelledError:
@@ -167,7 +169,7 @@ class EventRecorder:
         except TimeoutError:
             logger.warning("Events left unsent", extra={"count": self._queue.qsize()})
             while not self._queue.empty():
-                draft, _ = self._queue.get_nowait()
+                _, _, draft, _ = self._queue.get_nowait()
                 self._observer.event_dropped(draft.type, draft.reason)
 
     async def _flush(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from scheduler.plugin import Bind, Filter, PreBind, PreFilter, QueueSort, Reserve, Score
+from scheduler.plugin import Filter, PreFilter, QueueSort, Score
 
 ALL_NODES: Final = 100
 
@@ -34,8 +34,8 @@ class Profile:
     """The plugins for pods that name this scheduler.
 
     `percentage_of_nodes_to_score`: stop looking for nodes once that many of all fit (at least 100 nodes); 0 chooses it
-    by the cluster's size as kube-scheduler does. `reserves`, `pre_binds` and `binds` are empty where somebody else
-    binds, as beside the extender.
+    by the cluster's size as kube-scheduler does. What binds volumes and pods is not its affair: that is made for each
+    term as leader (scheduler.binding_cycle.BindingPlugins).
     """
 
     scheduler_name: str
@@ -43,9 +43,6 @@ class Profile:
     pre_filters: tuple[PreFilter, ...]
     filters: tuple[Filter, ...]
     scores: tuple[Weighted, ...]
-    reserves: tuple[Reserve, ...] = ()
-    pre_binds: tuple[PreBind, ...] = ()
-    binds: tuple[Bind, ...] = ()
     percentage_of_nodes_to_score: int = 0
     thresholds: Thresholds = field(default_factory=Thresholds)
     """What its plugins were built with."""

@@ -106,6 +106,20 @@ async def test_events_about_cluster_scoped_objects_live_in_default() -> None:
     assert transport.requests[0].path.endswith("/namespaces/default/events")
 
 
+async def test_a_warning_does_not_wait_behind_what_went_well() -> None:
+    clock, server = FakeClock(), Server()
+    async with recording(clock, server) as (recorder, transport):
+        crowd = BURST + 10 * int(QPS)
+        for number in range(crowd):
+            recorder.publish(replace(RESERVED, note=str(number)))
+        recorder.publish(replace(RESERVED, type="Warning", note="first"))
+        recorder.publish(replace(RESERVED, type="Warning", note="second"))
+        await clock.advance(1)
+        notes = [json.loads(request.body or b"")["note"] for request in transport.requests]
+        assert notes[:4] == ["first", "second", "0", "1"]
+        assert len(notes) < crowd
+
+
 async def test_repeats_become_a_series_with_few_writes() -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, transport):

@@ -1,5 +1,14 @@
 """Where a pod should go, given what is reserved for it.
 
-Here belong: zone scoring, plugins, the extender, the standalone scheduler and the simulator.
-Never: a choice of volume; that is binder's.
+Where to look first:
+
+- what a rule sees: `cluster`, `node_state`, `node_index`, `crowd`, `volumes`; kept up to date by `live_cluster`;
+- rules: `plugin` says what one is, `catalog` lists all, `profile` and `config` choose among them; filters and scores
+  have the names of what they look at (`node_rules`, `resource_fit`, `reservation_filters`, `storage_scores`, ...);
+- a decision: `cycle`, and `alike`, which remembers; `preemption`, `victims` and `budgets` when no node is found;
+- the standalone scheduler: `standalone` is the loop, `attempts` one attempt, `waiting` the queue, `requeue` and
+  `hints*` what wakes a pod, `binding_cycle`, `bind_volumes`, `bind_pod` and `evict` what is written, `diagnosis` what is told;
+- the extender: `extender` and `extender_*`; the simulator: `simulation`, `simulated_*`, `what_if`.
+
+Never: a reservation; that is binder's.
 """

@@ -7,7 +7,8 @@ Where to look first:
   have the names of what they look at (`node_rules`, `resource_fit`, `reservation_filters`, `storage_scores`, ...);
 - a decision: `cycle`, and `alike`, which remembers; `preemption`, `victims` and `budgets` when no node is found;
 - the standalone scheduler: `standalone` is the loop, `attempts` one attempt, `waiting` the queue, `requeue` and
-  `hints*` what wakes a pod, `binding_cycle`, `bind_volumes`, `bind_pod` and `evict` what is written, `diagnosis` what is told;
+  `hints*` what wakes a pod, `binding_cycle`, `bind_volumes`, `bind_pod` and `evict` what is written, `diagnosis` and
+  `pod_status` what is told;
 - the extender: `extender` and `extender_*`; the simulator: `simulation`, `simulated_*`, `what_if`.
 
 Never: a reservation; that is binder's.

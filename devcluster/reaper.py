@@ -18,7 +18,7 @@ from pathlib import Path
 # How often to check that the owner still is our parent, in seconds: the pipe alone would stay open if the owner had
 # forked a child that outlives it.
 _PARENT_CHECK_SECONDS = 1.0
-_REMOVAL_SECONDS = 10.0
+_REMOVAL_SECONDS = 60.0
 
 
 def main(directory: Path, owner: int) -> None:

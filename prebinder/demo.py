@@ -100,8 +100,9 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
             print_lines(console, refusals(claims, watcher.refusals))
         if late:
             console.print(f"\nNot finished within {timeout:.0f} s: waited for {late}.", style="red")
-            console.print(f"The end of {ready.controller_log}:", style="red", soft_wrap=True)
-            print_lines(console, [tail(Path(ready.controller_log))])
+            for log in (ready.controller_log, ready.scheduler_log):
+                console.print(f"The end of {log}:", style="red", soft_wrap=True)
+                print_lines(console, [tail(Path(log))])
         if keep:
             backstage.keep()
             console.print()

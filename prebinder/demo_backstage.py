@@ -12,7 +12,7 @@ from typing import Final, Self
 from devcluster.errors import ClusterError
 from prebinder.demo_stage import KEEP, Ready, Step, read_line
 
-_GONE_SECONDS: Final = 20.0
+_GONE_SECONDS: Final = 60.0
 
 
 class Backstage:

@@ -19,6 +19,7 @@ from devcluster.errors import ClusterError
 from devcluster.keeper import detach
 from devcluster.nodes import NodeSpec
 from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes import Component
 from kube.quantity import NANO, parse_quantity
 from kube.topology import ZONE_LABEL
 from prebinder import demo_scene
@@ -42,6 +43,7 @@ class Ready:
     volumes: str
     metrics: str
     controller_log: str
+    scheduler_log: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ async def play(directory: Path, keeper: TextIO) -> None:
             "controller", command, probe=lambda: answers_ok(f"http://{health}/readyz")
         )
         _say(Step(f"starting pvc-prebinder scheduler --name {SCHEDULER}"))
-        await _start_scheduler(cluster)
+        scheduler = await _start_scheduler(cluster)
         _say(
             Ready(
                 kubeconfig=str(cluster.kubeconfig),
@@ -85,6 +87,7 @@ async def play(directory: Path, keeper: TextIO) -> None:
                 volumes=str(root),
                 metrics=f"http://{metrics}/metrics",
                 controller_log=str(controller.log_path),
+                scheduler_log=str(scheduler.log_path),
             )
         )
         if await asyncio.to_thread(keeper.readline) == KEEP:
@@ -97,12 +100,12 @@ def demo_node(name: str, zone: str) -> NodeSpec:
     return NodeSpec(name, zone, cpu="64", memory="256Gi") if zone == demo_scene.ZONES[0] else NodeSpec(name, zone)
 
 
-async def _start_scheduler(cluster: DevCluster) -> None:
+async def _start_scheduler(cluster: DevCluster) -> Component:
     metrics, health = (f"{LOOPBACK}:{port}" for port in free_ports(2))
     command = [sys.executable, "-m", "prebinder.cli", "scheduler", f"--kubeconfig={cluster.kubeconfig}"]
     command += [f"--name={SCHEDULER}", "--no-leader-elect"]
     command += [f"--metrics-bind-address={metrics}", f"--health-bind-address={health}"]
-    await cluster.start_component("scheduler-ours", command, probe=lambda: answers_ok(f"http://{health}/readyz"))
+    return await cluster.start_component("scheduler-ours", command, probe=lambda: answers_ok(f"http://{health}/readyz"))
 
 
 def make_volumes(root: Path) -> None:

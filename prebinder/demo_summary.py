@@ -86,6 +86,7 @@ def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
     node = demo_scene.node_names()[0][0]
     yield f"  kubectl get pv,pvc,sc,node,pod -A -o json | {program} match -f - --node {node}"
     yield f"The controller logs to {ready.controller_log}; its metrics are at {ready.metrics}."
+    yield f"The scheduler logs to {ready.scheduler_log}."
     yield f"Stop it: {program} devcluster down --directory {directory}"
 
 

@@ -90,17 +90,23 @@ class Admin:
         return items
 
     async def changes(self, kind: str) -> AsyncIterator[Document]:
-        """Yield every version of every object of the kind, from now on; the first ones are what is there now."""
-        unlimited = aiohttp.ClientTimeout(total=None)
-        async with self._session.get(path_of(kind), params={"watch": "true"}, timeout=unlimited) as answer:
-            # Objects are longer than the lines aiohttp would read by itself.
-            rest = b""
-            async for chunk in answer.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    event = json.loads(line)
-                    if event["type"] in {"ADDED", "MODIFIED"}:
-                        yield event["object"]
+        """Yield every version of every object of the kind, from now on; the first ones are what is there now.
+
+        The API server drops readers that are too slow for it: reading goes on where it ended.
+        """
+        unlimited, version = aiohttp.ClientTimeout(total=None), ""
+        while True:
+            params = {"watch": "true", "resourceVersion": version} if version else {"watch": "true"}
+            async with self._session.get(path_of(kind), params=params, timeout=unlimited) as answer:
+                # Objects are longer than the lines aiohttp would read by itself.
+                rest = b""
+                async for chunk in answer.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for event in map(json.loads, lines):
+                        assert event["type"] != "ERROR", event
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        if event["type"] in {"ADDED", "MODIFIED"}:
+                            yield event["object"]
 
     async def patch(
         self, kind: str, name: str, body: Mapping[str, Any], namespace: str = "", subresource: str = ""

@@ -133,7 +133,7 @@ async def test_ctrl_c_at_any_time_leaves_nothing_behind(home: Path, after: str) 
         assert line, (await demo.stderr.read()).decode()
     demo.send_signal(signal.SIGINT)
     _, errors = await demo.communicate()
-    assert demo.returncode == 130
+    assert demo.returncode == 130, errors.decode()
     assert errors.decode().splitlines()[-1] == "Interrupted; the cluster is gone."
     assert clusters(home) == []
     assert alive(home) == []

@@ -1,4 +1,4 @@
-"""kube-scheduler and the standalone scheduler want the same volumes at the same time, a hundred rounds long.
+"""kube-scheduler and the standalone scheduler want the same volumes at the same time, forty rounds long.
 
 On a control plane of its own without client limits, so that both are at full speed.
 """
@@ -22,7 +22,7 @@ from tests.scenarios.documents import ZONES, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World, lived_in
 
-ROUNDS = 100
+ROUNDS = 40
 AT_ONCE = 20
 LIMIT = 5000
 SECONDS = 120

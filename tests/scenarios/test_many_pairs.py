@@ -47,8 +47,7 @@ async def as_kube_scheduler_binds(world: World) -> dict[str, object]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("turn", range(1, 4))
-async def test_they_end_up_as_kubernetes_leaves_them(hurried: World, turn: int) -> None:
+async def test_they_end_up_as_kubernetes_leaves_them(hurried: World) -> None:
     world = hurried
     expected = await as_kubernetes_binds(world)
     assert expected == await as_kube_scheduler_binds(world)

@@ -32,7 +32,7 @@ from tests.scenarios.test_match_as_scheduler import dumped
 from tests.scenarios.waiting import eventually
 
 SEED: Final = 20261121
-COUNT: Final = 150
+COUNT: Final = 80
 NAMESPACE: Final = "crowds"
 ASKED: Final = "asked"
 

@@ -19,7 +19,7 @@ from devcluster.state import new_directory
 from prebinder import demo_scene
 from prebinder.demo_backstage import Backstage
 from prebinder.demo_documents import Document
-from prebinder.demo_placement import placements, play_placement
+from prebinder.demo_placement import placements, play_placement, refused
 from prebinder.demo_show import NotInTimeError, Show, print_lines
 from prebinder.demo_sickness import play_sickness
 from prebinder.demo_stage import Ready
@@ -82,13 +82,12 @@ def _run(arguments: argparse.Namespace) -> int:
 async def _demo(console: Console, keep: bool, timeout: float) -> int:
     directory = new_directory()
     late: NotInTimeError | None = None
-    waiting: dict[str, str] = {}
     async with Backstage(directory) as backstage:
         ready = await backstage.ready(lambda doing: print_lines(console, [f"- {doing}"]))
         async with watching(ready.kubeconfig, ready.csi_endpoint) as watcher:
             with Show(console, watcher.look, watcher.clock, timeout) as show:
                 try:
-                    waiting = await _play(show, watcher, ready, directory)
+                    await _play(show, watcher, ready, directory)
                 except NotInTimeError as error:
                     late = error
             await watcher.ask_about(list(watcher.snapshot.volumes.values()))
@@ -96,7 +95,7 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
             claims = [row for row in show.rows if row.claim]
             print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
             print_lines(console, sickness(show.diary))
-            print_lines(console, placements(watcher.snapshot, waiting))
+            print_lines(console, placements(watcher.snapshot, await refused(watcher)))
             print_lines(console, refusals(claims, watcher.refusals))
         if late:
             console.print(f"\nNot finished within {timeout:.0f} s: waited for {late}.", style="red")
@@ -115,8 +114,8 @@ def _program() -> str:
     return "pvc-prebinder" if which("pvc-prebinder") else str(Path(sys.executable).with_name("pvc-prebinder"))
 
 
-async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> dict[str, str]:
-    """Play the three acts; return why pods of the third wait. NotInTimeError if one does not come to its end."""
+async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
+    """Play the three acts; NotInTimeError if one does not come to its end."""
     create = partial(_create, ready, directory)
     await create("scene", demo_scene.documents())
     show.say(f"{len(demo_scene.documents())} objects created; watching the claims.")
@@ -128,7 +127,7 @@ async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> 
         create_shop=lambda: create("shop", demo_scene.shop_documents()),
         open_shop=lambda: _open_shop(ready),
     )
-    return await play_placement(show, watcher, create)
+    await play_placement(show, watcher, create)
 
 
 async def _create(ready: Ready, directory: Path, name: str, documents: list[Document]) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from binder.decision import Mode
 from kube.api import KubeApi
+from kube.errors import NotFound
 from kube.model import Pod
 from kube.quantity import format_quantity
 from kube.resource import PODS
@@ -61,7 +62,12 @@ SIDES: Final = (
 class _Condition(msgspec.Struct):
     type: str = ""
     status: str = ""
+    reason: str = ""
     message: str = ""
+
+    @property
+    def refuses(self) -> bool:
+        return (self.type, self.status) == ("PodScheduled", "False") and self.reason != "SchedulingGated"
 
 
 class _Status(msgspec.Struct):
@@ -87,8 +93,8 @@ def archive_documents(side: Side) -> list[Document]:
     return [_set(side, ARCHIVE)]
 
 
-async def play_placement(show: Show, watcher: Watcher, create: Create) -> dict[str, str]:
-    """Play it to its end; return why pods wait, by their keys."""
+async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
+    """Play it until every pod runs, or was told why it cannot."""
     for side in SIDES:
         await create(f"{side.name}-{LEDGER}", ledger_documents(side))
     show.say(f"StatefulSet {LEDGER}, twice: for plain kube-scheduler, and for pvc-prebinder scheduler")
@@ -97,16 +103,19 @@ async def play_placement(show: Show, watcher: Watcher, create: Create) -> dict[s
     for side in SIDES:
         await create(f"{side.name}-{ARCHIVE}", archive_documents(side))
     show.say(f"StatefulSet {ARCHIVE}, twice: it needs the large volumes")
-    refused: dict[str, str] = {}
-    for side in SIDES:
-        key = f"{side.name}/{ARCHIVE}-0"
+    for key in (f"{side.name}/{ARCHIVE}-0" for side in SIDES):
 
         async def decided(key: str = key) -> bool:
-            refused[key] = await _refusal(watcher.api, key)
-            return bool(refused[key]) or _runs(watcher.snapshot, key)
+            return _runs(watcher.snapshot, key) or bool(await _refusal(watcher.api, key))
 
         await show.until_found(decided, f"{key} to run, or to be told why it cannot")
-    return {key: why for key, why in refused.items() if why}
+
+
+async def refused(watcher: Watcher) -> dict[str, str]:
+    """Return what was said against the pods of this act that have no node, by their keys."""
+    names = {side.name for side in SIDES}
+    waiting = [pod.key for pod in watcher.snapshot.pods.values() if pod.namespace in names and not pod.node_name]
+    return {key: await _refusal(watcher.api, key) for key in waiting}
 
 
 def placements(snapshot: Snapshot, refused: Mapping[str, str]) -> Iterator[str]:
@@ -132,11 +141,13 @@ def _runs(snapshot: Snapshot, key: str) -> bool:
 
 
 async def _refusal(api: KubeApi, key: str) -> str:
-    """Return what a scheduler said against the pod, empty if nothing."""
+    """Return what a scheduler said against the pod, empty if nothing; that it waits for its gate is no refusal."""
     namespace, _, name = key.partition("/")
-    pod = msgspec.json.decode(await api.get(PODS, name, namespace), type=_Object)
-    said = [found for found in pod.status.conditions if found.type == "PodScheduled" and found.status == "False"]
-    return next((one.message for one in said if "available" in one.message), "")
+    try:
+        pod = msgspec.json.decode(await api.get(PODS, name, namespace), type=_Object)
+    except NotFound:  # not created yet
+        return ""
+    return next((one.message for one in pod.status.conditions if one.refuses), "")
 
 
 def _row(snapshot: Snapshot, refused: Mapping[str, str], side: Side, name: str) -> tuple[str, ...] | None:

@@ -163,8 +163,8 @@ def _row(snapshot: Snapshot, refused: Mapping[str, str], side: Side, name: str) 
 
 
 def _volumes(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
-    for key in pod.claim_keys:
-        claim = snapshot.claims[key]
+    # A StatefulSet names its claims in any order.
+    for claim in sorted((snapshot.claims[key] for key in pod.claim_keys), key=lambda claim: claim.request):
         volume = snapshot.volumes.get(claim.volume_name)
         wanted, given = claim.request, volume.capacity if volume else 0
         yield format_quantity(given) + (f" ({format_quantity(given - wanted)} wasted)" if given > wanted else "")

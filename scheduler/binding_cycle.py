@@ -13,9 +13,9 @@ from binder.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
 from scheduler.plugin import Bind, Placement, PreBind, Reserve
 
-AT_ONCE: Final = 16
-"""Assignments under way. More are not assigned faster: they wait at the API server instead of here, where the more
-important goes first, each needs a connection of its own, and what was decided long ago fits less often where others
+AT_ONCE: Final = 40
+"""Assignments under way. With 16 the answers of a busy API server are waited for, with 100 nothing is faster: they wait
+there instead of here, where the more important goes first, and what was decided long ago fits less often where others
 schedule too."""
 
 logger = logging.getLogger(__name__)

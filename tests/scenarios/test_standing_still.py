@@ -14,7 +14,7 @@ import pytest_asyncio
 from devcluster.cluster import DevCluster
 from devcluster.nodes import NodeSpec
 from tests.scenarios.admin import Admin
-from tests.scenarios.controller import SYSTEM, account, kubectl, start_controller
+from tests.scenarios.controller import ACCOUNT, SYSTEM, account, kubectl, start_controller
 from tests.scenarios.documents import claim, claim_spec, pod, pod_spec, storage_class
 from tests.scenarios.proxy import Call, Proxy
 from tests.scenarios.settling import settled
@@ -195,10 +195,13 @@ def parts_of(call: Call) -> tuple[str, str, str, str]:
 
 
 async def granted(cluster: DevCluster) -> set[Right]:
-    """Return what the roles of manifests/ allow, as they were applied."""
-    found = json.loads(await kubectl(cluster, "get", "clusterroles,roles", "-n", SYSTEM, "-o", "json"))
-    ours = [role for role in found["items"] if role["metadata"]["name"].startswith("pvc-prebinder")]
-    rules = [rule for role in ours for rule in role["rules"]]
+    """Return what the roles of manifests/ allow the controller, as they were applied."""
+    kinds = "clusterroles,roles,clusterrolebindings,rolebindings"
+    found = json.loads(await kubectl(cluster, "get", kinds, "-n", SYSTEM, "-o", "json"))["items"]
+    controller = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM}
+    bound = {(one["roleRef"]["kind"], one["roleRef"]["name"]) for one in found if controller in one.get("subjects", ())}
+    roles = [one for one in found if (one["kind"], one["metadata"]["name"]) in bound]
+    rules = [rule for role in roles for rule in role["rules"]]
     return {
         (verb, group, resource)
         for rule in rules

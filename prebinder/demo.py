@@ -117,8 +117,11 @@ def _program() -> str:
 async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
     """Play the three acts; NotInTimeError if one does not come to its end."""
     create = partial(_create, ready, directory)
-    await create("scene", demo_scene.documents())
-    show.say(f"{len(demo_scene.documents())} objects created; watching the claims.")
+    storage, pods = demo_scene.storage_documents(), demo_scene.pod_documents()
+    await create("storage", storage)
+    await show.until(lambda _: watcher.may_use(storage), "the volumes to be Available")
+    await create("pods", pods)
+    show.say(f"{len(storage) + len(pods)} objects created; watching the claims.")
     await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
     await play_sickness(
         show,

@@ -78,30 +78,33 @@ class _Object(msgspec.Struct):
     status: _Status = field(default_factory=_Status)
 
 
-def ledger_documents(side: Side) -> list[Document]:
-    """Return the volumes, and the set that wants the small ones."""
+def storage_documents(side: Side) -> list[Document]:
+    """Return what is there before any pod: namespace, class and volumes."""
     volumes = [
         volume_document(f"{side.name}-{zone[-1]}{number}", size, side.name, (ZONE_LABEL, zone), _DRIVER, {})
         for zone, sizes in _VOLUMES.items()
         for number, size in enumerate(sizes, start=1)
     ]
-    return [namespace_document(side.name), storage_class(side.name, side.mode), *volumes, _set(side, LEDGER)]
+    return [namespace_document(side.name), storage_class(side.name, side.mode), *volumes]
 
 
-def archive_documents(side: Side) -> list[Document]:
-    """Return the set that comes last and wants the large volumes."""
-    return [_set(side, ARCHIVE)]
+def set_document(side: Side, name: str) -> Document:
+    """Return one of the two sets: the ledger wants the small volumes, the archive comes last and wants the large."""
+    return stateful_set(name, _SIZES[name], side.plan, REPLICAS[name])
 
 
 async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
     """Play it until every pod runs, or was told why it cannot."""
+    storage = [document for side in SIDES for document in storage_documents(side)]
+    await create("twice-the-storage", storage)
+    await show.until(lambda _: watcher.may_use(storage), "the volumes of the last act to be Available")
     for side in SIDES:
-        await create(f"{side.name}-{LEDGER}", ledger_documents(side))
+        await create(f"{side.name}-{LEDGER}", [set_document(side, LEDGER)])
     show.say(f"StatefulSet {LEDGER}, twice: for plain kube-scheduler, and for pvc-prebinder scheduler")
     running = [f"{side.name}/{LEDGER}-{number}" for side in SIDES for number in range(REPLICAS[LEDGER])]
     await show.until(lambda _: all(_runs(watcher.snapshot, key) for key in running), f"all pods of {LEDGER} to run")
     for side in SIDES:
-        await create(f"{side.name}-{ARCHIVE}", archive_documents(side))
+        await create(f"{side.name}-{ARCHIVE}", [set_document(side, ARCHIVE)])
     show.say(f"StatefulSet {ARCHIVE}, twice: it needs the large volumes")
     for key in (f"{side.name}/{ARCHIVE}-0" for side in SIDES):
 
@@ -129,10 +132,6 @@ def placements(snapshot: Snapshot, refused: Mapping[str, str]) -> Iterator[str]:
     yield "The same StatefulSets on the same volumes, by plain kube-scheduler and by pvc-prebinder scheduler:"
     for row in rows:
         yield "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-
-
-def _set(side: Side, name: str) -> Document:
-    return stateful_set(name, _SIZES[name], side.plan, REPLICAS[name])
 
 
 def _runs(snapshot: Snapshot, key: str) -> bool:

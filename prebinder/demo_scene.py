@@ -101,14 +101,20 @@ def volumes() -> list[DemoVolume]:
     return made
 
 
-def documents() -> list[Document]:
-    """Return everything that is created on the cluster at first, in order."""
+def storage_documents() -> list[Document]:
+    """Return what is there before any pod: namespace, classes and volumes."""
     return [
         namespace_document(NAMESPACE),
         storage_class(CLASS),
         storage_class(HINTS_CLASS, Mode.ANNOTATE),
         storage_class(FAST_CLASS, Mode.ANNOTATE),
         *(_document(volume) for volume in volumes()),
+    ]
+
+
+def pod_documents() -> list[Document]:
+    """Return the pods of the first act with their claims."""
+    return [
         stateful_set(DATABASE, {"data": "20Gi", "wal": "10Gi", "archive": "30Gi"}, _PLAN, REPLICAS),
         *claims_and_pod("cache", [("scratch", "4Gi", {"media": "nvme"}), ("data", "15Gi", {})], _PLAN),
         *claims_and_pod(IMPOSSIBLE_POD, [("cold", "40Gi", {}), ("hot", "40Gi", {})], _PLAN),

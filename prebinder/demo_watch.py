@@ -1,7 +1,7 @@
 """What the demo looks at while it runs: the cluster, its Events, and what the CSI driver says of the volumes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -23,6 +23,7 @@ from kube.resource import CLAIMS, EVENTS, NODES, PODS, VOLUMES
 from kube.snapshot import Snapshot
 from kube.store import Store
 from prebinder import demo_scene
+from prebinder.demo_documents import Document
 from prebinder.demo_view import Patient, Row, claim_rows, patient_row
 
 _VERDICT_AGE: Final = timedelta(seconds=0.5)
@@ -100,6 +101,15 @@ class Watcher:
             elif self.settled.get(key, ("", now))[0] != row.state:
                 self.settled[key] = row.state, now
         return self._rows(snapshot, now)
+
+    def may_use(self, documents: Iterable[Document]) -> bool:
+        """Whether Kubernetes has looked at all volumes among these documents: before that nobody is given one.
+
+        A pod created earlier would have to choose among those that happen to be there.
+        """
+        names = [one["metadata"]["name"] for one in documents if one["kind"] == VOLUMES.kind]
+        seen = (self.snapshot.volumes.get(name) for name in names)
+        return all(volume is not None and volume.phase not in {"", "Pending"} for volume in seen)
 
     def _rows(self, snapshot: Snapshot, now: datetime) -> list[Row]:
         reasons = {pod: event.reason for pod, event in self.refusals.items()}

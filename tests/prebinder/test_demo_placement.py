@@ -5,7 +5,7 @@ import json
 from kube.model import Record
 from kube.store import snapshot_of
 from prebinder.demo_documents import Document
-from prebinder.demo_placement import SIDES, archive_documents, ledger_documents, placements
+from prebinder.demo_placement import ARCHIVE, LEDGER, SIDES, placements, set_document, storage_documents
 from tests.builders import claim, node, pod, volume
 
 PLAIN, STEERED = SIDES
@@ -23,9 +23,15 @@ def neutral(documents: list[Document], side: str, scheduler: str) -> list[Docume
 
 
 def test_both_sides_get_the_same_input() -> None:
-    for documents in (ledger_documents, archive_documents):
-        plain, steered = (neutral(documents(side), side.name, side.plan.scheduler) for side in SIDES)
-        assert plain == steered
+    plain, steered = (
+        neutral(
+            [*storage_documents(side), *(set_document(side, name) for name in (LEDGER, ARCHIVE))],
+            side.name,
+            side.plan.scheduler,
+        )
+        for side in SIDES
+    )
+    assert plain == steered
 
 
 def served(side: str, name: str, on: str, given: str) -> list[Record]:

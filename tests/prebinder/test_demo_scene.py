@@ -10,9 +10,11 @@ from kube.topology import ZONE_LABEL
 from prebinder import demo_scene
 from prebinder.demo_scene import CLASS, FAST_CLASS, IMPOSSIBLE_POD, OPENING_HOURS, PATIENT, REPLICAS, SHOP, ZONES
 
+DOCUMENTS = [*demo_scene.storage_documents(), *demo_scene.pod_documents()]
+
 
 def records() -> list[Record]:
-    made = (decode_any(document) for document in demo_scene.documents())
+    made = (decode_any(document) for document in DOCUMENTS)
     return [record for record in made if record is not None]
 
 
@@ -72,11 +74,11 @@ def test_nothing_but_quarantine_keeps_kube_scheduler_from_the_volume_that_falls_
 
 
 def test_it_is_one_list_of_plain_documents() -> None:
-    kinds = Counter(document["kind"] for document in json.loads(json.dumps(demo_scene.documents())))
+    kinds = Counter(document["kind"] for document in json.loads(json.dumps(DOCUMENTS)))
     assert kinds["PersistentVolume"] == len(demo_scene.volumes())
     assert kinds["StatefulSet"] == 1
     assert all(
         ZONE_LABEL in str(d) or "hostname" in str(d)
-        for d in demo_scene.documents()
+        for d in DOCUMENTS
         if d["kind"][:10] == "Persistent" and d["kind"][-6:] == "Volume"
     )

@@ -143,7 +143,7 @@ def test_the_volume_that_falls_sick_has_a_row(volume: Volume, state: str) -> Non
 
 
 def test_the_table_fits_into_80_columns_and_cuts_nothing() -> None:
-    names = list(claims_of(demo_scene.documents() + demo_scene.shop_documents()))
+    names = list(claims_of(demo_scene.pod_documents() + demo_scene.shop_documents()))
     longest = max(len(volume.name) for volume in demo_scene.volumes() if volume.note == "well")
     widest = [
         Row(claim, pod, "zone-a", "v" * longest, "✗ Inaccessible", "Refused (NoJointAssignment)", 99.9, None)

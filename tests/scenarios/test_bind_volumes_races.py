@@ -1,4 +1,4 @@
-"""kube-scheduler and the standalone scheduler want the same volumes at the same time, forty rounds long.
+"""kube-scheduler and the standalone scheduler want the same volumes at the same time, forty rounds long at least.
 
 On a control plane of its own without client limits, so that both are at full speed.
 """
@@ -22,7 +22,7 @@ from tests.scenarios.documents import ZONES, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World, lived_in
 
-ROUNDS = 40
+ROUNDS, MOST_ROUNDS = 40, 200
 AT_ONCE = 20
 LIMIT = 5000
 SECONDS = 120
@@ -33,7 +33,7 @@ async def arena() -> AsyncIterator[World]:
     flags = {"kube-controller-manager": [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]}
     lifted = {"clientConnection": {"qps": LIMIT, "burst": LIMIT}}
     async with DevCluster(Options(flags=flags, scheduler_configuration=lifted)) as cluster, Admin(cluster) as admin:
-        await cluster.add_nodes([NodeSpec(f"node-{zone}", zone, pods=5 * ROUNDS) for zone in ZONES])
+        await cluster.add_nodes([NodeSpec(f"node-{zone}", zone, pods=5 * MOST_ROUNDS) for zone in ZONES])
         async with lived_in(World(cluster, admin)) as world:
             yield world
 
@@ -103,7 +103,7 @@ async def test_pods_with_claims_of_their_own(arena: World, scheduler: Composed) 
     """
     world, wanted = arena, []
     async with witness(world) as stolen:
-        for first in range(0, ROUNDS, AT_ONCE):
+        for first in range(0, MOST_ROUNDS, AT_ONCE):
             rounds = range(first, first + AT_ONCE)
             names = await classes_with(world, rounds, ZONES[:2], 6)
             batch = []
@@ -114,8 +114,13 @@ async def test_pods_with_claims_of_their_own(arena: World, scheduler: Composed) 
                     batch.append(pod(world, f"{who}-{number}", who, *claims))
                     wanted.append(f"{who}-{number}")
             await world.admin.create_at_once(batch)
-        await world.all_run(*wanted, seconds=SECONDS)
-        await each_claim_has_one_volume(world, 6 * ROUNDS)
+            if rounds.stop < ROUNDS:
+                continue
+            await world.all_run(*wanted, seconds=SECONDS)
+            # Who is faster depends on the machine: it goes on until we were not, at least once.
+            if scheduler.metrics.failures[Reason.CLAIMED_BY_OTHER]:
+                break
+        await each_claim_has_one_volume(world, 3 * len(wanted))
     assert stolen == []
     assert await world.violations() == []
     assert scheduler.metrics.failures[Reason.CLAIMED_BY_OTHER] > 0, "nobody was ever faster than we: this was no race"

@@ -178,10 +178,10 @@ class World:
         """Remove what the story made, so that later ones find the nodes empty; waits for none of it."""
         for kind in ("StatefulSet", "Pod", "PersistentVolumeClaim"):
             await self.admin.delete_all(kind, self.namespace)
-        names = [*await self.own_volumes()]
-        classes = [one["metadata"]["name"] for one in await self.admin.list("StorageClass") if self._is_ours(one)]
-        gone = [self.admin.delete("PersistentVolume", name) for name in names]
-        gone += [self.admin.delete("StorageClass", name) for name in classes]
+        gone = []
+        for kind in ("PersistentVolume", "StorageClass", "Node"):
+            names = [one["metadata"]["name"] for one in await self.admin.list(kind) if self._is_ours(one)]
+            gone += [self.admin.delete(kind, name) for name in names]
         gone.append(self.admin.delete("Namespace", self.namespace))
         for outcome in await asyncio.gather(*gone, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, Refused):

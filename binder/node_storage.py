@@ -5,7 +5,7 @@ with such volumes. A volume is as well as the best of the nodes that reach it: t
 volume and nothing to one that fifty other nodes reach.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +21,7 @@ from kube.reports import StorageCondition
 from kube.snapshot import Snapshot
 
 _Key = tuple[object, ...]
+_NO_DRIVERS: Final[frozenset[str]] = frozenset()
 
 
 class _Cluster:
@@ -54,20 +55,31 @@ def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rej
     """Return which of the drivers cannot reach its storage from the node, or None."""
     if not snapshot.csi_nodes_by_ailing_driver:
         return None
-    csi_node = snapshot.csi_nodes.get(node)
     wanted = frozenset(drivers)
-    for condition in conditions_on(csi_node) if csi_node is not None else ():
-        # A condition of one access or volume mode is no matter of the whole node.
-        whole = not condition.access_mode and not condition.volume_mode
-        if whole and condition.status == STORAGE_UNREACHABLE and condition.driver in wanted:
+    for condition in _unreachable_from(snapshot.csi_nodes.get(node)):
+        if condition.driver in wanted:
             offered = f"{condition.status}: {condition.reason} (status.storageHealth of CSINode {node})"
             return Rejection(Reason.STORAGE_UNREACHABLE, node, f"a node that reaches {condition.driver}", offered)
     return None
 
 
+def cut_off(snapshot: Snapshot, node: str) -> frozenset[str]:
+    """Return the drivers that `refuse_storage` refuses on the node."""
+    if not snapshot.csi_nodes_by_ailing_driver:
+        return _NO_DRIVERS
+    return frozenset(condition.driver for condition in _unreachable_from(snapshot.csi_nodes.get(node)))
+
+
 def conditions_on(csi_node: CSINode) -> tuple[StorageCondition, ...]:
     """Return what is reported of the storage of all drivers on a node."""
     return csi_node.storage.conditions if csi_node.storage is not None else ()
+
+
+def _unreachable_from(csi_node: CSINode | None) -> Iterator[StorageCondition]:
+    for condition in conditions_on(csi_node) if csi_node is not None else ():
+        # A condition of one access or volume mode is no matter of the whole node.
+        if condition.status == STORAGE_UNREACHABLE and not condition.access_mode and not condition.volume_mode:
+            yield condition
 
 
 def _best(volume: Volume, snapshot: Snapshot, ailing: frozenset[str], now: datetime) -> Finding | None:

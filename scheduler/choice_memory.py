@@ -2,7 +2,7 @@
 
 Taking a volume changes what few nodes reach: the volume's own, when it is local. A volume that says something of its
 health, or for whom it is kept, may say otherwise a moment later, and so may a CSINode of its driver's storage: nodes
-with such volumes are asked each time.
+with such volumes are asked each time. Nodes that are cut off from some storage are not like others.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -69,8 +69,7 @@ class ChoiceMemory:
             kind = self._kinds[question] = _Kind()
         stale = _stale(kind, info, cluster)
         parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
-        for alike in parts:
-            asked = alike & stale
+        for asked in _with_cut_off_apart(parts, stale, cluster):
             if asked:
                 state = cluster.nodes[(asked & -asked).bit_length() - 1]
                 answer = work_out(state)
@@ -124,7 +123,7 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
         before = kind.states[state.number]
         if before is None:
             stale = cluster.index.everything
-        elif before.name != state.name or before.labels != state.labels:
+        elif (before.name, before.labels, before.cut_off) != (state.name, state.labels, state.cut_off):
             stale |= 1 << state.number
         kind.states[state.number] = state
     groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
@@ -132,6 +131,16 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
         stale |= cluster.index.reaching(affinity)
     kind.holds = cluster.storage.ledger.holds
     return stale
+
+
+def _with_cut_off_apart(parts: Iterable[int], stale: int, cluster: ClusterView) -> Iterator[int]:
+    """Yield the stale nodes of each part, those one by one that may be cut off from storage."""
+    ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
+    names = {name for found in ailing.values() for name in found if name in cluster.numbers}
+    apart = sum(1 << cluster.numbers[name] for name in names)
+    for alike in parts:
+        yield alike & stale & ~apart
+        yield from _singly(alike & stale & apart)
 
 
 def _singly(nodes: int) -> Iterator[int]:

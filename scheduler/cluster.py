@@ -7,6 +7,7 @@ from datetime import datetime
 from immutables import Map
 from msgspec.structs import replace as with_fields
 
+from binder.node_storage import cut_off
 from binder.view import View
 from kube.model import Node, Pairs, Pod
 from kube.snapshot import Snapshot
@@ -110,9 +111,9 @@ class ClusterView:
         )
 
     def with_storage(self, storage: View, changed: Iterable[str] | None = ()) -> "ClusterView":
-        """Return the view with other storage. `changed` names nodes on which claims, drivers or attachments changed.
+        """Return the view with other storage. `changed` names nodes of whose claims, attachments or CSINode
 
-        None is all nodes. One on which nothing counts otherwise after all stays the same object.
+        something changed; None is all nodes. One on which nothing counts otherwise after all stays the same object.
         """
         names = self.numbers if changed is None else [name for name in changed if name in self.numbers]
         if not names:
@@ -121,8 +122,9 @@ class ClusterView:
         for name in names:
             state = self.nodes[self.numbers[name]]
             use = attach_use_by(state.pods, storage.snapshot, name)
-            if use != state.attach:
-                nodes[state.number] = with_fields(state, attach=use)
+            cut = cut_off(storage.snapshot, name)
+            if use != state.attach or cut != state.cut_off:
+                nodes[state.number] = with_fields(state, attach=use, cut_off=cut)
         return replace(self, storage=storage, nodes=tuple(nodes))
 
     def _with_new(self, node: Node) -> "ClusterView":

@@ -1,4 +1,4 @@
-"""Free volumes and promises, kept in step with the store; and on which nodes attachments count otherwise now."""
+"""Free volumes and promises, kept in step with the store; and on which nodes storage counts otherwise now."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -53,7 +53,7 @@ class LiveStorage:
         return view
 
     def touched(self, users: Mapping[str, _Names]) -> set[str] | None:
-        """Return the nodes, None for all, whose attachments may count otherwise than when this was asked last.
+        """Return the nodes, None for all, whose attachments or reports may be others than when this was asked last.
 
         `users` are the pods that use a claim, and their nodes.
         """
@@ -104,7 +104,7 @@ class LiveStorage:
 
     def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
         found = new or old
-        if found is not None and (old is None or new is None or old.drivers != new.drivers):
+        if found is not None and (old is None or new is None or _about_storage(old) != _about_storage(new)):
             self._nodes.add(found.name)
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
@@ -120,6 +120,10 @@ class LiveStorage:
 
 
 _NO_NAMES: Final[_Names] = Map()
+
+
+def _about_storage(csi_node: CSINode) -> tuple[object, object]:
+    return csi_node.drivers, csi_node.storage
 
 
 def _kind_of(claim: Claim) -> tuple[str, str | None]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from msgspec import Struct
 from msgspec.structs import replace as with_fields
 
+from binder.node_storage import cut_off
 from kube.constraints import HostPort
 from kube.model import Node, Pod, Taint
 from kube.node_view import UsedVolume, effective_taints
@@ -22,7 +23,7 @@ class NodeState(Struct, frozen=True, gc=False):
     `number` is its place in `ClusterView.nodes` and its bit in sets of nodes. `allocatable` and `free` are in
     nano-units by resource, `pods` included; `scored` is (cpu, memory) requested, where containers that request nothing
     count with upstream's defaults: scores go by it, fit does not. `taints` include that of a cordon. `attach` is what
-    is attached there, and how much may be.
+    is attached there, and how much may be. `cut_off` are the drivers whose storage the node does not reach.
     """
 
     number: int
@@ -36,6 +37,7 @@ class NodeState(Struct, frozen=True, gc=False):
     scored: tuple[int, int]
     ports: frozenset[HostPort]
     attach: AttachUse
+    cut_off: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -58,6 +60,7 @@ def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot)
         scored=(sum(cpu for cpu, _ in counted), sum(memory for _, memory in counted)),
         ports=frozenset(port for pod in staying for port in host_ports(pod)),
         attach=attach_use_by(staying, snapshot, node.name),
+        cut_off=cut_off(snapshot, node.name),
     )
 
 
@@ -83,6 +86,7 @@ def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
         (state.scored[0] + cpu, state.scored[1] + memory),
         state.ports.union(ports) if ports else state.ports,
         _with_volumes(state.attach, attachments_of(pod, snapshot)) if pod.claims else state.attach,
+        state.cut_off,
     )
 
 

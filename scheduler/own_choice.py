@@ -1,19 +1,22 @@
 """Which volumes we take for a pod on a node, where kube-scheduler would take the smallest and ask nobody.
 
-As VolumeBinding, with three differences: a reserved volume is taken before any other, none is taken that is held for
-another claim or known sick, and the claims are decided together, so that an assignment that exists is found.
+As VolumeBinding, with four differences: a reserved volume is taken before any other, none is taken that is held for
+another claim or known sick, none whose storage the node does not reach, and the claims are decided together, so that an
+assignment that exists is found.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
 from binder.assignment import assign
 from binder.matching import class_of, scheduler_refusal
+from binder.node_storage import cut_off, refuse_storage
 from binder.rejection import Reason, Rejection
 from binder.reservation import ClaimReservation
 from binder.view import View
 from kube.model import NO_PROVISIONER, SELECTED_NODE, Claim, Node, Volume, value_of
+from kube.snapshot import Snapshot
 from scheduler.volume_binding import PodClaims, VolumeChoice, choose_volumes, refuse_provisioning, static_volume
 
 Usable = Callable[[Claim, Volume], bool]
@@ -31,9 +34,8 @@ def own_choice(
             return VolumeChoice(rejections=against)
     if not claims.delayed:
         return VolumeChoice()
-    labels = dict(node.labels)
     searching = [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
-    options = {claim.key: _options(claim, len(searching), labels, reserved, storage, usable) for claim in searching}
+    options = {claim.key: _options(claim, len(searching), node, reserved, storage, usable) for claim in searching}
     found = {key: volumes for key, volumes in options.items() if volumes}
     assigned = assign(found) if found else {}
     if assigned is None:
@@ -46,19 +48,31 @@ def own_choice(
         wanted = f"different volumes for {names}"
         return VolumeChoice(rejections=(Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, wanted, "fewer that fit"),))
     volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
-    return _with_provisioning(claims, volumes, node, storage)
+    choice = _with_provisioning(claims, volumes, node, storage)
+    unreached = refuse_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)
+    return choice if unreached is None else VolumeChoice(rejections=(unreached,))
+
+
+def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the drivers of the volumes that are taken, and of those that are to be made."""
+    for _, volume in choice.volumes:
+        yield volume.driver
+    for claim in choice.provision:
+        storage_class = snapshot.classes.get(class_of(claim))
+        if storage_class is not None:
+            yield storage_class.provisioner
 
 
 def _options(
     claim: Claim,
     most: int,
-    labels: Mapping[str, str],
+    node: Node,
     reserved: Mapping[str, ClaimReservation],
     storage: View,
     usable: Usable,
 ) -> list[Volume]:
     """Return what to choose from, smallest first: the one that names the claim, the reserved one, or free ones."""
-    snapshot = storage.snapshot
+    snapshot, labels = storage.snapshot, dict(node.labels)
     named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
     decided = {None, Reason.NODE_AFFINITY_MISMATCH}
     if any(scheduler_refusal(claim, volume, labels) in decided for volume in named):
@@ -67,8 +81,9 @@ def _options(
     promised = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
     if promised is not None and scheduler_refusal(claim, promised, labels) is None and usable(claim, promised):
         return [promised]
-    fitting = (volume for volume in storage.index.candidates(claim, labels) if usable(claim, volume))
-    return list(islice(fitting, most))
+    cut = cut_off(snapshot, node.name)
+    reached = (volume for volume in storage.index.candidates(claim, labels) if volume.driver not in cut)
+    return list(islice((volume for volume in reached if usable(claim, volume)), most))
 
 
 def _with_provisioning(

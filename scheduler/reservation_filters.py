@@ -1,13 +1,14 @@
 """Filters for what is promised and what is sick: the reason for a scheduler of our own.
 
 kube-scheduler takes the smallest volume that fits on the node it chose, and asks neither whom it was promised nor how
-it is (kubernetes#83323, KEP-1432 leaves the reaction to volume health to others).
+it is (kubernetes#83323, KEP-1432 leaves the reaction to volume and storage health to others).
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from binder.evidence import affinity_text
+from binder.node_storage import refuse_storage
 from binder.rejection import Reason, Rejection
 from binder.reservation import ClaimReservation, reservation_of
 from binder.usable import refuse_health, refuse_use
@@ -15,11 +16,13 @@ from kube.model import Claim, Volume
 from kube.selectors import node_matches
 from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
+from scheduler.own_choice import drivers_of
 from scheduler.plugin import NodeRule
 from scheduler.profile import Thresholds
 from scheduler.volume_filters import about
 from scheduler.volumes import PodInfo, is_local
 
+_NONE: Final[frozenset[str]] = frozenset()
 _PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
 
 
@@ -59,23 +62,27 @@ class ReservedVolume:
 class VolumeHealth:
     """No pod goes where the only volume for it is known sick, in quarantine, or not where its driver says it is.
 
-    A volume that is bound already is not asked: its data is nowhere else.
+    And none where a driver of its volumes is cut off from its storage, by the node's own report. A volume that is bound
+    already is not asked how it is: its data is nowhere else.
     """
 
     name: Final = "VolumeHealth"
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        drivers = _ailing_drivers(info, cluster)
         if not info.claims.delayed:
-            return None
+            return _reaching_storage(drivers, cluster) if drivers else None
 
         def why(state: NodeState) -> Rejection | None:
-            found = _only_choice(info, cluster, state)
+            cut = refuse_storage(drivers, cluster.storage.snapshot, state.name)
+            found = cut or _only_choice(info, cluster, state)
             return found if found is not None and found.reason not in _PROMISED else None
 
         def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
-            return [state for state in nodes if not info.choice(state).own.rejections or why(state) is None]
+            near = [state for state in nodes if state.cut_off.isdisjoint(drivers)] if drivers else nodes
+            return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
 
-        return NodeRule(why, fitting, by_choice=True)
+        return NodeRule(why, fitting, by_choice=not drivers)
 
 
 class LocalStorage:
@@ -99,6 +106,22 @@ class LocalStorage:
             return Rejection(Reason.STORAGE_LABEL_MISSING, state.name, wanted, "no such label")
 
         return NodeRule(why)
+
+
+def _ailing_drivers(info: PodInfo, cluster: ClusterView) -> frozenset[str]:
+    """Return those drivers of the volumes the pod has that some node reports on."""
+    ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
+    return frozenset(volume.driver for _, volume in info.claims.bound if volume.driver in ailing) if ailing else _NONE
+
+
+def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule:
+    snapshot, among = cluster.storage.snapshot, cluster.index.everything
+    reporting = {name for driver in drivers for name in snapshot.csi_nodes_by_ailing_driver.get(driver, ())}
+    for name in reporting:
+        state = cluster.node(name)
+        if state is not None and not state.cut_off.isdisjoint(drivers):
+            among &= ~(1 << state.number)
+    return NodeRule(lambda state: refuse_storage(drivers, snapshot, state.name), among=among)
 
 
 def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
@@ -132,5 +155,6 @@ def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeState) -> Rejec
     refusals = (refuse_use(cluster.storage, volume, cluster.now, claim) for claim, volume in choice.upstream.volumes)
     found = next((refusal for refusal in refusals if refusal is not None), None)
     if found is None:
-        return None
+        snapshot = cluster.storage.snapshot
+        return refuse_storage(drivers_of(choice.upstream, snapshot), snapshot, state.name)
     return about(state, Rejection(found.reason, state.name, f"{found.wanted} beside {found.subject}", found.offered))

@@ -7,7 +7,8 @@ that got a volume out of the node's reach ends the attempt at once.
 from datetime import datetime
 from typing import Final
 
-from binder.matching import controller_refusal, is_mine, scheduler_refusal
+from binder.matching import class_of, controller_refusal, is_mine, scheduler_refusal
+from binder.node_storage import refuse_storage
 from binder.rejection import Reason, Rejection
 from binder.usable import refuse_use
 from binder.view import View
@@ -62,7 +63,8 @@ def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now:
     if selected is not None:
         found = f"one is being made for node {selected}"
         return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for a volume", found)
-    return refuse_use(view, fresh, now, claim) if fresh.claim is None else None
+    unreached = refuse_storage([fresh.driver], snapshot, node_name)
+    return unreached or (refuse_use(view, fresh, now, claim) if fresh.claim is None else None)
 
 
 def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
@@ -79,7 +81,7 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
     if selected not in {None, node_name}:
         found = f"node {selected} was chosen to make it"
         return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", found)
-    return refuse_provisioning(fresh, node, snapshot)
+    return refuse_provisioning(fresh, node, snapshot) or _refuse_driver(fresh, node_name, snapshot)
 
 
 def progress(placement: Placement, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
@@ -149,6 +151,12 @@ def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
 
 def _refuse_node(name: str, node: Node | None) -> Rejection | None:
     return None if node is not None else Rejection(Reason.NODE_NOT_READY, name, "a node of that name", "it was deleted")
+
+
+def _refuse_driver(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
+    """Return why a volume that the claim's class makes would be out of the node's reach."""
+    storage_class = snapshot.classes.get(class_of(claim))
+    return refuse_storage([storage_class.provisioner], snapshot, node_name) if storage_class is not None else None
 
 
 def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:

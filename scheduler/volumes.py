@@ -22,7 +22,8 @@ from scheduler.volume_binding import PodClaims, VolumeChoice, choose_volumes, cl
 class NodeVolumes:
     """What becomes of a pod's unbound claims on one node.
 
-    `own` is what we take: the reserved volumes first, and none that is held for another claim or known sick.
+    `own` is what we take: the reserved volumes first, and none that is held for another claim, known sick or out of
+    the node's reach.
     """
 
     def __init__(self, own: VolumeChoice, ask_upstream: Callable[[], VolumeChoice]) -> None:
@@ -42,7 +43,7 @@ class PodInfo:
     `rejection` is the reason for which the pod fits no node whatever (missing or lost claim, unbound Immediate claim,
     ...), and then `claims` is empty. `reserved` are the claims' reservations that have not expired, by claim key.
     `choice(node)` is what happens on a node; it is worked out once for nodes that are alike, which are those that have
-    the same of the labels of these `keys`.
+    the same of the labels of these `keys` and are cut off from the same storage.
     """
 
     pod: Pod
@@ -75,7 +76,7 @@ def _choices(
     claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: tuple[str, ...]
 ) -> Callable[[NodeState], NodeVolumes]:
     """Return the choice by node, remembered by the labels on which it depends."""
-    known: dict[tuple[str | None, ...], NodeVolumes] = {}
+    known: dict[tuple[object, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
 
     def usable(claim: Claim, volume: Volume) -> bool:
@@ -86,7 +87,8 @@ def _choices(
         found = by_name.get(node.node.name)
         if found is not None:
             return found
-        alike = tuple([node.name if key == NAME_FIELD else node.labels.get(key) for key in keys])
+        labels = [node.name if key == NAME_FIELD else node.labels.get(key) for key in keys]
+        alike = (node.cut_off, *labels)
         found = known.get(alike)
         if found is None:
             own = own_choice(claims, reserved, node.node, storage, usable)

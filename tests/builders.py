@@ -11,6 +11,7 @@ from kube import model
 from kube.constraints import Constraints
 from kube.disruption import DisruptionBudget
 from kube.quantity import parse_quantity
+from kube.reports import StorageCondition, StorageReports
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
@@ -247,6 +248,7 @@ def csi_node(
     limits: Mapping[str, int | None] | None = None,
     topology_keys: Sequence[str] = (ZONE,),
     resource_version: int = 1,
+    reports: Sequence[StorageCondition] = (),
 ) -> model.CSINode:
     """What the drivers registered on a node: driver name -> attach limit (None: no limit stated)."""
     drivers = {"disk.csi.example": None} if limits is None else limits
@@ -255,6 +257,7 @@ def csi_node(
         uid=f"uid-csi-{name}",
         resource_version=resource_version,
         drivers=tuple(model.NodeDriver(driver, name, tuple(topology_keys), limit) for driver, limit in drivers.items()),
+        storage=StorageReports(tuple(reports)) if reports else None,
     )
 
 

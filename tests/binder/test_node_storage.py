@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-import msgspec
 import pytest
 
 from binder.decision import Refuse, Reserve
 from binder.node_storage import node_storage, refuse_storage
 from binder.rejection import Reason
 from kube.model import CSINode, Volume
-from kube.reports import StorageCondition, StorageReports
+from kube.reports import StorageCondition
 from kube.store import snapshot_of
 from tests.binder.planning import NOW, chosen, planned, view
 from tests.builders import claim, csi_node, node, pod, volume
@@ -20,7 +19,7 @@ SLOW = StorageCondition(DRIVER, "StorageDegraded", "Slow")
 
 
 def reporting(name: str, *conditions: StorageCondition) -> CSINode:
-    return msgspec.structs.replace(csi_node(name), storage=StorageReports(conditions))
+    return csi_node(name, reports=conditions)
 
 
 NODES = (node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"))

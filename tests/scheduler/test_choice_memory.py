@@ -182,6 +182,19 @@ def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
     assert chosen == ["n1", "n0"]
 
 
+def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
+    """All are alike by their labels, and more than are asked one by one."""
+    nodes = [builders.node(f"n{number:02}", zone="a") for number in range(40)]
+    cut = builders.csi_node("n00", reports=[StorageCondition(DRIVER, "StorageUnreachable")])
+    claims = [builders.claim(f"c{number}") for number in range(2)]
+    volumes = [builders.volume(f"v{number}", zone="a") for number in range(2)]
+    cluster, decider = view(*nodes, cut, *claims, *volumes, builders.storage_class()), Decider()
+    for claim in claims:
+        found = decider.decide(builders.pod(claims=[claim.name], requests={"cpu": "1"}), cluster, PROFILE)
+        assert isinstance(found, Placement)
+        assert found.node == "n01"
+
+
 def test_many_nodes_in_few_zones() -> None:
     nodes = [builders.node(f"n{number:02}", zone="abc"[number % 3]) for number in range(40)]
     volumes = [builders.volume(f"v{number}", zone="abc"[number % 2], size=f"{10 + number}Gi") for number in range(6)]

@@ -13,6 +13,7 @@ from binder.rejection import Rejection
 from binder.view import PlanSettings, View
 from kube.constraints import Constraints, HostPort
 from kube.model import Namespace, Pod
+from kube.reports import StorageCondition
 from kube.store import Store
 from scheduler.cluster import ClusterView, view_of
 from scheduler.live_cluster import MOST_CHANGES, PATIENCE, LiveCluster
@@ -58,6 +59,7 @@ def facts(cluster: ClusterView) -> object:
                 state.scored,
                 state.ports,
                 state.attach,
+                state.cut_off,
             )
             for state in cluster.nodes
         },
@@ -204,9 +206,10 @@ class Everything(RuleBasedStateMachine):
         else:
             self.store.attachments.upsert(with_fields(made, resource_version=self.next_version()))
 
-    @rule(node=st.sampled_from(NODES), limit=st.integers(1, 3))
-    def csi_node_shown(self, node: str, limit: int) -> None:
-        made = builders.csi_node(node, limits={DRIVER: limit})
+    @rule(node=st.sampled_from(NODES), limit=st.integers(1, 3), cut_off=st.booleans())
+    def csi_node_shown(self, node: str, limit: int, cut_off: bool) -> None:
+        reports = [StorageCondition(DRIVER, "StorageUnreachable")] if cut_off else []
+        made = builders.csi_node(node, limits={DRIVER: limit}, reports=reports)
         self.store.csi_nodes.upsert(with_fields(made, resource_version=self.next_version()))
 
     @rule(name=st.sampled_from(("default", "other")), team=st.sampled_from(("", "a", "b")))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from binder.rejection import Reason
 from kube import model
+from kube.reports import StorageCondition
 from scheduler.volume_binding import VolumeChoice
 from scheduler.volumes import pod_info
 from tests import builders
@@ -49,6 +50,23 @@ def test_the_reserved_volume_comes_before_a_smaller_one() -> None:
     held = builders.volume("held", size="30Gi", annotations=promise("data"))
     found = chosen(["data"], reserved("held"), held, builders.volume("small"))
     assert [volume.name for _, volume in found.volumes] == ["held"]
+
+
+CUT_OFF = builders.csi_node("a1", reports=[StorageCondition("disk.csi.example", "StorageUnreachable")])
+
+
+def test_a_volume_of_another_driver_is_taken_where_one_is_cut_off() -> None:
+    other = builders.volume("large", size="20Gi", driver="other.csi.example")
+    found = chosen(["data"], builders.claim("data"), builders.volume("small"), other, CUT_OFF, builders.node("a2"))
+    assert [volume.name for _, volume in found.volumes] == ["large"]
+
+
+def test_where_the_reserved_volume_is_cut_off_no_other_is_taken() -> None:
+    """Another node may reach it."""
+    held = builders.volume("held", annotations=promise("data"))
+    other = builders.volume("other", size="20Gi", driver="other.csi.example")
+    found = chosen(["data"], reserved("held"), held, other, CUT_OFF, builders.node("a2"))
+    assert [rejection.reason for rejection in found.rejections] == [Reason.STORAGE_UNREACHABLE]
 
 
 def test_claims_are_decided_together() -> None:

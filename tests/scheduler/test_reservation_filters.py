@@ -16,7 +16,10 @@ from binder.reservation import (
     volume_annotations,
 )
 from kube import model
-from scheduler.plugin import Filter
+from kube.reports import StorageCondition
+from scheduler.catalog import default_profile
+from scheduler.cycle import Unschedulable, decide
+from scheduler.plugin import Filter, Placement
 from scheduler.profile import Thresholds
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
 from tests import builders
@@ -28,6 +31,7 @@ NODES: list[model.Record] = [
     builders.storage_class(),
 ]
 POD = builders.pod("new", claims=["data"])
+PROFILE = default_profile("test")
 LATER = builders.EPOCH + timedelta(minutes=5)
 
 
@@ -132,6 +136,69 @@ SICK = {DEFAULT_PREFIX + HEALTH: "Inaccessible"}
 )
 def test_a_filter(plugin: Filter, records: list[model.Record], on_a: Reason | None, on_b: Reason | None) -> None:
     assert reasons(plugin, POD, view(*NODES, *records)) == {"a1": on_a, "b1": on_b}
+
+
+DRIVER, OTHER = "disk.csi.example", "other.csi.example"
+MADE = builders.storage_class("made", provisioner=DRIVER)
+HELD = builders.claim(volume_name="pv", phase="Bound", annotations={model.BIND_COMPLETED: "yes"})
+
+
+def told(name: str, status: str = "StorageUnreachable", volume_mode: str = "") -> model.CSINode:
+    return builders.csi_node(name, reports=[StorageCondition(DRIVER, status, "Net", volume_mode=volume_mode)])
+
+
+@pytest.mark.parametrize(
+    ("records", "on_a", "on_b"),
+    [
+        pytest.param([builders.claim(), builders.volume(), told("a1")], True, False, id="a-free-volume"),
+        pytest.param([HELD, builders.volume("pv", claim="default/data"), told("a1")], True, False, id="a-bound-volume"),
+        pytest.param(
+            [HELD, builders.volume("pv", claim="default/data", driver=OTHER), told("a1")],
+            False,
+            False,
+            id="a-bound-volume-of-another-driver",
+        ),
+        pytest.param(
+            [HELD, builders.volume("pv", claim="default/data"), told("a1"), told("b1")], True, True, id="every-node"
+        ),
+        pytest.param([MADE, builders.claim(storage_class="made"), told("b1")], False, True, id="a-volume-to-be-made"),
+        pytest.param([builders.claim(), builders.volume(), told("a1", "StorageDegraded")], False, False, id="degraded"),
+        pytest.param(
+            [builders.claim(), builders.volume(), told("a1", volume_mode="Block")], False, False, id="one-mode-only"
+        ),
+        pytest.param(
+            [
+                builders.claim(),
+                builders.volume("pv-a", size="5Gi"),
+                builders.volume("pv-b", size="20Gi", driver=OTHER),
+                told("a1"),
+            ],
+            False,
+            False,
+            id="another-driver-has-one-too",
+        ),
+    ],
+)
+def test_a_node_that_is_cut_off_from_its_storage(records: list[model.Record], on_a: bool, on_b: bool) -> None:
+    found = reasons(VolumeHealth(), POD, view(*NODES, *records))
+    assert found == {name: Reason.STORAGE_UNREACHABLE if cut else None for name, cut in (("a1", on_a), ("b1", on_b))}
+
+
+def test_one_claim_is_bound_and_cut_off_and_one_is_open() -> None:
+    records: list[model.Record] = [HELD, builders.volume("pv", claim="default/data"), builders.claim("more")]
+    records += [builders.volume("free", driver=OTHER), told("a1")]
+    pod = builders.pod("new", claims=["data", "more"])
+    assert reasons(VolumeHealth(), pod, view(*NODES, *records)) == {"a1": Reason.STORAGE_UNREACHABLE, "b1": None}
+
+
+def test_the_whole_decision_passes_over_a_node_that_is_cut_off() -> None:
+    cluster = view(*NODES, builders.claim(), builders.volume(), told("a1"))
+    found = decide(POD, cluster, PROFILE)
+    assert isinstance(found, Placement)
+    assert found.node == "b1"
+    everywhere = decide(POD, view(*NODES, builders.claim(), builders.volume(), told("a1"), told("b1")), PROFILE)
+    assert isinstance(everywhere, Unschedulable)
+    assert "Inaccessible: Net (status.storageHealth of CSINode a1)" in str(next(everywhere.rejections()))
 
 
 LABEL = "storage.example/local"

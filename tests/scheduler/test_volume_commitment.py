@@ -8,6 +8,7 @@ from binder.index import VolumeIndex
 from binder.rejection import Reason
 from binder.view import View
 from kube.model import BIND_COMPLETED, SELECTED_NODE, Claim, Record, Volume
+from kube.reports import StorageCondition
 from kube.snapshot import Snapshot
 from kube.store import snapshot_of
 from scheduler.plugin import Placement
@@ -21,6 +22,7 @@ OTHERS = made.reference("default/data", "uid-of-an-earlier-one")
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 CLAIM, VOLUME = made.claim(), made.volume(zone="a")
 ORDERED = made.claim(storage_class="made")
+CUT_OFF = made.csi_node("node-a", reports=[StorageCondition("disk.csi.example", "StorageUnreachable")])
 COMMON: tuple[Record, ...] = (
     made.node("node-a", zone="a"),
     made.node("node-b", zone="b"),
@@ -69,6 +71,12 @@ def bound_to(volume: str) -> Claim:
             Reason.QUARANTINED,
             id="sick",
         ),
+        pytest.param([CLAIM, VOLUME, CUT_OFF], Reason.STORAGE_UNREACHABLE, id="node cut off"),
+        pytest.param(
+            [CLAIM, made.volume(zone="a", claim="default/data"), CUT_OFF],
+            Reason.STORAGE_UNREACHABLE,
+            id="prebound, node cut off",
+        ),
     ],
 )
 def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason | None) -> None:
@@ -95,6 +103,8 @@ def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason |
             id="given one",
         ),
         pytest.param([CLAIM], "node-a", Reason.NO_VOLUME_FITS, id="nobody makes them"),
+        pytest.param([ORDERED, CUT_OFF], "node-a", Reason.STORAGE_UNREACHABLE, id="node cut off"),
+        pytest.param([ORDERED, CUT_OFF], "node-b", None, id="another node cut off"),
     ],
 )
 def test_whether_one_may_be_made(records: list[Record], node: str, expected: Reason | None) -> None:

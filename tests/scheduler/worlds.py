@@ -38,6 +38,7 @@ from kube.model import (
     VolumeAttachment,
     record_key,
 )
+from kube.reports import StorageCondition
 from kube.store import Store
 from scheduler.cluster import ClusterView, view_of
 from tests import builders
@@ -153,7 +154,11 @@ VARIANTS: Mapping[str, list[Record]] = {
     "pv-2": _volumes("pv-2"),
     "fast": _classes("fast"),
     "slow": _classes("slow")[:2],
-    "csi-n1": [builders.csi_node("n1", limits={DRIVER: limit}) for limit in (0, 1, 2, None)],
+    "csi-n1": [
+        *(builders.csi_node("n1", limits={DRIVER: limit}) for limit in (0, 1, 2, None)),
+        builders.csi_node("n1", reports=[StorageCondition(DRIVER, "StorageUnreachable")]),
+        builders.csi_node("n1", reports=[StorageCondition(DRIVER, "StorageDegraded")]),
+    ],
     "csi-n2": [builders.csi_node("n2", limits={DRIVER: limit}) for limit in (0, 1)],
     "driver": [builders.csi_driver(), replace(builders.csi_driver(), storage_capacity=True)],
     "capacity": [

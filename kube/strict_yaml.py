@@ -16,7 +16,17 @@ def load_strictly(text: str) -> object:
     except RecursionError as error:
         raise ValueError("not as expected: nested too deeply") from error
     except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {' '.join(str(error).split())}") from error
+        raise ValueError(f"not YAML: {_told(error)}") from error
+
+
+def _told(error: yaml.YAMLError) -> str:
+    """Return what is wrong and where, in one line."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if mark is None:
+        return " ".join(str(error).split())
+    problem = str(error.problem)  # type: ignore[attr-defined]
+    hint = "; indent with spaces" if r"'\t'" in problem else ""
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}{hint}"
 
 
 class _StrictLoader(yaml.SafeLoader):

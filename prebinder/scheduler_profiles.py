@@ -43,11 +43,17 @@ def _watched(path: Path) -> WatchedConfiguration:
 
 def _parse(text: str) -> Configuration:
     found = parse(text, REGISTRY, default_data)
-    try:
-        refuse_bad_names(found.profiles)
-    except ValueError as error:
-        raise ConfigurationError(f"{_PROFILES}.schedulerName", str(error)) from error
+    for place, name in enumerate(found.profiles):
+        _check_names((name,), f"{_PROFILES}[{place}].schedulerName")
+    _check_names(found.profiles, f"{_PROFILES}[*].schedulerName")
     return found
+
+
+def _check_names(names: Collection[str], place: str) -> None:
+    try:
+        refuse_bad_names(names)
+    except ValueError as error:
+        raise ConfigurationError(place, str(error)) from error
 
 
 def _parse_same(text: str, names: Collection[str]) -> Configuration:
@@ -55,6 +61,6 @@ def _parse_same(text: str, names: Collection[str]) -> Configuration:
     if set(found.profiles) != set(names):
         expected, given = ", ".join(sorted(names)), ", ".join(sorted(found.profiles))
         raise ConfigurationError(
-            f"{_PROFILES}.schedulerName", f"expected {expected}, found {given}; other schedulers need a restart"
+            f"{_PROFILES}[*].schedulerName", f"expected {expected}, found {given}; other schedulers need a restart"
         )
     return found

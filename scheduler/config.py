@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, field
 
 from kube.selectors import is_label_key
 from kube.strict_yaml import load_strictly
+from scheduler.config_problem import UNKNOWN_KEY, read_complaint, show
 from scheduler.profile import ALL_NODES, Profile, ProfileData, Registry, Thresholds, build
 
 API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
@@ -21,7 +22,6 @@ KIND: Final = "SchedulerConfiguration"
 _HEAVIEST: Final = 100
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
-Percentage = Annotated[int, Meta(ge=0, le=ALL_NODES)]
 Defaults = Callable[[str], ProfileData]
 """Scheduler name -> the profile for which nothing was said."""
 
@@ -42,7 +42,7 @@ class _Thresholds(Struct, rename="camel", forbid_unknown_fields=True):
 
 class _Profile(Struct, rename="camel", forbid_unknown_fields=True):
     scheduler_name: Name
-    percentage_of_nodes_to_score: Percentage | None = None
+    percentage_of_nodes_to_score: int | None = None
     queue_sort: str | None = None
     pre_filters: list[str] | None = None
     filters: list[str] | None = None
@@ -106,12 +106,10 @@ def _document(profile: Profile) -> Mapping[str, object]:
 def _check_version(document: object) -> None:
     """Say first of all that it is another kind of file: everything else would be wrong with it too."""
     if not isinstance(document, Mapping):
-        raise ConfigurationError("", "expected a mapping with apiVersion, kind and profiles")
+        raise ConfigurationError("", f"expected a mapping with apiVersion, kind and profiles, found {show(document)}")
     for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
         if document.get(key) != expected:
-            found = document.get(key)
-            told = f'"{found[:60]}"' if isinstance(found, str) else type(found).__name__
-            raise ConfigurationError(key, f'expected "{expected}", found {told}')
+            raise ConfigurationError(key, f'expected "{expected}", found {show(document.get(key))}')
 
 
 def _data(one: _Profile, path: str, registry: Registry, default: ProfileData) -> ProfileData:
@@ -120,6 +118,9 @@ def _data(one: _Profile, path: str, registry: Registry, default: ProfileData) ->
     filters = default.filters if one.filters is None else tuple(one.filters)
     scores = default.scores if one.scores is None else _weights(one.scores, f"{path}.scores")
     percentage = one.percentage_of_nodes_to_score
+    if percentage is not None and not 0 <= percentage <= ALL_NODES:
+        expected = f"expected a whole number from 0 to {ALL_NODES}"
+        raise ConfigurationError(f"{path}.percentageOfNodesToScore", f"{expected}, found {percentage}")
     _check_names(f"{path}.queueSort", (queue_sort,), registry.queue_sorts)
     _check_names(f"{path}.preFilters", pre_filters, registry.pre_filters)
     _check_names(f"{path}.filters", filters, registry.filters)
@@ -150,7 +151,7 @@ def _weights(found: Mapping[str, object], path: str) -> Mapping[str, int]:
     for name, weight in found.items():
         if type(weight) is not int or not 1 <= weight <= _HEAVIEST:
             expected = f"expected a whole number from 1 to {_HEAVIEST}"
-            raise ConfigurationError(f"{path}.{name}", f"{expected}, found {weight!r}")
+            raise ConfigurationError(f"{path}.{name}", f"{expected}, found {show(weight)}")
         weights[name] = weight
     return weights
 
@@ -166,6 +167,9 @@ def _check_names(path: str, names: Iterable[str], known: Mapping[str, object]) -
 
 
 def _misread(message: str) -> ConfigurationError:
-    """Turn "Expected `int`, got `str` - at `$.profiles[0].x`" into a place and a problem."""
-    problem, _, place = message.partition(" - at `")
-    return ConfigurationError(place.rstrip("`").removeprefix("$").removeprefix("."), problem)
+    place, problem = read_complaint(message)
+    if problem == UNKNOWN_KEY:
+        above = place.rpartition(".")[0]
+        keys = _File if not above else _Thresholds if above.endswith(".thresholds") else _Profile
+        problem = f"{problem}: expected {', '.join(keys.__struct_encode_fields__)}"
+    return ConfigurationError(place, problem)

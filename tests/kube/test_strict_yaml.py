@@ -14,6 +14,9 @@ def test_only_true_and_false_are_booleans() -> None:
     ("text", "problem"),
     [
         pytest.param("a: [", "not YAML", id="not YAML"),
+        pytest.param("a:\n\tb: 1\n", r"not YAML: line 2, column 1: found character '\t' that", id="a tab"),
+        pytest.param("a:\n\tb: 1\n", "; indent with spaces", id="a tab, and what to do"),
+        pytest.param("a: 1\n---\na: 1\n", "not YAML: line 2, column 1: but found another", id="two documents"),
         pytest.param("a: 1\nb: 2\na: 3\n", 'key "a" is given twice', id="a key twice"),
         pytest.param("a: &x [1]\nb: *x\n", "an alias (*x) on line 2", id="an alias"),
         pytest.param("a: &x {b: 1}\nc: {<<: *x}\n", "an alias (*x) on line 2", id="a merge"),

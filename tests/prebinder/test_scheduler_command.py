@@ -68,7 +68,7 @@ def test_what_is_unclear_is_refused(arguments: list[str], complaint: str) -> Non
     ("text", "complaint"),
     [
         pytest.param("kind: [", "not YAML", id="no yaml"),
-        pytest.param(HEAD + "- schedulerName: Mine\n", "profiles.schedulerName: expected lower-case", id="name"),
+        pytest.param(HEAD + "- schedulerName: Mine\n", "profiles[0].schedulerName: expected lower-case", id="name"),
         pytest.param(
             HEAD + "- schedulerName: a\n  scores: {BinPack: 1000}\n",
             "profiles[0].scores.BinPack: expected a whole number from 1 to 100, found 1000",

@@ -32,17 +32,34 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
-        pytest.param("", "", "expected a mapping", id="empty"),
+        pytest.param("", "", "apiVersion, kind and profiles, found nothing", id="empty"),
         pytest.param("a: [", "", "not YAML", id="not-yaml"),
         pytest.param(ONE.replace("v1alpha1", "v9"), "apiVersion", "v1alpha1", id="version"),
         pytest.param(ONE.replace("Scheduler", "Other", 1), "kind", "SchedulerConfiguration", id="kind"),
-        pytest.param(HEAD, "", "missing required field `profiles`", id="no-profiles"),
-        pytest.param(HEAD + "profiles: []\n", "profiles", "length >= 1", id="empty-profiles"),
-        pytest.param(ONE + "  weights: {}\n", "profiles[0]", "unknown field `weights`", id="unknown-key"),
+        pytest.param(HEAD, "profiles", "is missing", id="no-profiles"),
+        pytest.param(HEAD + "profiles: []\n", "profiles", "expected one at least, found none", id="empty-profiles"),
+        pytest.param(HEAD + "profiles: {a: b}\n", "profiles", "expected a list, found a mapping", id="mapping"),
+        pytest.param(HEAD + "profiles:\n- \n", "profiles[0]", "expected a mapping, found nothing", id="no-profile"),
+        pytest.param(HEAD + "profiles:\n- scores: {}\n", "profiles[0].schedulerName", "is missing", id="no-name"),
+        pytest.param(
+            ONE + "  weights: {}\n", "profiles[0].weights", "unknown key: expected schedulerName,", id="unknown-key"
+        ),
+        pytest.param(ONE + "weights: {}\n", "weights", "unknown key: expected apiVersion,", id="unknown-key-on-top"),
+        pytest.param(
+            ONE + "  thresholds: {cpu: 1}\n",
+            "profiles[0].thresholds.cpu",
+            "unknown key: expected storageLabel, resources",
+            id="unknown-threshold",
+        ),
+        pytest.param(
+            ONE + "  scores: {1: 5}\n", "profiles[0].scores", "expected text as a key, found a whole number", id="key"
+        ),
+        pytest.param(ONE + "  scores: {BinPack: }\n", "profiles[0].scores.BinPack", "found nothing", id="null"),
+        pytest.param(ONE + "  scores: {BinPack: true}\n", "profiles[0].scores.BinPack", "found true", id="boolean"),
         pytest.param(
             ONE + "  scores: {BinPack: 0}\n", "profiles[0].scores.BinPack", "from 1 to 100, found 0", id="no-weight"
         ),
-        pytest.param(ONE + "  scores: {BinPack: '5'}\n", "profiles[0].scores.BinPack", "found '5'", id="text"),
+        pytest.param(ONE + "  scores: {BinPack: '5'}\n", "profiles[0].scores.BinPack", 'found "5"', id="text"),
         pytest.param(ONE + "  scores: {Best: 5}\n", "profiles[0].scores", 'there is no "Best"', id="unknown-score"),
         pytest.param(ONE + "  filters: [Nope]\n", "profiles[0].filters", 'there is no "Nope"', id="unknown-filter"),
         pytest.param(
@@ -58,7 +75,10 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
         pytest.param(ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "another profile", id="name-twice"),
         pytest.param(ONE + "  filters: []\n  filters: []\n", "", "given twice", id="key-twice"),
         pytest.param(
-            ONE + "  percentageOfNodesToScore: 101\n", "profiles[0].percentageOfNodesToScore", "<= 100", id="percent"
+            ONE + "  percentageOfNodesToScore: 101\n",
+            "profiles[0].percentageOfNodesToScore",
+            "from 0 to 100, found 101",
+            id="percent",
         ),
     ],
 )

@@ -1,10 +1,10 @@
 """`pvc-prebinder simulate`: schedules pods on a cluster in memory, made up or dumped, and answers "what if"."""
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -16,16 +16,23 @@ from binder.view import View
 from kube.model import Pod
 from kube.snapshot import Snapshot
 from kube.store import snapshot_of
-from prebinder.errors import CommandError, ExitCode, UsageError
+from prebinder.errors import CommandError, ExitCode
 from prebinder.match_input import read_objects
-from prebinder.nearest import did_you_mean
 from prebinder.simulate_chart import chart
+from prebinder.simulate_flags import (
+    MADE_UP,
+    MOST_WORKERS,
+    check_known,
+    profile_of,
+    refuse_size_of_dump,
+    seed,
+    whole_number,
+    workload_of,
+)
 from prebinder.simulate_report import Report, WhatIf, print_report
-from scheduler.catalog import REGISTRY, default_data
 from scheduler.cluster import ClusterView, view_of
-from scheduler.profile import Profile, build
-from scheduler.simulated_cluster import Entry, SimulatedCluster
-from scheduler.simulated_workload import START, Workload, workload
+from scheduler.simulated_cluster import Entry, ImpossibleChange, SimulatedCluster
+from scheduler.simulated_workload import START, workload
 from scheduler.simulation import Simulation
 from scheduler.simulation_summary import Summary, summarise
 from scheduler.what_if import drain, zone_down
@@ -39,11 +46,13 @@ Times are simulated: a decision takes 2 ms and 1 us for each node, a write to th
 there from the start.
 """
 
-EPILOG = """\
+DUMP = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver -A -o json"
+
+EPILOG = f"""\
 examples:
   pvc-prebinder simulate --nodes=16 --pods=2000 --concurrent=8
   pvc-prebinder simulate --zones=3 --volumes-per-node=4 --zone-down zone-b --chart spread.svg
-  kubectl get node,pod,pv,pvc,sc,csinode,csidriver -A -o json | pvc-prebinder simulate -f - --drain node-7
+  {DUMP} | pvc-prebinder simulate -f - --drain node-7
   pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
   pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
 
@@ -56,15 +65,14 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command `simulate`."""
     parser = subparsers.add_parser("simulate", description=DESCRIPTION, epilog=EPILOG)
     made, run_as = parser.add_argument_group("a made-up cluster"), parser.add_argument_group("how it is scheduled")
-    made.add_argument("--nodes", type=_positive, default=16, metavar="N", help="default 16")
-    made.add_argument("--pods", type=_positive, default=2000, metavar="N", help="default 2000")
-    made.add_argument("--zones", type=_positive, default=3, metavar="N", help="default 3")
-    made.add_argument("--volumes-per-node", type=_natural, default=2, metavar="N", help="in its zone; default 2")
+    for name, (least, most, _, text) in MADE_UP.items():
+        made.add_argument(f"--{name.replace('_', '-')}", type=whole_number(least, most), metavar="N", help=text)
     run_as.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="of everything that is left to chance; default 1"
+        "--seed", type=seed, default=1, metavar="N", help="of everything that is left to chance; default 1"
     )
+    workers = whole_number(1, MOST_WORKERS)
     run_as.add_argument(
-        "--concurrent", type=_positive, default=8, metavar="N", help="workers deciding at once; default 8"
+        "--concurrent", type=workers, default=8, metavar="N", help="workers deciding at once; default 8"
     )
     run_as.add_argument("--plugins", metavar="NAME,...", help="run only these filters and scores; default all")
     run_as.add_argument("--weights", metavar="NAME=N,...", help="how much scores count; 0 leaves one out")
@@ -83,11 +91,16 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate and report. Raises UsageError for a plugin, node or zone there is none of."""
+    """Simulate and report. Raises UsageError for a plugin, node or zone there is none of, before anything is run."""
     profile = profile_of(arguments.plugins, arguments.weights)
+    targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
+    _refuse_unwritable(targets)
     snapshot, well = _objects(arguments)
     storage = View(snapshot, VolumeIndex.of(snapshot.volumes.values()))
     cluster = _begun(view_of(storage, START), arguments.replay)
+    nodes = cluster.state.view.nodes
+    drained = check_known("--drain", arguments.drain, {state.name for state in nodes})
+    down = check_known("--zone-down", arguments.zone_down, {state.zone for state in nodes if state.zone})
     placed = cluster.state.placed
     unplaced = (pod for key, pod in sorted(snapshot.pods.items()) if not (pod.node_name or key in placed))
     waiting = [pod for pod in unplaced if not (pod.finished or pod.deleting)]
@@ -98,51 +111,26 @@ def run(arguments: argparse.Namespace) -> int:
         return summarise(outcome, len(pods), cluster.state.view)
 
     report = Report(seed=arguments.seed, concurrent=arguments.concurrent, result=simulate(waiting))
-    displaced = _displaced(cluster, arguments)
-    if arguments.drain or arguments.zone_down:
-        changes = WhatIf(tuple(arguments.drain), tuple(arguments.zone_down), len(displaced), simulate(displaced))
-        report = msgspec.structs.replace(report, what_if=changes)
+    if drained or down:
+        displaced = [pod for node in drained for pod in drain(cluster, node)]
+        displaced += [pod for zone in down for pod in zone_down(cluster, zone)]
+        report = msgspec.structs.replace(report, what_if=WhatIf(drained, down, len(displaced), simulate(displaced)))
     _write(arguments, report, cluster)
     failed = report.result.failed + (report.what_if.result.failed if report.what_if else 0)
     return ExitCode.PROBLEM_FOUND if failed or not well else ExitCode.FINE
 
 
-def profile_of(plugins: str | None, weights: str | None) -> Profile:
-    """Return the default profile with some plugins only and other weights. Raises UsageError for an unknown name."""
-    data = default_data("simulated")
-    known = [*REGISTRY.filters, *REGISTRY.scores]
-    if plugins is not None:
-        chosen = [_known(name, known) for name in plugins.split(",") if name]
-        scores = {name: data.scores.get(name, 1) for name in chosen if name in REGISTRY.scores}
-        data = replace(data, filters=tuple(name for name in data.filters if name in chosen), scores=scores)
-    if weights is not None:
-        changed = dict(_weight(pair) for pair in weights.split(",") if pair)
-        scores = {name: weight for name, weight in {**data.scores, **changed}.items() if weight}
-        data = replace(data, scores=scores)
-    return build(data, REGISTRY)
-
-
-def _weight(pair: str) -> tuple[str, int]:
-    name, _, weight = pair.partition("=")
-    if not weight.isdigit():
-        raise UsageError(f"--weights {pair}: expected NAME=N, with a whole number from 0 on")
-    return _known(name, REGISTRY.scores), int(weight)
-
-
-def _known(name: str, names: Mapping[str, object] | list[str]) -> str:
-    if name not in names:
-        raise UsageError(f'no plugin "{name}"{did_you_mean(name, list(names))} There are {", ".join(sorted(names))}')
-    return name
-
-
 def _objects(arguments: argparse.Namespace) -> tuple[Snapshot, bool]:
     if not arguments.filename:
-        size = Workload(arguments.nodes, arguments.pods, arguments.zones, arguments.volumes_per_node)
-        return snapshot_of(workload(size, arguments.seed)), True
+        return snapshot_of(workload(workload_of(arguments), arguments.seed)), True
+    refuse_size_of_dump(arguments)
     objects = read_objects(arguments.filename, sys.stdin.buffer)
     for line in objects.faults + objects.duplicates:
         sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
-    return objects.snapshot(), not objects.faults
+    snapshot = objects.snapshot()
+    if not snapshot.nodes:
+        raise CommandError(f"no Node is in {', '.join(arguments.filename)}; dump them too: {DUMP}")
+    return snapshot, not objects.faults
 
 
 def _begun(view: ClusterView, trace: str | None) -> SimulatedCluster:
@@ -151,34 +139,22 @@ def _begun(view: ClusterView, trace: str | None) -> SimulatedCluster:
     if trace is None:
         return cluster
     try:
-        lines = Path(trace).read_bytes().splitlines()
+        whole, _, cut_off = Path(trace).read_bytes().rpartition(b"\n")
     except OSError as error:
         raise CommandError(f"cannot read {trace}: {error.strerror}") from error
-    for number, line in enumerate(lines, start=1):
+    if cut_off:
+        sys.stderr.write(f"pvc-prebinder simulate: {trace}: the last line is cut off and left out\n")
+    for number, line in enumerate(whole.splitlines(), start=1):
         try:
             cluster.apply(msgspec.json.decode(line, type=Entry))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CommandError(f"{trace}, line {number}: expected a change as --trace writes it: {error}") from error
-        except KeyError as error:
+        except ImpossibleChange as error:
             raise CommandError(
-                f"{trace}, line {number}: there is no {error.args[0]}; replay a trace with the --seed, --nodes, "
-                "--pods, --zones and --volumes-per-node, or the dump, that it was written with"
+                f"{trace}, line {number}: {error}; replay a trace with the --seed, --nodes, --pods, --zones and "
+                "--volumes-per-node, or the dump, that it was written with"
             ) from error
     return cluster
-
-
-def _displaced(cluster: SimulatedCluster, arguments: argparse.Namespace) -> list[Pod]:
-    pods: list[Pod] = []
-    for flag, names, change in (
-        ("--drain", arguments.drain, drain),
-        ("--zone-down", arguments.zone_down, zone_down),
-    ):
-        for name in names:
-            try:
-                pods += change(cluster, name)
-            except KeyError:
-                raise CommandError(f"{flag} {name}: there is none of that name") from None
-    return pods
 
 
 @contextmanager
@@ -191,28 +167,28 @@ def _progress(pods: int) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
+def _refuse_unwritable(targets: Iterable[Path]) -> None:
+    """Raise CommandError before the run for what would only be found after it."""
+    for path in targets:
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            reason = "it is a directory" if path.is_dir() else "no such directory, or it may not be written to"
+            raise CommandError(f'cannot write "{path}": {reason}')
+
+
 def _write(arguments: argparse.Namespace, report: Report, cluster: SimulatedCluster) -> None:
-    try:
-        if arguments.trace:
-            Path(arguments.trace).write_bytes(b"".join(msgspec.json.encode(entry) + b"\n" for entry in cluster.log))
-        if arguments.chart:
-            Path(arguments.chart).write_text(chart(report, cluster.log), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from error
+    """Print first: what has been found is not lost when a disk is full."""
     if arguments.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n")
     else:
         print_report(report)
+    if arguments.trace is not None:
+        _write_file(arguments.trace, b"".join(msgspec.json.encode(entry) + b"\n" for entry in cluster.log))
+    if arguments.chart is not None:
+        _write_file(arguments.chart, chart(report, cluster.log).encode())
 
 
-def _positive(text: str) -> int:
-    number = _natural(text)
-    if not number:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1 on")
-    return number
-
-
-def _natural(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 0 on")
-    return int(text)
+def _write_file(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from error

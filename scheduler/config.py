@@ -19,7 +19,8 @@ from scheduler.profile import ALL_NODES, Profile, ProfileData, Registry, Thresho
 
 API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
 KIND: Final = "SchedulerConfiguration"
-_HEAVIEST: Final = 100
+HEAVIEST: Final = 100
+"""Weight of a score."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
 Defaults = Callable[[str], ProfileData]
@@ -149,8 +150,8 @@ def _weights(found: Mapping[str, object], path: str) -> Mapping[str, int]:
     """Return the weights. Their type is checked here because msgspec does not say of which name it speaks."""
     weights: dict[str, int] = {}
     for name, weight in found.items():
-        if type(weight) is not int or not 1 <= weight <= _HEAVIEST:
-            expected = f"expected a whole number from 1 to {_HEAVIEST}"
+        if type(weight) is not int or not 1 <= weight <= HEAVIEST:
+            expected = f"expected a whole number from 1 to {HEAVIEST}"
             raise ConfigurationError(f"{path}.{name}", f"{expected}, found {show(weight)}")
         weights[name] = weight
     return weights

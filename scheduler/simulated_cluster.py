@@ -30,6 +30,10 @@ from scheduler.node_state import NodeState
 from scheduler.plugin import Placement
 
 
+class ImpossibleChange(ValueError):
+    """A change that this cluster cannot undergo: it lacks what is named, or that is taken."""
+
+
 class Change(StrEnum):
     """What can happen to a simulated cluster."""
 
@@ -100,8 +104,11 @@ class SimulatedCluster:
         return True
 
     def apply(self, entry: Entry) -> None:
-        """Make a change and write it down. Raises KeyError for what the cluster does not have."""
-        self.state = _applied(self.state, entry)
+        """Make a change and write it down. Raises ImpossibleChange, and then nothing changed."""
+        try:
+            self.state = _applied(self.state, entry)
+        except KeyError as error:
+            raise ImpossibleChange(f"there is no {error.args[0]}") from error
         self.log.append(entry)
 
     def rollback(self, state: State) -> None:
@@ -120,9 +127,14 @@ def _applied(state: State, entry: Entry) -> State:
     view, placed = state.view, state.placed
     if view.node(entry.node) is None:
         raise KeyError(entry.node)
+    there = placed.get(entry.pod)
     if entry.change is Change.PLACE:
+        if there is not None:
+            raise ImpossibleChange(f"{entry.pod} is on {there} already")
         view, placed = _with_placed(view, entry), placed.set(entry.pod, entry.node)
     elif entry.change is Change.TAKE_AWAY:
+        if there != entry.node:
+            raise ImpossibleChange(f"{entry.pod} is not on {entry.node}")
         view, placed = view.without_pod(entry.pod, entry.node), placed.delete(entry.pod)
     elif entry.change is Change.CORDON:
         view = view.with_node(with_fields(_node(view, entry.node).node, unschedulable=True))
@@ -149,6 +161,11 @@ def _with_placed(view: ClusterView, entry: Entry) -> ClusterView:
 def _bound(storage: View, claim: Claim, volume: Volume) -> View:
     """Return the storage after the bind of a claim is complete."""
     snapshot, before = storage.snapshot, storage.snapshot.volumes.get(volume.name)
+    if claim.volume_name not in {"", volume.name}:
+        raise ImpossibleChange(f"{claim.key} has {claim.volume_name} already")
+    holder = None if before is None else before.claim
+    if holder is not None and (holder.namespace, holder.name) != (claim.namespace, claim.name):
+        raise ImpossibleChange(f"{volume.name} is of {holder.namespace}/{holder.name} already")
     annotations = tuple(sorted({**dict(claim.annotations), BIND_COMPLETED: "yes"}.items()))
     holding = with_fields(claim, volume_name=volume.name, phase="Bound", annotations=annotations)
     held = with_fields(volume, claim=ClaimReference(claim.namespace, claim.name, claim.uid), phase="Bound")

@@ -1,7 +1,8 @@
 """A made-up cluster: nodes in zones, volumes in the zones, and pods of all kinds, the same for the same seed.
 
-The pods ask for some 70 % of the cluster's processors. One in ten is spread over zones, one in twenty keeps away from
-its like, one in twenty wants a fast disk. As long as there are volumes, every other pod has a claim or two.
+The pods ask for some 70 % of the cluster's processors, none for more than half a small node. One in ten is spread over
+zones, one in twenty keeps away from its like, one in twenty wants a fast disk. As long as there are volumes, every
+other pod has a claim or two.
 """
 
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 _CLASS: Final = "zonal"
 _GI: Final = 1 << 30
 _DEMAND: Final = 0.7
+_NODE_SIZES: Final = (8, 16, 16, 32)
+_LARGEST_REQUEST: Final = min(_NODE_SIZES) * NANO // 2
 _SIZES: Final = (10, 20, 50, 100)
 _LARGEST_APP: Final = 40
 
@@ -71,7 +74,7 @@ def zone_name(number: int) -> str:
 def _nodes(size: Workload, random: Random) -> Iterator[Node]:
     most_pods = max(110, size.pods * 5 // (4 * max(1, size.nodes)))
     for number in range(size.nodes):
-        name, cpus = f"node-{number + 1:05}", random.choice((8, 16, 16, 32))
+        name, cpus = f"node-{number + 1:05}", random.choice(_NODE_SIZES)
         labels = {_HOSTNAME: name, ZONE_LABEL: zone_name(number % size.zones), "disk": random.choice(("fast", "large"))}
         offers = {"cpu": cpus, "memory": cpus * 4 * _GI, "pods": most_pods}
         yield Node(
@@ -138,7 +141,7 @@ def _pods(size: Workload, nodes: list[Node], volumes: int, random: Random) -> It
 
 def _template(app: str, replicas: int, mean: int, nodes: list[Node], random: Random) -> Pod:
     """Return what the pods of an app have in common. `mean` is what a pod asks of processors on average."""
-    cpu = max(NANO // 1000, int(mean * random.choice((0.25, 0.5, 1, 1, 1.25, 2))))
+    cpu = max(NANO // 1000, min(_LARGEST_REQUEST, int(mean * random.choice((0.25, 0.5, 1, 1, 1.25, 2)))))
     wanted = {"cpu": cpu, "memory": cpu * random.choice((1, 2, 4)) * _GI}
     return Pod(
         namespace="default",

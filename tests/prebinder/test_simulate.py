@@ -1,6 +1,7 @@
 """The command `simulate` as a whole."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,9 @@ def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: 
     ]
     dump = tmp_path / "dump.json"
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
-    found = json.loads(report(capsys, "-f", str(dump), "--drain=n1", "-o", "json")[1])
+    main(["simulate", "--seed=5", "-f", str(dump), "--drain=n1", "--drain=n1", "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["whatIf"]["drained"] == ["n1"]
     assert (found["result"]["pods"], found["result"]["placed"]) == (1, 1)
     assert found["whatIf"]["result"]["failed"] == 0
 
@@ -84,15 +87,66 @@ def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: 
     ("flags", "told", "code"),
     [
         (["--plugins=BinPak"], 'no plugin "BinPak"', 2),
+        (["--plugins="], "--plugins: expected NAME,..., found nothing", 2),
         (["--weights=BinPack"], "expected NAME=N", 2),
+        (["--weights=BinPack=101"], "N a whole number from 0 to 100", 2),
+        (["--weights=BinPack=\u00b2"], "N a whole number from 0 to 100", 2),
+        (["--weights=BinPack=1,BinPack=2"], "BinPack is given twice", 2),
+        (["--weights=,"], "--weights: expected NAME=N,..., found nothing", 2),
         (["--weights=Nothing=1"], 'no plugin "Nothing"', 2),
-        (["--pods=0"], "expected a whole number from 1 on", 2),
-        (["--drain=node-9"], "--drain node-9: there is none of that name", 1),
+        (["--weights=NodeReady=1"], "NodeReady is a filter and has no weight", 2),
+        (["--pods=0"], 'expected a whole number from 1 to 1000000, found "0"', 2),
+        (["--pods=99999999999999999999"], "expected a whole number from 1 to 1000000", 2),
+        (["--nodes=\u00b2"], "expected a whole number from 1 to 100000", 2),
+        (["--nodes=\u0663"], "expected a whole number from 1 to 100000", 2),
+        (["--seed=x"], '--seed: expected a whole number, found "x"', 2),
+        (["--drain=node-0001"], '--drain: there is no "node-0001"; did you mean "node-000', 2),
+        (["--zone-down=b"], '--zone-down: there is no "b".', 2),
+        (["--trace="], 'cannot write ".": it is a directory', 1),
+        (["--chart=/none/x.svg"], 'cannot write "/none/x.svg": no such directory', 1),
+        (["-f", "/none"], "--nodes is for a made-up cluster; with --filename the cluster is the dump's", 2),
     ],
 )
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], flags: list[str], told: str, code: int) -> None:
     assert main([*SMALL, *flags]) == code
     assert told in capsys.readouterr().err
+
+
+def test_what_was_found_is_told_although_the_trace_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SMALL, "--trace=/dev/full"]) == 1
+    told = capsys.readouterr()
+    assert "pods/s" in told.out
+    assert told.err == "pvc-prebinder: cannot write /dev/full: No space left on device\n"
+
+
+def test_a_line_that_was_cut_off_is_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    report(capsys, f"--trace={trace}")
+    lines = trace.read_bytes().splitlines(keepends=True)
+    trace.write_bytes(b"".join(lines[:5]) + lines[5][:20])
+    assert main([*SMALL, f"--replay={trace}", "-o", "json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["result"]["pods"] == len(lines) - 5
+    assert "the last line is cut off and left out" in told.err
+
+
+def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    report(capsys, f"--trace={trace}")
+    lines = trace.read_bytes().splitlines(keepends=True)
+    trace.write_bytes(lines[0] * 2)
+    assert main([*SMALL, f"--replay={trace}"]) == 1
+    assert re.search(r"trace, line 2: default/\S+ is on node-\d+ already; replay", capsys.readouterr().err)
+    trace.write_bytes(b'{"at":1,"change":"cordon","node":"\xff"}\n')
+    assert main([*SMALL, f"--replay={trace}"]) == 1
+    assert "line 1: expected a change as --trace writes it" in capsys.readouterr().err
+
+
+def test_a_dump_without_nodes_is_refused_with_the_next_step(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
+    assert main(["simulate", "-f", str(dump)]) == 1
+    assert f"no Node is in {dump}; dump them too: kubectl get node,pod,pv" in capsys.readouterr().err
 
 
 def test_weights_and_plugins_change_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:

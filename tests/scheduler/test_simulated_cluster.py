@@ -8,7 +8,7 @@ from scheduler.catalog import default_profile
 from scheduler.cluster import ClusterView, view_of
 from scheduler.cycle import decide
 from scheduler.plugin import Placement
-from scheduler.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulated_cluster import Change, Entry, ImpossibleChange, SimulatedCluster
 from scheduler.simulated_workload import START
 from tests import builders as made
 
@@ -120,5 +120,37 @@ def test_a_replayed_log_leads_to_the_same_end() -> None:
 
 
 def test_a_log_of_another_beginning_is_refused() -> None:
-    with pytest.raises(KeyError, match="node-9"):
+    with pytest.raises(ImpossibleChange, match="there is no node-9"):
         SimulatedCluster(beginning()).apply(Entry(0, Change.CORDON, "node-9"))
+
+
+PLACED = Entry(0, Change.PLACE, "node-1", "default/first", (("default/one", "pv-1"),))
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        pytest.param(PLACED, "default/first is on node-1 already", id="a pod twice"),
+        pytest.param(
+            Entry(0, Change.PLACE, "node-1", "default/second", (("default/two", "pv-1"),)),
+            "pv-1 is of default/one already",
+            id="a volume twice",
+        ),
+        pytest.param(
+            Entry(0, Change.PLACE, "node-1", "default/plain", made=("default/one",)),
+            "default/one has pv-1 already",
+            id="a claim twice",
+        ),
+        pytest.param(Entry(0, Change.TAKE_AWAY, "node-2", "default/first"), "not on node-2", id="from another node"),
+        pytest.param(Entry(0, Change.TAKE_AWAY, "node-1", "default/plain"), "not on node-1", id="a pod not placed"),
+        pytest.param(Entry(0, Change.PLACE, "node-1", "default/none"), "there is no default/none", id="no such pod"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(entry: Entry, why: str) -> None:
+    cluster = SimulatedCluster(beginning())
+    cluster.apply(PLACED)
+    before = cluster.state
+    with pytest.raises(ImpossibleChange, match=why):
+        cluster.apply(entry)
+    assert cluster.state == before
+    assert cluster.log == [PLACED]

@@ -9,7 +9,7 @@ from kube.model import Pod, Record
 from kube.store import snapshot_of
 from scheduler.catalog import default_profile
 from scheduler.cluster import view_of
-from scheduler.simulated_cluster import SimulatedCluster
+from scheduler.simulated_cluster import ImpossibleChange, SimulatedCluster
 from scheduler.simulated_workload import START, Workload, workload
 from scheduler.simulation import Outcome, Simulation
 from scheduler.simulation_summary import Latency, summarise
@@ -92,7 +92,7 @@ def test_what_a_lost_zone_held_stays_lost() -> None:
 def test_what_does_not_exist_cannot_go(change: object) -> None:
     cluster, _ = cluster_of([made.node()])
     assert callable(change)
-    with pytest.raises(KeyError, match="nowhere"):
+    with pytest.raises(ImpossibleChange, match="there is no nowhere"):
         change(cluster, "nowhere")
 
 
@@ -107,3 +107,9 @@ def test_the_summary_adds_up() -> None:
     assert (found.pods_by_zone, found.zone_skew) == ({"a": 1, "b": 0}, 1)
     cpu = found.utilisation["cpu"]
     assert (cpu.mean, cpu.least, cpu.most) == (0.25, 0.0, 0.5)
+
+
+@pytest.mark.parametrize("pods", [1, 3, 30])
+def test_a_few_pods_ask_for_no_more_than_a_node_has(pods: int) -> None:
+    cluster, made_up = cluster_of(workload(Workload(pods=pods, volumes_per_node=0), seed=1))
+    assert run(cluster, made_up).failures == {}

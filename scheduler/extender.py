@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from binder.matching import class_of
+from binder.node_storage import cut_off
 from kube.model import NodeSelector
 from kube.store import Store
 from kube.topology import BETA_ZONE_LABEL, ZONE_LABEL
@@ -20,6 +21,7 @@ from scheduler.extender_rules import (
     place_points,
     pod_claims,
     refusal,
+    reporting,
     suspect_places,
 )
 from scheduler.extender_wire import HIGHEST, Candidates, HostPriority, NameLists, filter_result, priorities, read
@@ -74,18 +76,23 @@ class Extender:
     def _refusals(self, asked: Candidates, pod: PodClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
         places = suspect_places(storage, pod)
-        if not places:
+        apart = reporting(storage.snapshot).intersection(asked.names) if pod.open or pod.bound else set()
+        if not places and not apart:
             return {}
         grouping = self._cache.groups.by(self._keys(pod))
+        told = _refusals_of_reporting(apart, storage, pod, grouping, now)
+        if not places:
+            return told
         reasons = {
             number: reason
             for number in _near(places, grouping, _kinds(grouping, asked.names))
             if (reason := refusal(storage, pod, grouping.labels(number), now))
         }
         if not reasons:
-            return {}
+            return told
         numbers = map(grouping.numbers.get, asked.names)
-        return {name: reasons[number] for name, number in zip(asked.names, numbers, strict=True) if number in reasons}
+        by_kind = {name: reasons[at] for name, at in zip(asked.names, numbers, strict=True) if at in reasons}
+        return told | {name: reason for name, reason in by_kind.items() if name not in apart}
 
     def _scores(self, asked: Candidates, pod: PodClaims) -> list[HostPriority]:
         count = len(pod.open) + len(pod.bound)
@@ -169,6 +176,24 @@ def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iter
         kind = grouping.kinds[number]
         if anywhere or any(kind[at] in wanted for at, wanted in values.items()):
             yield number
+
+
+def _refusals_of_reporting(
+    names: Iterable[str], storage: Storage, pod: PodClaims, grouping: Grouping, now: datetime
+) -> dict[str, str]:
+    """Go through nodes that report on storage: of one kind they may still be cut off from different drivers."""
+    known: dict[tuple[int, frozenset[str]], str] = {}
+    refused: dict[str, str] = {}
+    for name in names:
+        number = grouping.numbers.get(name)
+        if number is None:
+            continue
+        alike = number, cut_off(storage.snapshot, name)
+        if alike not in known:
+            known[alike] = refusal(storage, pod, grouping.labels(number), now, alike[1])
+        if known[alike]:
+            refused[name] = known[alike]
+    return refused
 
 
 def _local_refusals(asked: Candidates, pod: PodClaims) -> dict[str, str]:

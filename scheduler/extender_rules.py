@@ -2,8 +2,8 @@
 
 On the node it chooses kube-scheduler takes the smallest volume that fits, whatever anybody recommends
 (`findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go). So a node is refused when the volume
-taken there would be a sick one, or one that is held for somebody else's claim. Of volumes of the same size it may take
-any: then a node is refused only when all of them are wrong.
+taken there would be a sick one, one that is held for somebody else's claim, or one whose storage the node does not
+reach. Of volumes of the same size it may take any: then a node is refused only when all of them are wrong.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from binder.index import VolumeIndex
-from binder.matching import binding_mode, scheduler_refusal
+from binder.matching import binding_mode, class_of, scheduler_refusal
+from binder.node_storage import node_storage
 from binder.published_health import published_health
 from binder.rejection import Reason
 from binder.reservation import ClaimReservation, VolumeReservation, reservation_of, reservation_of_claim
@@ -23,6 +24,8 @@ from kube.topology import zone_of
 from scheduler.extender_wire import HIGHEST
 
 Labels = Mapping[str, str]
+Objection = Callable[[Volume], str]
+"""What is to be said against a volume, empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +108,37 @@ def suspect_places(storage: Storage, pod: PodClaims) -> set[NodeSelector | None]
     return found | {volume.node_affinity for volume in prebound if volume.name in storage.suspicions}
 
 
-def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime) -> str:
-    """Return why a node with these labels must not be chosen; empty if it may.
+def reporting(snapshot: Snapshot) -> set[str]:
+    """Return the names of the nodes that report on the storage of some driver; usually there are none."""
+    return {name for names in snapshot.csi_nodes_by_ailing_driver.values() for name in names}
+
+
+def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()) -> str:
+    """Return why a node with these labels, cut off from these drivers, must not be chosen; empty if it may.
 
     Goes through what kube-scheduler takes there, for one claim after another.
     """
     claims = [*pod.bound, *(one.claim for one in pod.open)]
+
+    def objection(volume: Volume) -> str:
+        suspicion = storage.suspicions.get(volume.name)
+        if suspicion is not None and suspicion.forbids(claims, now):
+            return str(suspicion)
+        if volume.driver in cut:
+            return _unreached(volume.driver)
+        said = node_storage(volume, storage.snapshot, now)
+        return f"{Reason.UNHEALTHY}, {said.state}: {said.reason}" if said is not None and said.sick else ""
+
     taken: set[str] = set()
     for one in pod.open:
-        volume, allowed = _taken(storage, one, labels, taken, lambda found: not found.forbids(claims, now))
-        if volume is not None and not allowed:
-            return f"claim {one.claim.name} would get volume {volume.name}: {storage.suspicions[volume.name]}"
+        volume, against = _taken(storage, one, labels, taken, objection)
+        if against and volume is not None:
+            return f"claim {one.claim.name} would get volume {volume.name}: {against}"
         if volume is not None:
             taken.add(volume.name)
-    return ""
+        elif cut and one.prebound is None and (driver := _provisioner(one.claim, storage.snapshot)) in cut:
+            return f"claim {one.claim.name} would get a new volume: {_unreached(driver)}"
+    return _bound_refusal(storage.snapshot, pod, cut)
 
 
 def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
@@ -178,24 +198,50 @@ def _reservation(claim: Claim, now: datetime, prefix: str) -> ClaimReservation |
 
 
 def _taken(
-    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], allowed: Callable[[Suspicion], bool]
-) -> tuple[Volume | None, bool]:
-    """Return the volume that kube-scheduler takes, None without a static one, and whether it may be taken."""
+    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], objection: Objection
+) -> tuple[Volume | None, str]:
+    """Return the volume that kube-scheduler takes, None without a static one, and what is to be said against it."""
     prebound = wanted.prebound
     if prebound is not None:
-        suspicion = storage.suspicions.get(prebound.name)
-        reached = node_matches(prebound.node_affinity, labels)
-        return prebound if reached else None, suspicion is None or allowed(suspicion)
-    clear = storage.clear.smallest(wanted.claim, labels, taken)
+        return (prebound, objection(prebound)) if node_matches(prebound.node_affinity, labels) else (None, "")
+    clear, against = _smallest(storage.clear.candidates(wanted.claim, labels), taken, objection)
+    suspect, against_it = _smallest(storage.suspect.candidates(wanted.claim, labels), taken, objection)
+    if clear is None or suspect is None:
+        return (suspect, against_it) if clear is None else (clear, against)
+    if (clear.capacity, bool(against)) <= (suspect.capacity, bool(against_it)):
+        return clear, against
+    return suspect, against_it
+
+
+def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objection) -> tuple[Volume | None, str]:
+    """Return the first of the smallest, if possible one against which nothing is to be said."""
     first: Volume | None = None
-    for volume in storage.suspect.candidates(wanted.claim, labels):
-        if clear is not None and clear.capacity <= volume.capacity:
-            break
+    against = ""
+    for volume in volumes:
         if volume.name in taken:
             continue
         if first is not None and volume.capacity > first.capacity:
             break
-        if allowed(storage.suspicions[volume.name]):
-            return volume, True
-        first = first or volume
-    return (clear, True) if first is None else (first, False)
+        said = objection(volume)
+        if not said:
+            return volume, ""
+        if first is None:
+            first, against = volume, said
+    return first, against
+
+
+def _bound_refusal(snapshot: Snapshot, pod: PodClaims, cut: Set[str]) -> str:
+    for claim in pod.bound if cut else ():
+        volume = snapshot.volumes.get(claim.volume_name)
+        if volume is not None and volume.driver in cut:
+            return f"claim {claim.name} has volume {volume.name}: {_unreached(volume.driver)}"
+    return ""
+
+
+def _provisioner(claim: Claim, snapshot: Snapshot) -> str:
+    storage_class = snapshot.classes.get(class_of(claim))
+    return storage_class.provisioner if storage_class is not None else ""
+
+
+def _unreached(driver: str) -> str:
+    return f"{Reason.STORAGE_UNREACHABLE}, the node's CSINode says so of {driver}"

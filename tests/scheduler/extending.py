@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from kube.model import Claim, Node, Record, StorageClass, Volume, VolumeAttachment
+from kube.model import Claim, CSINode, Node, Record, StorageClass, Volume, VolumeAttachment
 from kube.store import Store
 from scheduler.extender import Extender
 from tests import builders
@@ -59,6 +59,8 @@ def put(store: Store, record: Record) -> None:
             store.nodes.upsert(record)
         case StorageClass():
             store.classes.upsert(record)
+        case CSINode():
+            store.csi_nodes.upsert(record)
         case VolumeAttachment():
             store.attachments.upsert(record)
         case _:

@@ -6,6 +6,7 @@ from the parsed arguments to an exit code. Exit codes: 0 fine, 1 error, 2 usage,
 
 import argparse
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -43,6 +44,9 @@ COMMANDS = {
 OPTIONAL = frozenset({"cryptography"})
 """What only the extra `devcluster` installs."""
 
+_VALUED_SWITCH = re.compile(r"argument (--[-\w]+)/(--no-[-\w]+): ignored explicit argument .*")
+"""What argparse says of `--leader-elect=false`, the form of Kubernetes' own components."""
+
 DESCRIPTION = """\
 Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds them.
 """
@@ -67,6 +71,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
+        valued = _VALUED_SWITCH.fullmatch(message)
+        if valued is not None:
+            message = f"{valued[1]} takes no value: expected {valued[1]} or {valued[2]}"
         raise UsageError(f"{message}. See {self.prog} --help")
 
 

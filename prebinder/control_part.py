@@ -19,7 +19,7 @@ async def serving_control(
 ) -> AsyncIterator[int]:
     """Serve while inside and yield the port; 0, and nothing is served, without an address.
 
-    Raises UsageError for an address that others can reach, CommandError when it or the token cannot be had.
+    Raises ValueError for an address that others can reach, CommandError when it or the token cannot be had.
     """
     if address is None:
         yield 0

@@ -15,8 +15,7 @@ from aiohttp import web
 
 from prebinder.cbor_rpc import Method, answer
 from prebinder.control_request import guard, read_body
-from prebinder.errors import UsageError
-from prebinder.loopback import is_loopback
+from prebinder.loopback import refuse_reachable
 
 LARGEST_CALL: Final = 64 * 1024
 """Bytes."""
@@ -47,14 +46,9 @@ class ControlServer:
     """Serves while in `async with`. `port` is the port it listens on."""
 
     def __init__(self, address: tuple[str, int], token: str, routes: Sequence[Route]) -> None:
-        """Take host and port (0: any free one). Raises UsageError when others than this machine could connect."""
-        host, port = address
-        if not is_loopback(host):
-            raise UsageError(
-                f'the control port cannot listen on "{host}:{port}", because who uses it decides where pods go: '
-                "expected a loopback address such as 127.0.0.1:10270, or 0 for no control port"
-            )
-        self._host, self.port = host, port
+        """Take host and port (0: any free one). Raises ValueError when others than this machine could connect."""
+        self._host, self.port = address
+        refuse_reachable(*address)
         self._token = token
         self._routes = routes
         self._open = AsyncExitStack()

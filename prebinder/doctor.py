@@ -18,8 +18,10 @@ from prebinder.cluster_checks import cluster_checks
 from prebinder.doctor_checks import Check, State
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.health_watch import Unobserved
+from prebinder.logs import configure
 from prebinder.match_report import console_for
 from prebinder.requirements import CONTROLLER, SCHEDULER
+from prebinder.settings import LoggingSettings, LogLevel
 from prebinder.volume_access import table_of
 
 DESCRIPTION = """\
@@ -68,6 +70,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look and report. Raises CommandError for a cluster that cannot be reached, UsageError for a bad endpoint."""
+    # What a driver answers is in the report; it need not be logged beside it.
+    configure(LoggingSettings(level=LogLevel(arguments.log_level or LogLevel.ERROR)))
     try:
         endpoints = [parse_endpoint(one) for one in arguments.csi_endpoint]
     except ValueError as error:

@@ -4,8 +4,9 @@ import argparse
 from dataclasses import replace
 from typing import Final
 
+from prebinder.errors import UsageError
 from prebinder.flags import FLAGS, Flags, add_flags, extender_flags, override
-from prebinder.settings import ExtenderSettings, Settings
+from prebinder.settings import ExtenderSettings, Settings, parse_address
 
 DESCRIPTION = """\
 Answers kube-scheduler about nodes: refuses those where a pod would get a volume that is sick or held for somebody
@@ -57,6 +58,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     defaults = replace(Settings(), extender=ExtenderSettings(bind_address=BIND_ADDRESS))
     settings = override(defaults, arguments, extender_command_flags())
+    if parse_address(settings.extender.bind_address) is None:
+        raise UsageError(f"--bind-address 0: nobody could ask; expected an address such as {BIND_ADDRESS}")
     # Imported here: the help needs no HTTP.
     from prebinder.extender import run_extender  # noqa: PLC0415
 

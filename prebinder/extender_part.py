@@ -1,6 +1,7 @@
 """The extender as a part of a process that keeps a store: from its settings to a server that answers."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -42,7 +43,8 @@ class ExtenderPart:
             await self._server.__aenter__()
         except OSError as error:
             raise CommandError(
-                f"cannot serve the extender: {error.strerror or error}; choose another address"
+                f"cannot serve the extender: {error.strerror or error}; choose another address with "
+                "--bind-address (--extender-bind-address of the controller)"
             ) from error
         following = asyncio.create_task(self._certificate.follow(self._clock)) if self._certificate else None
         try:
@@ -59,10 +61,15 @@ def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> Servin
         files = CertificateFiles(Path(certificate), Path(key), Path(authority) if authority else None)
         try:
             return ServingCertificate(files)
-        except OSError as error:
+        except ssl.SSLError as error:
+            named = ", ".join(one for one in (certificate, key, authority) if one)
             raise UsageError(
-                f"cannot use the extender's certificate {certificate}: {error.strerror or error}"
+                f"cannot use the extender's certificate {certificate}: expected PEM files that belong together in "
+                f"{named} ({error.reason or error})"
             ) from error
+        except OSError as error:
+            file = error.filename or certificate
+            raise UsageError(f"cannot use the extender's certificate {file}: {error.strerror or error}") from error
     if certificate or key or authority:
         raise UsageError("the extender needs both a certificate and its key, and the client authority needs them too")
     if not is_loopback(address[0]):

@@ -8,9 +8,11 @@ from pathlib import Path
 from prebinder.control_token import default_token_file, read_token
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.loopback import is_loopback
+from prebinder.profiling import LONGEST_SECONDS
 from prebinder.settings import parse_address
 
 DEFAULT_ADDRESS = "127.0.0.1:10270"
+_HINT = {http.client.UNAUTHORIZED: "; is --token-file its --control-token-file?"}
 OUTPUTS = ("table", "collapsed", "speedscope")
 
 DESCRIPTION = """\
@@ -53,22 +55,35 @@ def run(arguments: argparse.Namespace) -> int:
     if address is None or not is_loopback(address[0]):
         # The token is not for others to see.
         raise UsageError(f'--address must be on loopback such as {DEFAULT_ADDRESS}, is "{arguments.address}"')
+    if not 1 <= arguments.seconds <= LONGEST_SECONDS:
+        raise UsageError(f"--seconds: expected 1 to {LONGEST_SECONDS}, found {arguments.seconds}")
+    token_file = Path(arguments.token_file)
+    if not token_file.exists():
+        raise CommandError(
+            f"there is no control token {token_file}: run the scheduler with --control-bind-address, or name its "
+            "--control-token-file with --token-file"
+        )
     path = f"/debug/profile?seconds={arguments.seconds}&format={arguments.output}"
-    sys.stdout.write(_fetch(address, path, read_token(Path(arguments.token_file)), arguments.seconds))
+    sys.stdout.write(_fetch(address, path, read_token(token_file), arguments.seconds))
     return ExitCode.FINE
 
 
 def _fetch(address: tuple[str, int], path: str, token: str, seconds: int) -> str:
-    connection = http.client.HTTPConnection(*address, timeout=max(seconds, 0) + 30)
+    where = f"{address[0]}:{address[1]}"
+    connection = http.client.HTTPConnection(*address, timeout=seconds + 30)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
         response = connection.getresponse()
         text = response.read().decode()
     except (OSError, http.client.HTTPException) as error:
-        where = f"{address[0]}:{address[1]}"
-        raise CommandError(f"cannot ask the scheduler at {where}: {error}; is its control port there?") from error
+        problem = getattr(error, "strerror", None) or error
+        raise CommandError(
+            f"cannot ask the scheduler at {where}: {problem}; is its --control-bind-address that?"
+        ) from error
     finally:
         connection.close()
     if response.status != http.client.OK:
-        raise CommandError(f"the scheduler answered {response.status}: {text.strip()}")
+        if not response.getheader("Content-Type", "").startswith("text/plain"):
+            raise CommandError(f"at {where} is no scheduler's control port: it answered {response.status}")
+        raise CommandError(f"the scheduler answered {response.status}: {text.strip()}{_HINT.get(response.status, '')}")
     return text

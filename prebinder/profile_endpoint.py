@@ -8,9 +8,8 @@ from aiohttp import web
 from kube.clock import Clock
 from prebinder.control_server import Route
 from prebinder.profile_report import Samples, collapsed, speedscope, table
-from prebinder.profiling import Sampler
+from prebinder.profiling import LONGEST_SECONDS, Sampler
 
-LONGEST_SECONDS: Final = 120
 DEFAULT_SECONDS: Final = 10
 PATH: Final = "/debug/profile"
 

@@ -13,6 +13,8 @@ from typing import Final, Self
 from prebinder.profile_report import Function, Samples
 
 INTERVAL_SECONDS: Final = 0.01
+LONGEST_SECONDS: Final = 120
+"""A profile that may be asked for."""
 _DEEPEST: Final = 200
 """Frames of one stack; what is further out is left away."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binder.reservation import DEFAULT_PREFIX
+from prebinder.loopback import refuse_reachable
 from prebinder.settings import (
     ClusterSettings,
     LeaderElectionSettings,
@@ -53,7 +54,9 @@ class ControlSettings:
     """Has the token that tools must show; made if it is not there. None: see prebinder.control_token."""
 
     def __post_init__(self) -> None:
-        parse_address(self.bind_address)
+        address = parse_address(self.bind_address)
+        if address is not None:
+            refuse_reachable(*address)
 
 
 @dataclass(frozen=True, slots=True)

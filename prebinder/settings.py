@@ -4,14 +4,21 @@
 refused when the group is made, with ValueError and a sentence for the user.
 """
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
+from typing import Final
 
 from binder.decision import Mode
 from binder.reservation import DEFAULT_PREFIX
 from binder.view import UnknownHealth
 from csi.endpoint import Endpoint, TlsFiles, refuse_plain
+from kube.selectors import is_label_key
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST_NAME: Final = 253
+_NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
 
 
 class LogFormat(StrEnum):
@@ -132,6 +139,11 @@ class LeaderElectionSettings:
     name: str = "pvc-prebinder"
     """Name of the Lease."""
 
+    def __post_init__(self) -> None:
+        _require(not self.name or _is_name(self.name), "Lease name", _NAME_EXPECTED, f'"{self.name}"')
+        namespace = self.namespace
+        _require(namespace is None or _is_name(namespace), "namespace", _NAME_EXPECTED, f'"{namespace}"')
+
 
 @dataclass(frozen=True, slots=True)
 class ServingSettings:
@@ -161,6 +173,7 @@ class ExtenderSettings:
 
     def __post_init__(self) -> None:
         parse_address(self.bind_address)
+        _require(all(self.scheduler_names), "scheduler name", "as in spec.schedulerName of pods", "empty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +214,12 @@ def parse_address(text: str) -> tuple[str, int] | None:
 
 def refuse_bad_prefix(prefix: str) -> None:
     """Raise ValueError, with a sentence for the user, unless this can be the prefix of annotations."""
-    _require(prefix.endswith("/") and len(prefix) > 1, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
+    holds = prefix.endswith("/") and is_label_key(f"{prefix}mode")
+    _require(holds, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
+
+
+def _is_name(name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
 
 
 def _require(holds: bool, name: str, expected: str, found: object) -> None:

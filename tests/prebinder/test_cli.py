@@ -14,6 +14,13 @@ from prebinder.errors import ExitCode
     ("arguments", "complaint"),
     [
         pytest.param(["verison"], 'unknown command "verison"; did you mean "version"? See', id="command"),
+        pytest.param(
+            ["scheduler", "--leader-elect=false"],
+            "--leader-elect takes no value: expected --leader-elect or --no-leader-elect",
+            id="a switch with a value",
+        ),
+        pytest.param(["extender", "--bind-address=0"], "nobody could ask; expected an address", id="nobody to ask"),
+        pytest.param(["extender", "--scheduler-name="], "as in spec.schedulerName of pods, is empty", id="no name"),
         pytest.param(["qqq"], 'unknown command "qqq". See pvc-prebinder --help', id="nothing near"),
         pytest.param(["version", "--ouput=json"], 'unknown flag "--ouput"; did you mean "--output"?', id="flag"),
         pytest.param(["version", "extra"], 'unknown argument "extra". See pvc-prebinder version --help', id="argument"),

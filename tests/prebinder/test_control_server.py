@@ -10,7 +10,7 @@ import pytest
 
 from prebinder.control_part import serving_control
 from prebinder.control_server import CBOR, LARGEST_CALL, ControlServer, Route
-from prebinder.errors import CommandError, UsageError
+from prebinder.errors import CommandError
 from scheduler.pod_binding import Bound
 from tests.fake_clock import FakeClock
 from tests.prebinder.controlling import LOOPBACK, TOKEN, Control, Scripted, configured, controlled
@@ -122,7 +122,7 @@ async def test_a_bug_is_an_answer_too(caplog: pytest.LogCaptureFixture, tmp_path
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "example.com"])
 def test_it_listens_on_loopback_only(host: str) -> None:
     routes: list[Route] = []
-    with pytest.raises(UsageError, match="expected a loopback address such as"):
+    with pytest.raises(ValueError, match="expected a loopback address such as"):
         ControlServer((host, 0), TOKEN, routes)
 
 

@@ -46,8 +46,19 @@ def test_what_cannot_be_served_safely_is_refused(chosen: dict[str, Any], complai
 
 def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
     ours, others = Party(tmp_path / "ours"), Party(tmp_path / "others")
-    with pytest.raises(UsageError, match="cannot use the extender's certificate"):
+    with pytest.raises(UsageError, match=r"expected PEM files that belong together in .*server"):
         part(bind_address=":0", tls_cert_file=str(ours.server.certificate), tls_key_file=str(others.server.key))
+
+
+def test_an_authority_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ours = Party(tmp_path / "ours").server
+    with pytest.raises(UsageError, match=r"certificate /none/ca\.crt: No such file"):
+        part(
+            bind_address=":0",
+            tls_cert_file=str(ours.certificate),
+            tls_key_file=str(ours.key),
+            client_ca_file="/none/ca.crt",
+        )
 
 
 async def test_an_address_that_is_taken_is_an_error() -> None:

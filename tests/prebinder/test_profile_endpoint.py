@@ -8,12 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from kube.clock import SystemClock
 from prebinder.cli import run
 from prebinder.errors import CommandError, UsageError
 from prebinder.profiling import Sampler
 from tests.fake_clock import FakeClock, settle
+from tests.kube.scripted_server import serving
 from tests.prebinder.controlling import TOKEN, Control, controlled
 
 INTERVAL = 0.001
@@ -116,10 +118,8 @@ async def test_the_command_prints_what_the_process_does(tmp_path: Path, capsys: 
                 assert all(line.rpartition(" ")[2].isdigit() for line in printed.splitlines())
             else:
                 assert json.loads(printed)["exporter"] == "pvc-prebinder"
-        with pytest.raises(CommandError, match="the scheduler answered 400: seconds must be 1 to 120"):
-            await asyncio.to_thread(run, [*base, "--seconds", "0"])
         (tmp_path / "token").write_text("x" * len(TOKEN))
-        with pytest.raises(CommandError, match="the scheduler answered 401"):
+        with pytest.raises(CommandError, match=r"answered 401: .*; is --token-file its --control-token-file\?"):
             await asyncio.to_thread(run, base)
 
 
@@ -133,6 +133,31 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "token").chmod(0o600)
     with pytest.raises(
-        CommandError, match=r"cannot ask the scheduler at 127\.0\.0\.1:1: .*; is its control port there"
+        CommandError,
+        match=r"cannot ask the scheduler at 127\.0\.0\.1:1: Connection refused; is its --control-bind-address that\?",
     ):
         run(["profile", "--address", "127.0.0.1:1", "--token-file", str(tmp_path / "token")])
+
+
+@pytest.mark.parametrize("seconds", ["0", "121", "-1"])
+def test_a_time_that_is_not_allowed_is_told_before_anybody_is_asked(seconds: str) -> None:
+    with pytest.raises(UsageError, match=f"--seconds: expected 1 to 120, found {seconds}"):
+        run(["profile", "--seconds", seconds, "--token-file", "/none"])
+
+
+def test_a_token_that_is_not_there_is_told_with_what_to_do() -> None:
+    with pytest.raises(CommandError, match="no control token /none/token: run the scheduler with --control-bind"):
+        run(["profile", "--token-file", "/none/token"])
+
+
+async def test_another_server_at_the_address_is_told(tmp_path: Path) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=404, text="<html>nothing</html>", content_type="text/html")
+
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "token").chmod(0o600)
+    async with serving(answer) as server:
+        where = server.url.removeprefix("http://")
+        flags = ["profile", "--address", where, "--token-file", str(tmp_path / "token")]
+        with pytest.raises(CommandError, match="is no scheduler's control port: it answered 404"):
+            await asyncio.to_thread(run, flags)

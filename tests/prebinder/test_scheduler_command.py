@@ -55,6 +55,18 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
         pytest.param(["--name", "a,spec.nodeName=n"], 'found "a,spec.nodeName=n"', id="a selector"),
         pytest.param(["--name", "a", "--name", "a"], "--name: expected each name once, found a, a", id="twice"),
         pytest.param(["--name", "a" * 201], "--name: expected names of 200 characters together, found 201", id="long"),
+        pytest.param(
+            ["--name", "a", "--control-bind-address", "0.0.0.0:10270"],
+            '--control-bind-address: the control port cannot listen on "0.0.0.0:10270"',
+            id="a control port for everybody",
+        ),
+        pytest.param(
+            ["--name", "a", "--lease-name", "Mine"], "--lease-name: Lease name must be lower-case", id="lease"
+        ),
+        pytest.param(["--name", "a", "--lease-namespace", "a b"], "--lease-namespace: namespace must be lower-case"),
+        pytest.param(
+            ["--name", "a", "--annotation-prefix", "a b/"], 'must be a domain and "/", is "a b/"', id="prefix"
+        ),
         pytest.param(["--name", "a", "--control-bind-address", "x"], "--control-bind-address: bind address must be"),
     ],
 )

@@ -16,7 +16,7 @@ from devcluster.ports import LOOPBACK, free_ports
 from kube.clock import SystemClock
 from kube.errors import Unavailable
 from kube.transport import Request, Response, StreamResponse
-from prebinder.errors import CommandError, UsageError
+from prebinder.errors import CommandError
 from prebinder.pod_binding_rpc import CODES
 from prebinder.requirements import SCHEDULER
 from prebinder.scheduler_process import SchedulerProcess
@@ -174,12 +174,3 @@ async def test_the_control_port_says_that_it_does_not_schedule_yet(tmp_path: Pat
 
         await process.until(answers)
     assert cbor2.loads(told)["error"]["code"] == CODES[Refusal.NOT_READY]
-
-
-def test_the_control_port_is_for_this_machine_only(tmp_path: Path) -> None:
-    async def serve() -> None:
-        async with running(Server(None), control=ControlSettings("0.0.0.0:10270", str(tmp_path / "token"))) as process:
-            await process.task
-
-    with pytest.raises(UsageError, match="loopback address"):
-        asyncio.run(serve())

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def guard(token: str, hosts: Callable[[], Container[str]]) -> Middleware:
+def guard(token: str, hosts: Callable[[], Container[str]], paths: Sequence[str]) -> Middleware:
     """Return what refuses requests: 421 for another host, 401 without the token; a bug behind it becomes a 500.
 
     A web page that had its own name resolve to this machine (DNS rebinding) sends that name as the host.
@@ -29,15 +29,17 @@ def guard(token: str, hosts: Callable[[], Container[str]]) -> Middleware:
             return refused(421, "Host must be the address that is listened on")
         shown = request.headers.get("Authorization", "").encode(errors="replace")
         if not secrets.compare_digest(shown, expected):
-            return refused(401, "expected the header Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+            text = "expected the header Authorization: Bearer TOKEN, the line in --control-token-file of the scheduler"
+            return refused(401, text, {"WWW-Authenticate": "Bearer"})
         try:
             return await handler(request)
+        except web.HTTPNotFound:
+            return refused(404, f"there is no {request.path[:60]}: expected {' or '.join(paths)}")
+        except web.HTTPMethodNotAllowed as error:
+            allowed = error.headers["Allow"]
+            return refused(405, f"expected {' or '.join(allowed.split(','))}", {"Allow": allowed})
         except web.HTTPException as error:
-            return refused(
-                error.status,
-                error.text or error.reason,
-                {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {},
-            )
+            return refused(error.status, error.text or error.reason)
         except Exception:
             logger.exception("Could not answer", extra={"path": request.path})
             return refused(500, "a bug in pvc-prebinder; its log has the traceback")

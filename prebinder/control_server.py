@@ -55,7 +55,8 @@ class ControlServer:
 
     async def __aenter__(self) -> Self:
         """Start to serve. Raises OSError when the address cannot be had."""
-        application = web.Application(middlewares=[guard(self._token, self._names)])
+        paths = list(dict.fromkeys(route.path for route in self._routes))
+        application = web.Application(middlewares=[guard(self._token, self._names, paths)])
         for route in self._routes:
             application.router.add_route(route.method, route.path, route.handler)
         # Who goes away is not waited for: a profile that nobody reads ends.

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from binder.rejection import Rejection
+from kube.complaint import UNKNOWN_KEY, read_complaint
 from prebinder.cbor_rpc import Code, Method, Params, RpcError
 from scheduler.pod_binding import Bound, Refusal, Refused, Released
 
@@ -103,9 +104,10 @@ def _convert(params: Params, to: type[Wanted]) -> Wanted:
     try:
         return msgspec.convert(params, to)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `")
-        where = f"params{place.rstrip('`').removeprefix('$')}"
-        raise RpcError(Code.INVALID_PARAMS, f"{where}: {problem}") from error
+        place, problem = read_complaint(str(error))
+        if problem == UNKNOWN_KEY:
+            problem = f"{problem}: expected {', '.join(to.__struct_encode_fields__)}"
+        raise RpcError(Code.INVALID_PARAMS, f"params{'.' if place else ''}{place}: {problem}") from error
 
 
 async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outcome:

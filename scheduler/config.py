@@ -12,9 +12,9 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct, field
 
+from kube.complaint import UNKNOWN_KEY, read_complaint, show
 from kube.selectors import is_label_key
 from kube.strict_yaml import load_strictly
-from scheduler.config_problem import UNKNOWN_KEY, read_complaint, show
 from scheduler.profile import ALL_NODES, Profile, ProfileData, Registry, Thresholds, build
 
 API_VERSION: Final = "config.pvc-prebinder/v1alpha1"

@@ -143,3 +143,9 @@ async def test_without_an_address_there_is_neither_a_port_nor_a_token(tmp_path: 
     async with serving_control(None, tmp_path / "token", Scripted(), configured(), FakeClock()) as port:
         assert port == 0
     assert os.listdir(tmp_path) == []
+
+
+async def test_what_there_is_is_told_to_who_asks_for_something_else(tmp_path: Path) -> None:
+    async with controlled(tmp_path) as control:
+        told = [(await control.ask(*asked))[1] for asked in (("GET", "/metrics"), ("DELETE", "/config"))]
+    assert told == [b"there is no /metrics: expected /rpc or /config or /debug/profile\n", b"expected GET or PUT\n"]

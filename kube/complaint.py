@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in the words of YAML: msgspec speaks of Python's and JSON's types."""
+"""What msgspec complains about, in the words of who wrote the document: it speaks of Python's and JSON's types."""
 
 import re
 from typing import Final
@@ -10,6 +10,7 @@ _WORDS: Final = {
     "bool": "true or false",
     "array": "a list",
     "object": "a mapping",
+    "bytes": "bytes",
     "null": "nothing",
 }
 UNKNOWN_KEY: Final = "unknown key"
@@ -20,7 +21,13 @@ _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
 _TYPE: Final = re.compile(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`")
 _LONGEST_NUMBER: Final = 100
 """Bits. Python refuses to write out numbers of thousands of digits."""
-_EMPTY: Final = "of length >= 1"
+_OTHERS: Final = (
+    # The only texts that have to follow a pattern are names of objects.
+    (re.compile(r"Expected `str(?: \| null)?` matching regex .*"), 'expected lower-case letters, digits, "-" and "."'),
+    (re.compile(r"Expected `str(?: \| null)?` of length >= 1"), "is empty"),
+    (re.compile(r"Expected `str(?: \| null)?` of length <= (\d+)"), r"expected at most \1 characters"),
+    (re.compile(r"Expected `array(?: \| null)?` of length >= 1"), "expected one at least, found none"),
+)
 
 
 def read_complaint(message: str) -> tuple[str, str]:
@@ -36,7 +43,11 @@ def read_complaint(message: str) -> tuple[str, str]:
     if kinds is not None:
         as_key = " as a key" if told is not None and told[1] else ""
         return place, f"expected {_WORDS.get(kinds[1], kinds[1])}{as_key}, found {_WORDS.get(kinds[2], kinds[2])}"
-    return place, "expected one at least, found none" if complaint.endswith(_EMPTY) else complaint
+    for pattern, problem in _OTHERS:
+        other = pattern.fullmatch(complaint)
+        if other is not None:
+            return place, other.expand(problem)
+    return place, complaint
 
 
 def show(value: object) -> str:

@@ -1,22 +1,31 @@
 """Free ports on loopback.
 
-A port found free can be taken by somebody else before its user binds it. Two things make that rare: ports are drawn
-at random, and from below the range that Linux hands to outgoing connections (`net.ipv4.ip_local_port_range` starts at
-32768). Whoever uses the ports still has to try again with others when one turns out to be in use.
+A port found free can be taken by somebody else before its user binds it. Three things make that rare: a port is given
+to nobody else who asks here, in whichever process, for as long as anybody takes to bind it; ports are drawn at random, and from
+below the range that Linux hands to outgoing connections (`net.ipv4.ip_local_port_range` starts at 32768). Whoever
+uses the ports still has to try again with others when one turns out to be in use.
 """
 
 import random
 import socket
+import sys
+from collections import deque
+from typing import Final
 
 LOOPBACK = "127.0.0.1"
 _FIRST, _LAST = 12_000, 32_767
+
+_HELD_AT_MOST: Final = 200
+"""Ports given before so many others are in use by now, or never will be."""
+
+_held: Final[deque[socket.socket]] = deque()
 
 
 def free_ports(count: int) -> list[int]:
     """Return that many different ports that nobody listens on right now; OSError if they cannot be found."""
     ports: list[int] = []
     for port in random.sample(range(_FIRST, _LAST + 1), 50 * count):
-        if is_free(port):
+        if _hold(port) and is_free(port):
             ports.append(port)
         if len(ports) == count:
             return ports
@@ -30,4 +39,21 @@ def is_free(port: int) -> bool:
             probe.bind((LOOPBACK, port))
         except OSError:
             return False
+    return True
+
+
+def _hold(port: int) -> bool:
+    """Keep the port from others who ask here, until this process ends at the latest; False if one of them has it."""
+    if sys.platform != "linux":
+        return True
+    # A name without a file: the kernel gives it back when the process ends, however that happens.
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0pvc-prebinder-port-{port}")
+    except OSError:
+        name.close()
+        return False
+    _held.append(name)
+    if len(_held) > _HELD_AT_MOST:
+        _held.popleft().close()
     return True

@@ -1,9 +1,9 @@
 """Free ports on loopback.
 
 A port found free can be taken by somebody else before its user binds it. Three things make that rare: a port is given
-to nobody else who asks here, in whichever process, for as long as anybody takes to bind it; ports are drawn at random, and from
-below the range that Linux hands to outgoing connections (`net.ipv4.ip_local_port_range` starts at 32768). Whoever
-uses the ports still has to try again with others when one turns out to be in use.
+to nobody else who asks here, in whichever process, for as long as anybody takes to bind it; ports are drawn at random;
+and they are from below the range that Linux hands to outgoing connections (`net.ipv4.ip_local_port_range` starts at
+32768). Whoever uses the ports still has to try again with others when one turns out to be in use.
 """
 
 import random

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from kube.errors import error_from_status
 from kube.resource import LEASES, Resource
 from kube.transport import Request, Response, Transport
 from prebinder.doctor_checks import Check, Served, check_rights, check_served, check_version
@@ -17,6 +18,7 @@ from prebinder.requirements import Need, Requirements
 T = TypeVar("T", bound=Struct)
 
 _SECONDS: Final = 10.0
+_VERSION_PATH: Final = "/version"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -49,15 +51,22 @@ class Offer:
 
 
 async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
-    """Return the version, and what is served where these kinds are. Raises Unavailable when nobody answers."""
-    version = await _read(transport, "/version", _Version)
+    """Return the version, and what is served where these kinds are.
+
+    Raises Unavailable when nobody answers, Unauthorized when the credentials are not accepted: every other answer would
+    be about them.
+    """
+    answer = await transport.send(Request("GET", _VERSION_PATH, timeout=_SECONDS))
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        raise error_from_status("GET", _VERSION_PATH, answer.status, answer.body, answer.headers)
+    version = _decoded(answer, _Version)
     groups = dict.fromkeys(resource.api_version for resource in kinds)
     served = {group: await _served(transport, group) for group in groups}
     return Offer(version.git_version if version is not None else "", served)
 
 
 async def cluster_checks(transport: Transport, wanted: Requirements, lease_namespace: str) -> list[Check]:
-    """Return the checks of a cluster. Raises Unavailable when it does not answer."""
+    """Return the checks of a cluster. Raises as `offer_of`."""
     offer = await offer_of(transport, wanted.kinds)
     asked = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
     rights = dict(zip(wanted.rights, await asyncio.gather(*asked), strict=True))

@@ -13,7 +13,7 @@ from csi.endpoint import Endpoint, parse_endpoint
 from csi.session import DriverSession
 from kube.clock import SystemClock
 from kube.connect import connect
-from kube.errors import KubeconfigError, KubeError
+from kube.errors import KubeconfigError, KubeError, Unauthorized
 from prebinder.cluster_checks import cluster_checks
 from prebinder.doctor_checks import Check, State
 from prebinder.errors import CommandError, ExitCode, UsageError
@@ -86,6 +86,8 @@ async def _look(arguments: argparse.Namespace, endpoints: Sequence[Endpoint]) ->
         async with await connect(arguments.kubeconfig, arguments.context) as transport:
             wanted = SCHEDULER if arguments.scheduler else CONTROLLER
             found = await cluster_checks(transport, wanted, arguments.lease_namespace)
+    except Unauthorized as error:
+        raise CommandError(f"{error}; log in anew, these credentials are not accepted") from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error
     return [*found, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]

@@ -35,6 +35,18 @@ async def test_a_refusal_is_one_line_with_the_next_step(
     assert errors == f"pvc-prebinder: GET /api/v1/persistentvolumes: {status} {reason}: you may not; {next_step}\n"
 
 
+@pytest.mark.parametrize("arguments", [("doctor",), ("doctor", "--scheduler")])
+async def test_a_doctor_whom_nobody_knows_speaks_of_nothing_else(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        return web.json_response(failure(401, "Unauthorized", "Unauthorized"), status=401)
+
+    async with serving(refuse) as server:
+        code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server.url)}")
+    assert (code, out) == (1, "")
+    next_step = "log in anew, these credentials are not accepted"
+    assert errors == f"pvc-prebinder: GET /version: 401 Unauthorized: Unauthorized; {next_step}\n"
+
+
 async def test_a_driver_that_is_not_there_is_named_with_its_address(tmp_path: Path) -> None:
     async def answer(request: web.Request) -> web.Response:
         items = [VOLUME] if request.path == "/api/v1/persistentvolumes" else []

@@ -5,8 +5,9 @@ gone, whether or not anybody noticed. So a process that was stopped and wakes up
 """
 
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from math import inf
+
+from msgspec.structs import replace
 
 from kube.clock import Clock
 from kube.errors import LeadershipLost

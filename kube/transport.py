@@ -5,15 +5,15 @@ A test implements Transport with a function; the program uses kube.connect.Kuber
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One HTTP request. `timeout` is in seconds: for `send` of the whole exchange, for `stream` of each silence."""
 
     method: str
@@ -25,8 +25,7 @@ class Request:
     timeout: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A complete answer, whatever its status. Header names are looked up in any case."""
 
     status: int
@@ -34,8 +33,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamResponse:
+class StreamResponse(Struct, frozen=True):
     """An answer that is still arriving. `lines` yields each line without its end, and an unended rest last."""
 
     status: int

@@ -46,6 +46,18 @@ async def test_request_arrives_as_it_was_meant(tmp_path: Path) -> None:
         assert response.headers["retry-after"] == "3"
 
 
+async def test_a_path_stays_quoted_as_it_is_behind_the_path_of_the_server(tmp_path: Path) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    async with serving(handler) as server:
+        path = kubeconfig(tmp_path, f"{server.url}/k8s/clusters/c-1")
+        async with await connect(path) as transport:
+            await transport.send(Request("GET", "/api/v1/x/a%2Fb+%25c", (("continue", "a/b+c=&d"),)))
+        (came,) = server.requests
+        assert came.raw_path == "/k8s/clusters/c-1/api/v1/x/a%2Fb+%25c?continue=a/b%2Bc%3D%26d"
+
+
 async def test_a_stream_is_read_line_by_line_and_a_clean_end_is_an_end(tmp_path: Path) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         whole = event("ADDED", thing("a", 2)) + b"\n" + event("MODIFIED", thing("a", 3)) + b"\n"

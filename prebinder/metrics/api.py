@@ -6,6 +6,7 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from prebinder.metrics import buckets
+from prebinder.metrics.children import Children
 
 
 class WatchMetrics:
@@ -18,11 +19,13 @@ class WatchMetrics:
             ["resource", "cause"],
             registry=registry,
         )
-        self._last_event = Gauge(
-            "pvc_prebinder_cache_last_event_timestamp_seconds",
-            "When the last list, event or bookmark arrived.",
-            ["resource"],
-            registry=registry,
+        self._last_event = Children(
+            Gauge(
+                "pvc_prebinder_cache_last_event_timestamp_seconds",
+                "When the last list, event or bookmark arrived.",
+                ["resource"],
+                registry=registry,
+            )
         )
         self._drift = Gauge(
             "pvc_prebinder_cache_drift_objects",
@@ -47,7 +50,7 @@ class WatchMetrics:
         self._restarts.labels(resource, cause).inc()
 
     def event_seen(self, resource: str, now: datetime) -> None:
-        self._last_event.labels(resource).set(now.timestamp())
+        self._last_event.of(resource).set(now.timestamp())
 
     def malformed(self, resource: str) -> None:
         self._malformed.labels(resource).inc()
@@ -60,25 +63,29 @@ class RequestMetrics:
     """Port of kube.pacing. Names as client-go has them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counter(
-            "rest_client_requests_total",
-            'Requests to the API server; code "<error>" means no answer.',
-            ["method", "code"],
-            registry=registry,
+        self._requests = Children(
+            Counter(
+                "rest_client_requests_total",
+                'Requests to the API server; code "<error>" means no answer.',
+                ["method", "code"],
+                registry=registry,
+            )
         )
-        self._seconds = Histogram(
-            "rest_client_request_duration_seconds",
-            "Duration of requests to the API server.",
-            ["verb"],
-            buckets=buckets.REQUEST,
-            registry=registry,
+        self._seconds = Children(
+            Histogram(
+                "rest_client_request_duration_seconds",
+                "Duration of requests to the API server.",
+                ["verb"],
+                buckets=buckets.REQUEST,
+                registry=registry,
+            )
         )
         for method in ("GET", "POST", "PATCH", "WATCH"):
-            self._seconds.labels(method)
+            self._seconds.of(method)
 
     def request_done(self, method: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, str(status) if status else "<error>").inc()
-        self._seconds.labels(method).observe(seconds)
+        self._requests.of(method, str(status) if status else "<error>").inc()
+        self._seconds.of(method).observe(seconds)
 
 
 class EventMetrics:

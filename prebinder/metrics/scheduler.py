@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from binder.rejection import Reason
 from prebinder.metrics import buckets
+from prebinder.metrics.children import Children
 
 RESULTS: Final = ("scheduled", "unschedulable", "error")
 """Upstream's: a node was found; no node fits; something else went wrong."""
@@ -24,32 +25,40 @@ class SchedulerMetrics:
             ["profile", "reason"],
             registry=registry,
         )
-        self._attempts = Counter(
-            "scheduler_schedule_attempts_total",
-            "Attempts to schedule a pod, by how they ended.",
-            ["profile", "result"],
-            registry=registry,
+        self._attempts = Children(
+            Counter(
+                "scheduler_schedule_attempts_total",
+                "Attempts to schedule a pod, by how they ended.",
+                ["profile", "result"],
+                registry=registry,
+            )
         )
-        self._waited = Histogram(
-            "zone_scheduler_pod_scheduling_duration_seconds",
-            "Time from when a pod was first seen to its assignment, all its attempts included.",
-            ["profile", "zone"],
-            buckets=buckets.SCHEDULING,
-            registry=registry,
+        self._waited = Children(
+            Histogram(
+                "zone_scheduler_pod_scheduling_duration_seconds",
+                "Time from when a pod was first seen to its assignment, all its attempts included.",
+                ["profile", "zone"],
+                buckets=buckets.SCHEDULING,
+                registry=registry,
+            )
         )
-        self._decided = Histogram(
-            "zone_scheduler_decision_duration_seconds",
-            "Time to decide about one pod.",
-            ["profile"],
-            buckets=buckets.DECISION,
-            registry=registry,
+        self._decided = Children(
+            Histogram(
+                "zone_scheduler_decision_duration_seconds",
+                "Time to decide about one pod.",
+                ["profile"],
+                buckets=buckets.DECISION,
+                registry=registry,
+            )
         )
-        self._binding = Histogram(
-            "zone_scheduler_binding_duration_seconds",
-            "Time from the decision to the assignment: binding of volumes included.",
-            ["profile"],
-            buckets=buckets.SCHEDULING,
-            registry=registry,
+        self._binding = Children(
+            Histogram(
+                "zone_scheduler_binding_duration_seconds",
+                "Time from the decision to the assignment: binding of volumes included.",
+                ["profile"],
+                buckets=buckets.SCHEDULING,
+                registry=registry,
+            )
         )
 
         self._preemptions = Counter(
@@ -66,26 +75,26 @@ class SchedulerMetrics:
         """Start the profiles' counters at 0, so that a rate sees the first failure."""
         for name in names:
             for result in RESULTS:
-                self._attempts.labels(name, result)
+                self._attempts.of(name, result)
             for reason in Reason:
                 self._failures.labels(name, reason)
-            self._decided.labels(name)
-            self._binding.labels(name)
+            self._decided.of(name)
+            self._binding.of(name)
 
     def decided(self, profile: str, seconds: float) -> None:
-        self._decided.labels(profile).observe(seconds)
+        self._decided.of(profile).observe(seconds)
 
     def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
-        self._attempts.labels(profile, "scheduled").inc()
-        self._waited.labels(profile, zone).observe(waited)
-        self._binding.labels(profile).observe(binding)
+        self._attempts.of(profile, "scheduled").inc()
+        self._waited.of(profile, zone).observe(waited)
+        self._binding.of(profile).observe(binding)
 
     def preempted(self, victims: int) -> None:
         self._preemptions.inc()
         self._victims.observe(victims)
 
     def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
-        self._attempts.labels(profile, "error" if error else "unschedulable").inc()
+        self._attempts.of(profile, "error" if error else "unschedulable").inc()
         self._failures.labels(profile, reason).inc()
 
 

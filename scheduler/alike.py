@@ -19,6 +19,7 @@ from scheduler.cycle import Judgement, Unschedulable, first_passing, judge, mask
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule, Placement, Score, ScoreAlone, ScoreChoice
 from scheduler.profile import Profile
+from scheduler.volumes import PodInfo
 
 MOST_TEMPLATES: Final = 64
 """Templates remembered at once; beyond it all are forgotten. Each takes two pointers for every node."""
@@ -31,10 +32,14 @@ _Weighted = tuple[Score, int]
 
 @dataclass(slots=True)
 class _Template:
-    """Each node's state when it was asked last, and the total of what it scores by itself."""
+    """Each node's state when it was asked last, and the total of what it scores by itself.
+
+    `turn` is the number behind the node that the template's last pod got: among equals it is the next one's turn.
+    """
 
     states: list[NodeState | None]
     totals: list[int]
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +59,17 @@ class _Parts:
 class Decider:
     """Decides about one pod after the other.
 
-    Where all that there is to ask is remembered, all nodes are looked at, whatever `percentage_of_nodes_to_score`, and
-    of those that score alike the first by number is taken: as `decide` does with 100 percent. Otherwise the search
-    begins behind the last node that the one before it found: as `decide` with that `start`. A search that does not find
-    enough nodes sees all and leaves the start where it was: below 100 nodes it is always the first.
+    Where all that there is to ask is remembered, all nodes are looked at, whatever `percentage_of_nodes_to_score`: as
+    `decide` does with 100 percent. Otherwise the search begins behind the last node that the one before it found, as
+    `decide` with that `start`, and ends with the first best. Who sees all nodes, as below 100, takes of those that
+    score alike the next behind the one that the last pod of the template got; the first pod of a template goes on
+    behind the last pod of any. kube-scheduler leaves that to chance (selectHost). So pods of a template are spread over
+    nodes that stay equal with a difference of one at most, unless a score prefers fuller nodes.
     """
 
     def __init__(self) -> None:
         self._start = 0
+        self._turn = 0
         self._profile: Profile | None = None
         self._alone: list[tuple[ScoreAlone, int]] = []
         self._of_choice: list[tuple[ScoreChoice, int]] = []
@@ -77,11 +85,17 @@ class Decider:
         if not judgement.among:
             return Unschedulable(judgement, view)
         parts = self._parted(judgement, view)
-        known = self._known(parts, judgement, view)
+        template = self._template_of(parts, judgement.info, view)
+        known = self._known(parts, template, judgement, view)
         if parts.rest or parts.speaking:
-            return self._compare(parts, known, judgement, view)
-        number = _first_of_the_best(known, mask_of(judgement.among))
-        return Unschedulable(judgement, view) if number is None else placed(judgement, view.nodes[number])
+            node = self._compared(parts, known, template.turn, judgement, view)
+        else:
+            number = _next_of_the_best(known, mask_of(judgement.among), template.turn)
+            node = None if number is None else view.nodes[number]
+        if node is None:
+            return Unschedulable(judgement, view)
+        self._turn = template.turn = node.number + 1
+        return placed(judgement, node)
 
     def _take(self, profile: Profile) -> None:
         self._profile = profile
@@ -106,14 +120,16 @@ class Decider:
             speaking=[one for one in together if one[0].scores(info, view, ()) is not None],
         )
 
-    def _known(self, parts: _Parts, judgement: Judgement, view: ClusterView) -> Sequence[int]:
-        """Return the total of what is remembered of each node, by number; negative where the pod is refused by it."""
-        info = judgement.info
+    def _template_of(self, parts: _Parts, info: PodInfo, view: ClusterView) -> _Template:
         asked = (
             *((name, rule.question) for name, rule in parts.of_node),
             *(one.question(info) for one, _ in self._alone),
         )
-        template = self._template(asked, len(view.nodes))
+        return self._template(asked, len(view.nodes))
+
+    def _known(self, parts: _Parts, template: _Template, judgement: Judgement, view: ClusterView) -> Sequence[int]:
+        """Return the total of what is remembered of each node, by number; negative where the pod is refused by it."""
+        info = judgement.info
         self._renew(template, [rule for _, rule in parts.of_node], judgement, view)
         if parts.kind is None:
             return template.totals
@@ -132,7 +148,7 @@ class Decider:
         if template is None or len(template.states) != nodes:
             if len(self._templates) >= MOST_TEMPLATES:
                 self._templates.clear()
-            template = self._templates[question] = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes)
+            template = self._templates[question] = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes, self._turn)
         return template
 
     def _renew(self, template: _Template, rules: Iterable[NodeRule], judgement: Judgement, view: ClusterView) -> None:
@@ -152,35 +168,49 @@ class Decider:
                 for state, score in zip(fitting, scores, strict=True):
                     totals[state.number] += weight * score
 
-    def _compare(
-        self, parts: _Parts, known: Sequence[int], judgement: Judgement, view: ClusterView
-    ) -> Placement | Unschedulable:
-        """Decide where there is more to ask than what is remembered."""
+    def _compared(
+        self, parts: _Parts, known: Sequence[int], turn: int, judgement: Judgement, view: ClusterView
+    ) -> NodeState | None:
+        """Return the best node where there is more to ask than what is remembered, None when none fits."""
         nodes = view.nodes
         left = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
         first = bisect_left(left, self._start % len(nodes), key=lambda state: state.number)
         wanted = self._wanted(len(nodes))
         found = first_passing(parts.rest, [*left[first:], *left[:first]], wanted)
         if not found:
-            return Unschedulable(judgement, view)
-        if wanted == len(found) < len(nodes):
-            self._start = found[-1].number + 1
+            return None
         sums = [known[state.number] for state in found]
         for plugin, weight in parts.speaking:
             scores = plugin.scores(judgement.info, view, found)
             if scores is not None:
                 sums = [total + weight * score for total, score in zip(sums, scores, strict=True)]
-        return placed(judgement, found[sums.index(max(sums))])
+        best = max(sums)
+        if wanted == len(found) < len(nodes):
+            self._start = found[-1].number + 1
+            return found[sums.index(best)]
+        equal = [state for state, total in zip(found, sums, strict=True) if total == best]
+        return min(equal, key=lambda state: (state.number < turn, state.number))
 
     def _wanted(self, nodes: int) -> int:
         return nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score if self._profile is not None else 0)
 
 
-def _first_of_the_best(totals: Sequence[int], allowed: bytes) -> int | None:
+def _next_of_the_best(totals: Sequence[int], allowed: bytes, turn: int) -> int | None:
+    """Return the number of an allowed node of the highest total, the first from `turn` on; None if all are refused."""
     most = max(compress(totals, allowed))
     if most < 0:
         return None
-    number = totals.index(most)
-    while number >= len(allowed) or not allowed[number]:
-        number = totals.index(most, number + 1)
-    return number
+    found = _next_with(most, totals, allowed, turn)
+    return _next_with(most, totals, allowed, 0) if found is None else found
+
+
+def _next_with(total: int, totals: Sequence[int], allowed: bytes, number: int) -> int | None:
+    while number < len(allowed):
+        try:
+            number = totals.index(total, number, len(allowed))
+        except ValueError:
+            return None
+        if allowed[number]:
+            return number
+        number += 1
+    return None

@@ -10,7 +10,9 @@ from kube import model
 from kube.model import Record, Volume
 from kube.store import snapshot_of
 from scheduler.cluster import ClusterView, view_of
-from scheduler.plugin import Filter, NodeRule, Score
+from scheduler.cycle import judge, placed, totals
+from scheduler.plugin import Filter, NodeRule, Placement, Score
+from scheduler.profile import Profile
 from scheduler.refusals import states_of
 from scheduler.volumes import pod_info
 from tests import builders
@@ -49,6 +51,16 @@ def quickly(rule: NodeRule, cluster: ClusterView) -> list[str]:
     if rule.fitting is not None:
         return [state.name for state in rule.fitting(cluster.nodes)]
     return [state.name for state in cluster.nodes if rule.why(state) is None]
+
+
+def best_placements(pod: model.Pod, cluster: ClusterView, profile: Profile) -> dict[str, Placement]:
+    """By node, where the pod may go when all nodes are looked at: those that fit and score highest."""
+    judgement = judge(pod, cluster, profile)
+    among = [state for state in cluster.nodes if judgement.among >> state.number & 1]
+    nodes = [state for state in among if judgement.why(state) is None]
+    sums = totals(judgement.info, cluster, profile, nodes)
+    found = [state for state, total in zip(nodes, sums, strict=True) if total == max(sums)]
+    return {state.name: placed(judgement, state) for state in found}
 
 
 def allowed(plugin: Filter, pod: model.Pod, cluster: ClusterView) -> set[str]:

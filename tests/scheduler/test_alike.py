@@ -1,5 +1,6 @@
 """What is remembered never changes a decision."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from scheduler.plugin import Placement
 from scheduler.profile import Profile, build
 from tests import builders
 from tests.scheduler import clusters
-from tests.scheduler.judging import view
+from tests.scheduler.judging import best_placements, view
 
 PROFILE = default_profile("test")
 PACKING = build(replace(default_data("packing"), scores={"BinPack": 1, "PreferNoSchedule": 1}), REGISTRY)
@@ -52,13 +53,17 @@ def test_decides_as_if_each_pod_were_the_first(
         pod = with_fields(data.draw(st.sampled_from(kinds)), name=f"web-{number}")
         profile = data.draw(st.sampled_from((PROFILE, PROFILE, PROFILE, PACKING)))
         found = decider.decide(pod, cluster, profile)
-        assert node_of(found) == node_of(decide(pod, cluster, profile))
+        assert is_among(found, best_placements(pod, cluster, profile))
         if isinstance(found, Placement):
             cluster = cluster.with_pod(pod, found.node)
             running.append((pod.key, found.node))
         else:
             assert [str(one) for one in found.rejections()] == [str(one) for one in told(pod, cluster, profile)]
         cluster = data.draw(st.sampled_from((cluster, cluster, changed(cluster, running, data))))
+
+
+def is_among(found: Placement | Unschedulable, best: Mapping[str, Placement]) -> bool:
+    return best.get(found.node) == found if isinstance(found, Placement) else not best
 
 
 def told(pod: model.Pod, cluster: ClusterView, profile: Profile) -> list[object]:
@@ -88,7 +93,7 @@ def test_a_pod_that_says_little_is_shown_every_node() -> None:
     for number in range(130):
         pod = builders.pod(f"web-{number}", requests={"cpu": "1"})
         found = decider.decide(pod, cluster, PROFILE)
-        assert node_of(found) == node_of(decide(pod, cluster, everything))
+        assert is_among(found, best_placements(pod, cluster, everything))
         cluster = cluster.with_pod(pod, found.node) if isinstance(found, Placement) else cluster
     assert {len(state.pods) for state in cluster.nodes} == {1, 2}
 
@@ -107,7 +112,55 @@ def test_more_templates_than_are_remembered() -> None:
     cluster, decider = many_nodes(3), Decider()
     for number in range(MOST_TEMPLATES + 2):
         pod = builders.pod(requests={"cpu": f"{number}m"})
-        assert node_of(decider.decide(pod, cluster, PROFILE)) == "n000"
+        # A template of one pod: it goes on where the one before it ended.
+        assert node_of(decider.decide(pod, cluster, PROFILE)) == f"n00{number % 3}"
+
+
+# Large nodes, on which a small pod makes no difference to any score for a while.
+SPREADING = build(replace(default_data("spread"), scores={"LeastAllocated": 1, "PreferNoSchedule": 1}), REGISTRY)
+SMALL = {"cpu": "125m", "memory": "128Mi"}
+SOFTLY = Constraints(spread=(SpreadConstraint(1, "rack", SCHEDULE_ANYWAY, model.LabelSelector((("app", "web"),))),))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    count=st.integers(1, 8),
+    cpus=st.sampled_from(("4", "100", "1000")),
+    pods=st.integers(1, 30),
+    profile=st.sampled_from((PROFILE, SPREADING)),
+    constraints=st.sampled_from((None, SOFTLY)),
+)
+def test_pods_of_a_template_are_spread_over_equal_nodes(
+    count: int, cpus: str, pods: int, profile: Profile, constraints: Constraints | None
+) -> None:
+    """With a difference of one at most, although for a while none of the scores tells the nodes apart.
+
+    The pods want as much processor as memory: else Balanced would prefer the nodes that have such a pod already.
+    """
+    size = {"cpu": cpus, "memory": f"{cpus}Gi", "pods": "110"}
+    cluster, decider = view(*(builders.node(f"n{number}", allocatable=size) for number in range(count))), Decider()
+    for number in range(pods):
+        pod = builders.pod(f"web-{number}", requests=SMALL, constraints=constraints)
+        found = decider.decide(pod, cluster, profile)
+        assert isinstance(found, Placement)
+        assert is_among(found, best_placements(pod, cluster, profile))
+        cluster = cluster.with_pod(pod, found.node)
+    filled = [len(state.pods) for state in cluster.nodes]
+    assert max(filled) - min(filled) <= 1
+
+
+def test_each_of_two_templates_in_turn_is_spread() -> None:
+    """The second must not get the nodes that the first passes over."""
+    size = {"cpu": "1000", "memory": "1000Gi", "pods": "110"}
+    cluster, decider = view(*(builders.node(f"n{number}", allocatable=size) for number in range(2))), Decider()
+    places: list[list[str]] = [[], []]
+    for number in range(8):
+        requests = (SMALL, {"cpu": "250m", "memory": "256Mi"})[number % 2]
+        pod = builders.pod(f"web-{number}", requests=requests)
+        node = str(node_of(decider.decide(pod, cluster, PROFILE)))
+        places[number % 2].append(node)
+        cluster = cluster.with_pod(pod, node)
+    assert [sorted(found) for found in places] == [["n0", "n0", "n1", "n1"]] * 2
 
 
 @pytest.mark.parametrize("nodes", [0, 1], ids=["no node", "a full node"])

@@ -22,12 +22,11 @@ from kube.reports import StorageCondition, StorageReports
 from kube.store import Store
 from scheduler.alike import Decider
 from scheduler.catalog import default_profile
-from scheduler.cycle import decide
 from scheduler.live_cluster import LiveCluster
 from scheduler.plugin import Placement
 from scheduler.promise_volumes import PromiseVolumes
 from tests import builders
-from tests.scheduler.judging import view
+from tests.scheduler.judging import best_placements, view
 
 PROFILE = default_profile("test")
 NODES = tuple(f"n{number}" for number in range(4))
@@ -122,11 +121,11 @@ class Storage(RuleBasedStateMachine):
             self.store.claims.upsert(claim)
         pod = builders.pod(f"p{number}", claims=[claim.name for claim in claims], requests={"cpu": "1"})
         cluster = self.live.view(self.now)
-        found, expected = self.decider.decide(pod, cluster, PROFILE), decide(pod, cluster, PROFILE)
+        found, best = self.decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
         if not isinstance(found, Placement):
-            assert not isinstance(expected, Placement)
+            assert not best
             return
-        assert found == expected
+        assert found == best[found.node]
         assert self.live.assume(found, [PromiseVolumes()]) is None
         if outcome == "forgotten":
             self.live.forget(pod.key)
@@ -192,7 +191,7 @@ def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
     for claim in claims:
         found = decider.decide(builders.pod(claims=[claim.name], requests={"cpu": "1"}), cluster, PROFILE)
         assert isinstance(found, Placement)
-        assert found.node == "n01"
+        assert found.node != "n00"
 
 
 def test_many_nodes_in_few_zones() -> None:
@@ -208,8 +207,8 @@ def test_many_nodes_in_few_zones() -> None:
     for claim in claims:
         pod = builders.pod(claim.name, claims=[claim.name], requests={"cpu": "1"})
         cluster = live.view(builders.EPOCH)
-        found, expected = decider.decide(pod, cluster, PROFILE), decide(pod, cluster, PROFILE)
-        assert isinstance(found, Placement) == isinstance(expected, Placement) == (claim in claims[:6])
+        found, best = decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
+        assert isinstance(found, Placement) == bool(best) == (claim in claims[:6])
         if isinstance(found, Placement):
-            assert found == expected
+            assert found == best[found.node]
             assert live.assume(found, [PromiseVolumes()]) is None

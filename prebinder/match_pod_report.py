@@ -56,7 +56,8 @@ def print_pods(answers: Sequence[PodAnswer], console: Console) -> None:
     overview = plain_table("POD", "NODES", "FOR EXAMPLE", "VOLUMES THERE")
     for answer in answers:
         fitting = [node for node in answer.nodes if node.fits]
-        overview.add_row(Text(answer.pod.key), f"{len(fitting)} of {len(answer.nodes)}", *_example(answer, fitting))
+        count = "none asked" if answer.rejection is not None else f"{len(fitting)} of {len(answer.nodes)}"
+        overview.add_row(Text(answer.pod.key), count, *_example(answer, fitting))
     console.print(overview)
     for answer in answers:
         refused = list(_tallies(answer))

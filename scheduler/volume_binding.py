@@ -200,7 +200,9 @@ def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejecti
     request = quantity_text(claim.request)
     if storage_class.provisioner in ("", NO_PROVISIONER):
         wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
-        return Rejection(Reason.NO_VOLUME_FITS, node.name, wanted, "none that this node reaches, and none can be made")
+        return Rejection(
+            Reason.NO_VOLUME_FITS, node.name, wanted, "none free that this node reaches, and none can be made"
+        )
     allowed = storage_class.allowed_topologies
     if allowed is not None and not node_matches(allowed, node.labels):
         wanted = f"a node where class {storage_class.name} makes volumes: {affinity_text(allowed)}"

@@ -6,6 +6,7 @@ and they are from below the range that Linux hands to outgoing connections (`net
 32768). Whoever uses the ports still has to try again with others when one turns out to be in use.
 """
 
+import atexit
 import random
 import socket
 import sys
@@ -57,3 +58,9 @@ def _hold(port: int) -> bool:
     if len(_held) > _HELD_AT_MOST:
         _held.popleft().close()
     return True
+
+
+@atexit.register
+def _let_go() -> None:
+    while _held:
+        _held.pop().close()

@@ -16,7 +16,12 @@ examples:
   pvc-prebinder scheduler --name zone-scheduler
       schedule pods with schedulerName: zone-scheduler by the default profile
   pvc-prebinder scheduler --config scheduler.yaml
-      schedule by the profiles of a SchedulerConfiguration; a change of the file is taken over at once
+      schedule by the profiles of a SchedulerConfiguration; a change of the file is taken over while it runs
+  pvc-prebinder scheduler --name zone-scheduler --control-bind-address 127.0.0.1:10270
+      also serve the port that tools and `pvc-prebinder profile` ask
+
+exit codes:
+  0 stopped by a signal   1 error   2 usage
 """
 
 
@@ -33,6 +38,13 @@ def scheduler_flags() -> Flags:
             "annotation_prefix",
             "the controller's; default scheduler.cloud.example/",
             "PREFIX",
+        ),
+        Flag(
+            "--bind-timeout",
+            "scheduling",
+            "bind_timeout",
+            "how long a pod's claims may take to be bound before it is tried again, default 10m",
+            "DURATION",
         ),
     )
     control = (

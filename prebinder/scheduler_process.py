@@ -107,6 +107,7 @@ class SchedulerProcess:
             cluster,
             self._configuration,
             planning,
+            settings.scheduling.bind_timeout,
             self._recorder,
             instruments.attempts,
             clock,

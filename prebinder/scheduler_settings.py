@@ -7,9 +7,11 @@ replaced while it runs.
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from binder.reservation import DEFAULT_PREFIX
+from prebinder.duration import format_duration
 from prebinder.loopback import refuse_reachable
 from prebinder.settings import (
     ClusterSettings,
@@ -24,6 +26,7 @@ LEASE: Final = "pvc-prebinder-scheduler"
 """Begins the name of a Lease that was given none: each scheduler has one of its own."""
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_SHORTEST_BIND: Final = timedelta(seconds=1)
 _LONGEST: Final = 200
 """So that the name of the Lease keeps within 253."""
 
@@ -38,8 +41,12 @@ class SchedulingSettings:
     """Path of a SchedulerConfiguration. None: the default profile for each name."""
     annotation_prefix: str = DEFAULT_PREFIX
     """Prefix of the annotations by which the controller reserves volumes."""
+    bind_timeout: timedelta = timedelta(seconds=600)
+    """How long a pod's claims may take to be bound on the chosen node; then the pod is tried again."""
 
     def __post_init__(self) -> None:
+        if self.bind_timeout < _SHORTEST_BIND:
+            raise ValueError(f"bind timeout must be at least 1s, is {format_duration(self.bind_timeout)}")
         refuse_bad_prefix(self.annotation_prefix)
         refuse_bad_names(self.scheduler_names)
 

@@ -1,6 +1,7 @@
 """What the scheduler does while it holds its Lease: everything that may write is made for one term."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from binder.announce import EventSink
 from binder.live import LiveObjects
@@ -33,7 +34,7 @@ from scheduler.waiting import WaitingPods
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSurroundings:
-    """What outlives a term. `pods` are those that wait."""
+    """What outlives a term. `pods` are those that wait, `bind_timeout` is for the claims of one of them."""
 
     access: Access
     store: Store
@@ -41,6 +42,7 @@ class SchedulerSurroundings:
     cluster: LiveCluster
     configuration: ConfigurationInForce
     planning: PlanSettings
+    bind_timeout: timedelta
     events: EventSink
     metrics: SchedulerMetrics
     clock: Clock
@@ -70,7 +72,7 @@ class SchedulerTerm:
             configuration=around.configuration,
             plugins=BindingPlugins(
                 reserves=(PromiseVolumes(),),
-                pre_binds=(BindVolumes(live, around.store, around.pods, clock, planning),),
+                pre_binds=(BindVolumes(live, around.store, around.pods, clock, planning, around.bind_timeout),),
                 binds=(StillFits(around.cluster, clock), BindPod(api)),
             ),
             status=status,

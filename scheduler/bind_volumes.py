@@ -22,12 +22,12 @@ from scheduler.store_waits import StoreWaits
 from scheduler.volume_commitment import progress
 from scheduler.volume_orders import VolumeOrders, orders_of
 
-LIMIT: Final = timedelta(seconds=600)
-"""How long claims may take to be bound (bindTimeoutSeconds of kube-scheduler's VolumeBinding)."""
-
 
 class BindVolumes:
-    """The PreBind plugin. `pods` are those that wait to be scheduled: one that leaves them ends its attempt."""
+    """The PreBind plugin. `pods` are those that wait to be scheduled: one that leaves them ends its attempt.
+
+    `limit` is how long the claims may take to be bound (bindTimeoutSeconds of kube-scheduler's VolumeBinding).
+    """
 
     name: Final = "BindVolumes"
 
@@ -38,7 +38,7 @@ class BindVolumes:
         pods: Collection[Pod],
         clock: Clock,
         settings: PlanSettings,
-        limit: timedelta = LIMIT,
+        limit: timedelta,
     ) -> None:
         self._orders = VolumeOrders(live, store, clock, settings)
         self._waits = StoreWaits(store, pods)

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ def test_every_setting_has_one_flag() -> None:
     assert sorted((flag.group, flag.field) for flag in flags) == sorted(expected)
 
 
+def test_the_time_for_binding_is_that_of_kube_scheduler_unless_said_otherwise() -> None:
+    assert settings("--name", "a").scheduling.bind_timeout == timedelta(seconds=600)
+    assert settings("--name", "a", "--bind-timeout", "1m30s").scheduling.bind_timeout == timedelta(seconds=90)
+
+
 def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
     chosen = settings("--name", "a", "--name=b").scheduling
     refuse_unclear(chosen)
@@ -67,6 +73,10 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
         pytest.param(
             ["--name", "a", "--annotation-prefix", "a b/"], 'must be a domain and "/", is "a b/"', id="prefix"
         ),
+        pytest.param(
+            ["--name", "a", "--bind-timeout", "900ms"], "--bind-timeout: bind timeout must be at least 1s, is 900ms"
+        ),
+        pytest.param(["--name", "a", "--bind-timeout", "10"], '--bind-timeout: "10" is not a duration', id="no unit"),
         pytest.param(["--name", "a", "--control-bind-address", "x"], "--control-bind-address: bind address must be"),
     ],
 )

@@ -154,6 +154,16 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
     assert "Kept the last configuration" in log
 
 
+async def test_claims_that_nobody_binds_are_given_up_in_time(own_world: World, account: Path) -> None:
+    made = await own_world.storage_class(None, "made", provisioner="none.example")
+    await own_world.admin.create(documents.claim(own_world.namespace, "new", claim_spec(made)))
+    await own_world.admin.create(pod(own_world, "waits", "new"))
+    async with running("scheduler", account, *flags(own_world), "--bind-timeout", "1s") as process:
+        refused = await told(own_world, own_world.namespace, "FailedScheduling", "waits")
+        await stopped(process)
+    assert "claims bound within 1 s" in refused["note"]
+
+
 async def test_a_standby_takes_over(own_world: World, account: Path) -> None:
     chosen = flags(own_world)
     async with running("scheduler", account, *chosen) as first, running("scheduler", account, *chosen) as second:

@@ -5,6 +5,7 @@ The PV controller and the provisioner are not here: a test plays their part.
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from binder.live import LiveObjects
@@ -21,6 +22,8 @@ from scheduler.volume_binding import VolumeChoice
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.kube_api import Connection, FakeKubeApi
 from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
+
+LIMIT = timedelta(seconds=600)
 
 Object = dict[str, Any]
 REFERENCE = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default"}
@@ -108,7 +111,7 @@ class Instance:
         self.connection = Connection(cluster.server, dies_after)
         api = KubeApi(FencedTransport(self.connection, self.leadership))
         live = LiveObjects(api, self.leadership, self.store, DEFAULT_PREFIX)
-        self.plugin = BindVolumes(live, self.store, self.store.pods, cluster.clock, PlanSettings())
+        self.plugin = BindVolumes(live, self.store, self.store.pods, cluster.clock, PlanSettings(), LIMIT)
 
     def placement(
         self, volumes: Mapping[str, str], provision: Iterable[str] = (), *, pod: str = "web", node: str = "node-a"

@@ -8,10 +8,9 @@ import pytest
 from binder.rejection import Reason
 from tests.fake_clock import settle
 from tests.fakes.objects import claim_object, volume_object
-from tests.scheduler.binding import CLAIMS, REFERENCE, VOLUMES, Cluster, outcome
+from tests.scheduler.binding import CLAIMS, LIMIT, REFERENCE, VOLUMES, Cluster, outcome
 
 SELECTED = "volume.kubernetes.io/selected-node"
-LIMIT = 600
 
 
 def two_claims() -> Cluster:
@@ -131,7 +130,7 @@ async def test_it_ends_when_its_time_is_over() -> None:
     instance = cluster.instance()
     task = await instance.begin(instance.placement({"data": "pv-1"}, ["more"]))
     cluster.kubernetes_binds("data", "pv-1")
-    await cluster.clock.advance(LIMIT - 1)
+    await cluster.clock.advance(LIMIT.total_seconds() - 1)
     assert not task.done()
     await cluster.clock.advance(1)
     found = await outcome(task)

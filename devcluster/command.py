@@ -20,7 +20,7 @@ _STOP_SECONDS = 30.0
 _DEFAULT_NODES = 6
 
 _UP_HELP = """\
-Start etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on free loopback ports, in the background.
+Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on free loopback ports, in the background.
 The first start builds them from source, which takes some minutes; later ones take seconds. About 550 MB of memory.
 """
 
@@ -93,12 +93,12 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command `devcluster` and what is below it."""
     parser = subparsers.add_parser(
         "devcluster",
-        description="A real Kubernetes control plane on this machine, with nodes and pods played by kwok.",
-        epilog='example:\n  pvc-prebinder devcluster up\n  eval "$(pvc-prebinder devcluster env)"\n'
-        "  kubectl get nodes\n  pvc-prebinder devcluster down",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="%(prog)s up|down|env [flags]",
+        description="Runs a real Kubernetes control plane on this machine, with nodes and pods played by kwok.",
+        epilog='examples:\n  pvc-prebinder devcluster up\n  eval "$(pvc-prebinder devcluster env)"\n'
+        "  kubectl get nodes\n  pvc-prebinder devcluster down\n\nexit codes:\n  0 fine   1 error   2 usage",
     )
-    actions = parser.add_subparsers(metavar="up|down|env", required=True)
+    actions = parser.add_subparsers(metavar="up|down|env", required=True, prog="pvc-prebinder devcluster")
     starting = _add(actions, "up", "start a cluster", _UP_HELP, _run_up)
     starting.add_argument(
         "--nodes",
@@ -107,8 +107,8 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="N",
         help="nodes, dealt out to three zones; 0 starts no kwok (default %(default)s)",
     )
-    _add(actions, "down", "stop it", "Stop the cluster and remove all its data.", _run_down)
-    _add(actions, "env", "say how to reach it", "Print the shell lines that kubectl needs.", _run_env)
+    _add(actions, "down", "stop it", "Stops the cluster and removes all its data.", _run_down)
+    _add(actions, "env", "say how to reach it", "Prints the shell lines that kubectl needs.", _run_env)
 
 
 def _add(

@@ -21,6 +21,9 @@ examples:
       as a container in the pod of the driver's controller; manifests/components/csi-agent adds it
   pvc-prebinder csi-agent --csi-endpoint csi.example.com=unix:///csi/csi.sock --health-sweep-interval 10s
       a volume that falls sick is known ten seconds later at most
+
+exit codes:
+  0 stopped by a signal   1 error   2 usage
 """
 
 _LEASE: Final = "pvc-prebinder-csi-agent-"

@@ -20,6 +20,9 @@ examples:
       commit the volume's side of the bind, and ask that driver about each volume first
   pvc-prebinder controller --config controller.yaml --print-config
       check a configuration file and print what it amounts to
+
+exit codes:
+  0 stopped by a signal   1 error   2 usage
 """
 
 

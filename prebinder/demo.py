@@ -41,9 +41,9 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command to the command line."""
     parser = subparsers.add_parser(
         "demo",
-        help="watch it work on a real control plane on this machine",
+        usage="%(prog)s [flags]",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="exit codes:\n  0 fine   1 error   2 usage   130 interrupted",
     )
     parser.add_argument("--keep", action="store_true", help="leave the cluster up afterwards, and say how to use it")
     parser.add_argument(

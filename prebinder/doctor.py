@@ -25,8 +25,9 @@ from prebinder.settings import LoggingSettings, LogLevel
 from prebinder.volume_access import table_of
 
 DESCRIPTION = """\
-Look whether all is there that the controller needs: the server's version, the kinds it serves, the rights of the
-credentials in use, and each CSI driver named by --csi-endpoint. Say what does not work without what is missing.
+Looks whether all is there that the controller, or the scheduler, needs: the server's version, the kinds it serves, the
+rights of the credentials in use, and each CSI driver named by --csi-endpoint. Says what does not work without what is
+missing.
 Nothing is changed; one's own rights are asked for by SelfSubjectAccessReview, which everybody may.
 """
 
@@ -50,8 +51,10 @@ class _Line(Struct):
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command `doctor`."""
-    parser = subparsers.add_parser("doctor", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--kubeconfig", metavar="FILE", help="default $KUBECONFIG, ~/.kube/config")
+    parser = subparsers.add_parser("doctor", usage="%(prog)s [flags]", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="default $KUBECONFIG, ~/.kube/config, the pod's service account"
+    )
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig, default its current one")
     parser.add_argument("--scheduler", action="store_true", help="look for what the standalone scheduler needs instead")
     parser.add_argument(

@@ -31,6 +31,9 @@ kube-scheduler's side (KubeSchedulerConfiguration):
     httpTimeout: 500ms
     enableHTTPS: true
     tlsConfig: {caFile: ca.crt, certFile: client.crt, keyFile: client.key}
+
+exit codes:
+  0 stopped by a signal   1 error   2 usage
 """
 
 BIND_ADDRESS: Final = ":8443"

@@ -13,7 +13,7 @@ from prebinder.settings import HealthSettings, LoggingSettings, LogLevel
 from prebinder.volume_access import add_cluster_flags, cluster_api, read_reports, read_volumes
 
 DESCRIPTION = """\
-Say how volumes are, and who says so. Without --csi-endpoint the answer comes from what is written in the cluster: the
+Says how volumes are, and who says so. Without --csi-endpoint the answer comes from what is written in the cluster: the
 annotations that a controller with an endpoint, or an agent beside the driver, writes when a volume's health changes;
 the health fields of Kubernetes 1.37; and the annotations of csi-addons. A volume without any was never reported. With
 --csi-endpoint the drivers are asked now as well, by calls that change nothing. Of several the worst is shown.

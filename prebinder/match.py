@@ -17,7 +17,7 @@ from prebinder.match_pods import PodAnswer, pod_answers, waiting
 from prebinder.match_report import console_for, print_table, write_claims
 
 DESCRIPTION = """\
-Say for every claim in the input which volume Kubernetes would pick, and why it would not pick each other volume.
+Says for every claim in the input which volume Kubernetes would pick, and why it would not pick each other volume.
 Nothing is asked of a cluster: the answer comes from the objects in the input alone.
 
 Without --node the answer is the PV controller's: a claim whose class waits for a pod gets a volume only if one is
@@ -49,7 +49,7 @@ _MOST_NODES_NAMED = 10
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command `match`."""
-    parser = subparsers.add_parser("match", description=DESCRIPTION, epilog=EPILOG)
+    parser = subparsers.add_parser("match", usage="%(prog)s -f FILE [flags]", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument(
         "-f",
         "--filename",

@@ -16,7 +16,7 @@ _HINT = {http.client.UNAUTHORIZED: "; is --token-file its --control-token-file?"
 OUTPUTS = ("table", "collapsed", "speedscope")
 
 DESCRIPTION = """\
-Say where a running `pvc-prebinder scheduler` spends its time: the functions with the largest shares. It looks at the
+Says where a running `pvc-prebinder scheduler` spends its time: the functions with the largest shares. It looks at the
 process 100 times a second, which costs that next to nothing. Runs beside the scheduler: its control port is on
 loopback only.
 """
@@ -26,6 +26,9 @@ examples:
   pvc-prebinder profile --seconds 30
   pvc-prebinder profile -o speedscope > scheduler.json      open it on speedscope.app
   pvc-prebinder profile -o collapsed | flamegraph.pl > scheduler.svg
+
+exit codes:
+  0 fine   1 error   2 usage
 """
 
 

@@ -23,7 +23,7 @@ claim, by a claimRef to a claim that does not exist. It lets them out when the d
 """
 
 RELEASE = """\
-Let volumes out by hand: when the driver cannot say that they are well, or no controller looks after them any more.
+Lets volumes out by hand: when the driver cannot say that they are well, or no controller looks after them any more.
 A controller with --quarantine whose driver still calls the volume sick puts it back. A claimRef that is not of our
 quarantine is left alone.
 """
@@ -32,6 +32,9 @@ EPILOG = """\
 examples:
   pvc-prebinder quarantine list
   pvc-prebinder quarantine release pv-17
+
+exit codes:
+  0 fine   1 error   2 usage
 """
 
 _TRIES: Final = 5

@@ -38,8 +38,8 @@ from scheduler.simulation_summary import Summary, summarise
 from scheduler.what_if import drain, zone_down
 
 DESCRIPTION = """\
-Schedule pods on a cluster in memory, with the plugins of the scheduler and the rules by which volumes are chosen, and
-say how it went. Without --filename the cluster is made up; the same --seed gives the same result to the byte. With it
+Schedules pods on a cluster in memory, with the plugins of the scheduler and the rules by which volumes are chosen, and
+says how it went. Without --filename the cluster is made up; the same --seed gives the same result to the byte. With it
 the cluster is a dump of a real one, and the pods are those that have no node.
 
 Times are simulated: a decision takes 2 ms and 1 us for each node, a write to the API server 2 to 8 ms. All pods are
@@ -63,7 +63,7 @@ exit codes:
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command `simulate`."""
-    parser = subparsers.add_parser("simulate", description=DESCRIPTION, epilog=EPILOG)
+    parser = subparsers.add_parser("simulate", usage="%(prog)s [flags]", description=DESCRIPTION, epilog=EPILOG)
     made, run_as = parser.add_argument_group("a made-up cluster"), parser.add_argument_group("how it is scheduled")
     for name, (least, most, _, text) in MADE_UP.items():
         made.add_argument(f"--{name.replace('_', '-')}", type=whole_number(least, most), metavar="N", help=text)

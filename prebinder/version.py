@@ -9,7 +9,12 @@ from importlib.metadata import version
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command `version`."""
-    parser = subparsers.add_parser("version", description="Print the version of pvc-prebinder and of Python.")
+    parser = subparsers.add_parser(
+        "version",
+        usage="%(prog)s [flags]",
+        description="Prints the version of pvc-prebinder and of Python.",
+        epilog="exit codes:\n  0 fine   2 usage",
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default text")
     parser.set_defaults(run=run)
 

@@ -94,3 +94,16 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     command = f"{sys.executable} -m prebinder.cli --help | true; exit ${{PIPESTATUS[0]}}"
     finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_help_has_the_same_form(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.run([command, "--help"])
+    printed = capsys.readouterr().out
+    usage, _, description, *_ = printed.splitlines()
+    assert usage.startswith(f"usage: pvc-prebinder {command} ")
+    assert usage.endswith("[flags]")
+    assert description.split()[0].endswith("s") or command == "quarantine"
+    assert "exit codes" in printed
+    assert max(map(len, printed.splitlines())) <= 120

@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
+
 from kube import model, wire_compute
+from kube.constraints import Constraints
 from kube.decode_affinity import affinity, constraints
 from kube.decode_parts import amounts, identity, labels, present
 from kube.quantity import NANO
 from kube.resources import in_scheduler_units
-from kube.sharing import pairs, shared, text, texts
+from kube.sharing import DecodedParts, pairs, shared, text, texts
 
 Requests = dict[str, int]
 _POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
@@ -18,7 +23,23 @@ _SCORED_DEFAULTS: Final = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
 _EVICTIONS: Final = {"PreemptionByScheduler", "EvictionByEvictionAPI"}
 """Reasons of the condition DisruptionTarget; whoever evicts, the API writes the second one in the end."""
 
+_RESIZE: Final = "PodResizePending"
+
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
+
+_TEMPLATES: Final = 4_096
+"""Templates remembered; with the states of resizing some are remembered more than once."""
+
+
+class _Wants(Struct, frozen=True, gc=False):
+    """What a pod asks for. Pods of one template ask for the same, whatever their names, nodes and volumes."""
+
+    requests: tuple[tuple[str, int], ...]
+    scored: tuple[int, int] | None
+    node_selector: model.Pairs
+    node_affinity: model.NodeSelector | None
+    tolerations: tuple[model.Toleration, ...]
+    constraints: Constraints | None
 
 
 def pod(found: wire_compute.Pod) -> model.Pod:
@@ -26,8 +47,7 @@ def pod(found: wire_compute.Pod) -> model.Pod:
     who = identity(found.metadata)
     metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
     status = found.status or wire_compute.PodStatus()
-    wanted = affinity(spec.affinity)
-    requests = in_scheduler_units(effective_requests(spec, status))
+    wants = _wants(spec, status)
     return model.Pod(
         namespace=who.namespace,
         name=who.name,
@@ -37,21 +57,56 @@ def pod(found: wire_compute.Pod) -> model.Pod:
         phase=text(status.phase) or "Pending",
         scheduler_name=text(spec.scheduler_name) or "default-scheduler",
         claims=tuple(_claims(who.name, spec.volumes or ())),
-        requests=shared(requests),
-        node_selector=pairs(spec.node_selector),
-        node_affinity=wanted.nodes,
-        tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
+        requests=wants.requests,
+        node_selector=wants.node_selector,
+        node_affinity=wants.node_affinity,
+        tolerations=wants.tolerations,
         scheduling_gates=texts(gate.name or "" for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,
         labels=labels(metadata),
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
-        constraints=constraints(spec, wanted),
-        scored=_scored(spec, status, dict(requests)),
+        constraints=wants.constraints,
+        scored=wants.scored,
         nominated_node=text(status.nominated_node_name),
         started=shared(status.start_time),
         evicted=any(map(_says_evicted, status.conditions or ())),
     )
+
+
+def _wants(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> _Wants:
+    """Work out what a pod asks for, or remember it: everything that is read here is in the template's text."""
+    asking = replace(spec, node_name=None, scheduler_name=None, priority=None, volumes=None, scheduling_gates=None)
+    sized = wire_compute.PodStatus(
+        conditions=[one for one in status.conditions or () if one.type == _RESIZE] or None,
+        container_statuses=status.container_statuses,
+        init_container_statuses=status.init_container_statuses,
+    )
+    found = _WANTS.of(Raw(_ENCODER.encode(wire_compute.Pod(spec=asking, status=sized))))
+    assert found is not None
+    return found
+
+
+def _worked_out(template: bytes) -> _Wants:
+    found = _TEMPLATE.decode(template)
+    assert found.spec is not None
+    assert found.status is not None
+    spec, status = found.spec, found.status
+    wanted = affinity(spec.affinity)
+    requests = in_scheduler_units(effective_requests(spec, status))
+    return _Wants(
+        requests=shared(requests),
+        scored=_scored(spec, status, dict(requests)),
+        node_selector=pairs(spec.node_selector),
+        node_affinity=wanted.nodes,
+        tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
+        constraints=constraints(spec, wanted),
+    )
+
+
+_ENCODER: Final = Encoder()
+_TEMPLATE: Final = Decoder(wire_compute.Pod)
+_WANTS: Final = DecodedParts(_worked_out, _TEMPLATES)
 
 
 def _says_evicted(condition: wire_compute.Condition) -> bool:
@@ -121,8 +176,7 @@ class _Resized:
         statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
         self._held = {one.name: self._read(one) for one in statuses if one.resources is not None}
         self._infeasible = any(
-            condition.type == "PodResizePending" and condition.reason == "Infeasible"
-            for condition in status.conditions or ()
+            condition.type == _RESIZE and condition.reason == "Infeasible" for condition in status.conditions or ()
         )
 
     @staticmethod

@@ -193,3 +193,33 @@ def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) 
 def test_when_a_pod_started() -> None:
     assert pod({}).started is None
     assert pod({}, {"startTime": "2026-01-01T00:00:00Z"}).started == builders.EPOCH
+
+
+ASKS: dict[str, Any] = {"containers": [container(cpu="1", memory="1Gi")], "nodeSelector": {"disk": "ssd"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "value"),
+    [
+        ({"nodeSelector": {"disk": "hdd"}}, "node_selector", (("disk", "hdd"),)),
+        ({"tolerations": [{"operator": "Exists"}]}, "tolerations", (Toleration(operator="Exists"),)),
+        ({"overhead": {"cpu": "1"}}, "requests", builders.resources({"cpu": "2", "memory": "1Gi"})),
+        ({"initContainers": [container(cpu="3")]}, "requests", builders.resources({"cpu": "3", "memory": "1Gi"})),
+        ({"resources": {"requests": {"cpu": "4"}}}, "requests", builders.resources({"cpu": "4", "memory": "1Gi"})),
+        ({"containers": [container()]}, "scored", (10**8, 200 * 2**20 * 10**9)),
+    ],
+    ids=["selector", "tolerations", "overhead", "init container", "pod level", "nothing requested"],
+)
+def test_what_is_remembered_of_a_template_is_not_taken_for_another(
+    change: dict[str, Any], field: str, value: object
+) -> None:
+    before = pod(ASKS)
+    assert getattr(before, field) != value
+    assert getattr(pod(ASKS | change), field) == value
+    assert pod(ASKS) == before
+
+
+def test_pods_of_one_template_share_what_they_ask_for() -> None:
+    one, other = pod(ASKS | {"nodeName": "n1"}), pod(ASKS | {"volumes": [{"name": "token-x"}], "priority": 3})
+    assert one.requests is other.requests
+    assert (one.node_name, other.priority) == ("n1", 3)

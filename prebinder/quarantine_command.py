@@ -45,7 +45,7 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = subparsers.add_parser(
         "quarantine", usage="%(prog)s list|release [flags]", description=DESCRIPTION, epilog=EPILOG
     )
-    verbs = parser.add_subparsers(metavar="list|release")
+    verbs = parser.add_subparsers(metavar="list|release", prog="pvc-prebinder quarantine")
     listing = verbs.add_parser("list", help="list the volumes in quarantine, with the reason", description=DESCRIPTION)
     listing.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
     add_cluster_flags(listing)

@@ -6,6 +6,7 @@ ones, keeps credentials fresh, and turns every failure into one sentence for the
 
 import asyncio
 import os
+import re
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -28,6 +29,9 @@ EXEC_SECONDS: Final = 60.0
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet puts, and rotates, a pod's token."""
+
+_NO_CONTEXT: Final = re.compile(r"Expected object with name (.*) in .*/contexts list")
+"""What the official loader says of a context there is none of."""
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -136,7 +140,7 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
         )
     except _BROKEN as error:
         raise KubeconfigError(
-            f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: kubectl --kubeconfig {paths} config view"
+            f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: kubectl --kubeconfig {paths} config get-contexts"
         ) from error
     credentials = Credentials(configuration, lambda: loader.load_and_set(configuration), f"kubeconfig {paths}", clock)
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
@@ -151,6 +155,9 @@ def _problem(error: Exception) -> str:
     """Say in one line what is wrong; what the loader stumbles over in a file of another shape tells nobody anything."""
     if isinstance(error, TypeError | AttributeError | KeyError):
         return "it has not the shape of a kubeconfig, with clusters, contexts, users and current-context"
+    unknown = _NO_CONTEXT.search(str(error))
+    if unknown is not None:
+        return f'it has no context "{unknown[1]}"'
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -69,7 +69,7 @@ async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, conte
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match="elsewhere"):
+    with pytest.raises(KubeconfigError, match='it has no context "elsewhere"; compare with: kubectl '):
         await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")
 
 

@@ -1,5 +1,6 @@
 """The control port as a part of the scheduler's process: from its settings to a server that answers."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 from kube.clock import Clock
 from prebinder.config_endpoint import ConfigEndpoint, InForce
 from prebinder.control_server import ControlServer, rpc_route
-from prebinder.control_token import obtain_token
+from prebinder.control_token import ControlToken
 from prebinder.errors import CommandError
 from prebinder.pod_binding_rpc import PodBinding, pod_binding_methods
 from prebinder.profile_endpoint import ProfileEndpoint
@@ -29,7 +30,8 @@ async def serving_control(
         *ConfigEndpoint(configurations).routes(),
         ProfileEndpoint(clock).route(),
     )
-    server = ControlServer(address, obtain_token(token_file), routes)
+    token = ControlToken(token_file)
+    server = ControlServer(address, lambda: token.current, routes)
     try:
         await server.__aenter__()
     except OSError as error:
@@ -37,7 +39,9 @@ async def serving_control(
             f"cannot serve the control port: {error.strerror or error}; choose another address with "
             "--control-bind-address (0 serves none)"
         ) from error
+    following = asyncio.create_task(token.follow(clock))
     try:
         yield server.port
     finally:
+        following.cancel()
         await server.__aexit__()

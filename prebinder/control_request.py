@@ -16,19 +16,19 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def guard(token: str, hosts: Callable[[], Container[str]], paths: Sequence[str]) -> Middleware:
+def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: Sequence[str]) -> Middleware:
     """Return what refuses requests: 421 for another host, 401 without the token; a bug behind it becomes a 500.
 
-    A web page that had its own name resolve to this machine (DNS rebinding) sends that name as the host.
+    `token` is the one that counts now. A web page that had its own name resolve to this machine (DNS rebinding) sends
+    that name as the host.
     """
-    expected = f"Bearer {token}".encode()
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.headers.get("Host", "").lower() not in hosts():
             return refused(421, "Host must be the address that is listened on")
         shown = request.headers.get("Authorization", "").encode(errors="replace")
-        if not secrets.compare_digest(shown, expected):
+        if not secrets.compare_digest(shown, f"Bearer {token()}".encode()):
             text = "expected the header Authorization: Bearer TOKEN, the line in --control-token-file of the scheduler"
             return refused(401, text, {"WWW-Authenticate": "Bearer"})
         try:

@@ -45,8 +45,11 @@ def rpc_route(methods: Mapping[str, Method]) -> Route:
 class ControlServer:
     """Serves while in `async with`. `port` is the port it listens on."""
 
-    def __init__(self, address: tuple[str, int], token: str, routes: Sequence[Route]) -> None:
-        """Take host and port (0: any free one). Raises ValueError when others than this machine could connect."""
+    def __init__(self, address: tuple[str, int], token: Callable[[], str], routes: Sequence[Route]) -> None:
+        """Take host and port (0: any free one), and what says which token counts now.
+
+        Raises ValueError when others than this machine could connect.
+        """
         self._host, self.port = address
         refuse_reachable(*address)
         self._token = token

@@ -1,16 +1,24 @@
-"""The token that the control port asks for: a line in a file, which is made when there is none."""
+"""The token that the control port asks for: a line in a file, which is made when there is none.
 
+The file is read again when it changes, as that of a Secret does when somebody rotates it.
+"""
+
+import asyncio
 import logging
 import os
 import secrets
 import stat
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
+from kube.clock import Clock
 from prebinder.errors import CommandError
 
 LEAST_CHARACTERS: Final = 16
+LOOK_SECONDS: Final = 10.0
+"""How often the file is looked at. Kubelet itself takes up to a minute to bring a changed Secret into a pod."""
+
 _LARGEST_FILE: Final = 4096
 _FORBIDDEN: Final = stat.S_IWGRP | stat.S_IRWXO
 
@@ -62,6 +70,35 @@ def read_token(path: Path) -> str:
             "spaces; remove the file to have one made"
         )
     return token
+
+
+class ControlToken:
+    """Holds the newest good token, `current`. The first is obtained when this is made; that raises CommandError."""
+
+    def __init__(self, path: Path) -> None:
+        self.current = obtain_token(path)
+        self._path = path
+        self._problem = ""
+
+    async def follow(self, clock: Clock) -> NoReturn:
+        """Look at the file again and again until cancelled."""
+        while True:
+            await clock.sleep(LOOK_SECONDS)
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Take the token over if it has changed and is good. What is wrong with it is told once."""
+        try:
+            found = await asyncio.to_thread(read_token, self._path)
+        except CommandError as error:
+            if str(error) != self._problem:
+                self._problem = str(error)
+                logger.warning("Kept the last token of the control port", extra={"problem": self._problem})
+            return
+        self._problem = ""
+        if found != self.current:
+            self.current = found
+            logger.info("Took over a new token of the control port", extra={"file": str(self._path)})
 
 
 def _is_word(token: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from prebinder.control_part import serving_control
 from prebinder.control_server import CBOR, LARGEST_CALL, ControlServer, Route
+from prebinder.control_token import LOOK_SECONDS
 from prebinder.errors import CommandError
 from scheduler.pod_binding import Bound
 from tests.fake_clock import FakeClock
@@ -123,12 +124,32 @@ async def test_a_bug_is_an_answer_too(caplog: pytest.LogCaptureFixture, tmp_path
 def test_it_listens_on_loopback_only(host: str) -> None:
     routes: list[Route] = []
     with pytest.raises(ValueError, match="expected a loopback address such as"):
-        ControlServer((host, 0), TOKEN, routes)
+        ControlServer((host, 0), lambda: TOKEN, routes)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_every_loopback_address_will_do(host: str) -> None:
-    assert ControlServer((host, 10270), TOKEN, []).port == 10270
+    assert ControlServer((host, 10270), lambda: TOKEN, []).port == 10270
+
+
+async def test_a_rotated_token_counts_and_the_old_one_does_not(tmp_path: Path) -> None:
+    """As the kubelet replaces a Secret: another file takes the place of the one that was read."""
+    clock, new = FakeClock(), "another" * 5
+    async with controlled(tmp_path, clock=clock) as control:
+        rotated = tmp_path / "rotated"
+        rotated.write_text(f"{new}\n")
+        rotated.chmod(0o400)
+        rotated.rename(tmp_path / "token")
+        assert (await control.ask("GET", "/config"))[0] == 200
+        await clock.advance(LOOK_SECONDS)
+
+        async def answer() -> int:
+            return (await control.ask("GET", "/config", None, {"Authorization": f"Bearer {new}"}))[0]
+
+        async with asyncio.timeout(10):
+            while await answer() != 200:
+                pass
+        assert (await control.ask("GET", "/config"))[0] == 401
 
 
 async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

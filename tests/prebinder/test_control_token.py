@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prebinder.control_token import LEAST_CHARACTERS, default_token_file, obtain_token, read_token
+from prebinder.control_token import LEAST_CHARACTERS, ControlToken, default_token_file, obtain_token, read_token
 from prebinder.errors import CommandError
 
 TOKEN = "x" * LEAST_CHARACTERS
@@ -83,6 +83,29 @@ def test_a_file_that_leads_nowhere_is_not_written_through(tmp_path: Path) -> Non
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"cannot make the control token .*: No such file or directory"):
         obtain_token(tmp_path / "none" / "token")
+
+
+async def test_a_new_token_is_taken_over_and_a_bad_one_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "token"
+    token = ControlToken(path)
+    first = token.current
+    for content, mode in (("short", 0o600), (TOKEN, 0o644)):
+        path.write_text(content)
+        path.chmod(mode)
+        await token.refresh()
+        await token.refresh()
+        assert token.current == first
+    path.unlink()
+    await token.refresh()
+    assert (token.current, path.exists()) == (first, False)
+    assert caplog.text.count("Kept the last token") == 3
+    path.write_text(TOKEN)
+    path.chmod(0o600)
+    await token.refresh()
+    assert token.current == TOKEN
+    assert TOKEN not in caplog.text
 
 
 def test_the_default_belongs_to_a_user() -> None:

@@ -20,6 +20,7 @@ from scheduler.cycle import Unschedulable, decide, judge, nodes_wanted
 from scheduler.plugin import Placement
 from scheduler.profile import Profile
 from scheduler.simulated_cluster import SimulatedCluster, State
+from scheduler.validation import refuse_invalid
 
 DECISION: Final = 2_000
 """Microseconds a decision takes, and one more for every node there is."""
@@ -75,9 +76,17 @@ class Simulation:
         self._hopeful: list[Pod] = []
 
     def run(self, pods: Iterable[Pod], progress: Callable[[], None] = lambda: None) -> Outcome:
-        """Schedule the pods, all of them there from the start. `progress` is called when a pod is through."""
+        """Schedule the pods, all of them there from the start. `progress` is called when a pod is through.
+
+        Pods that the scheduler would not queue, because they are gated or cannot be meant as they are, fail at once.
+        """
         for pod in pods:
-            self._wait(pod, 1)
+            aside = _kept_aside(pod)
+            if aside is None:
+                self._wait(pod, 1)
+            else:
+                self.outcome.failed[pod.key] = aside
+                progress()
         while self._waiting or self._running or self._hopeful:
             self._begin()
             if not self._running:
@@ -142,6 +151,12 @@ class Simulation:
         for pod in self._hopeful:
             self._wait(pod, _MOST_ATTEMPTS)
         self._hopeful.clear()
+
+
+def _kept_aside(pod: Pod) -> Reason | None:
+    if refuse_invalid(pod) is not None:
+        return Reason.POD_INVALID
+    return Reason.POD_GATED if pod.scheduling_gates else None
 
 
 def _may_be_helped(pod: Pod) -> bool:

@@ -1,11 +1,12 @@
 from collections import Counter
 
+import msgspec
 import pytest
 
 from binder.index import VolumeIndex
 from binder.rejection import Reason
 from binder.view import View
-from kube.model import Pod, Record
+from kube.model import Pod, Record, Toleration
 from kube.store import snapshot_of
 from scheduler.catalog import default_profile
 from scheduler.cluster import view_of
@@ -113,3 +114,13 @@ def test_the_summary_adds_up() -> None:
 def test_a_few_pods_ask_for_no_more_than_a_node_has(pods: int) -> None:
     cluster, made_up = cluster_of(workload(Workload(pods=pods, volumes_per_node=0), seed=1))
     assert run(cluster, made_up).failures == {}
+
+
+def test_what_the_scheduler_would_not_queue_is_not_placed() -> None:
+    invalid = msgspec.structs.replace(made.pod("invalid"), tolerations=(Toleration("a", "Sometimes"),))
+    gated = msgspec.structs.replace(made.pod("gated"), scheduling_gates=("example.com/gate",))
+    cluster, pods = cluster_of([made.node(), made.pod("fine"), invalid, gated])
+    through: list[None] = []
+    outcome = Simulation(cluster, default_profile("test"), 1, 1).run(pods, lambda: through.append(None))
+    assert outcome.failed == {"default/invalid": Reason.POD_INVALID, "default/gated": Reason.POD_GATED}
+    assert (len(outcome.latencies), len(through)) == (1, 3)

@@ -74,7 +74,8 @@ def _said_by(group: Group) -> Iterator[tuple[PodTerm, int]]:
 class SoftTopologySpread:
     """First the domains with the fewest pods, by the constraints that say ScheduleAnyway.
 
-    The defaults that kube-scheduler adds for pods of a Service or ReplicaSet are not known here.
+    The defaults that kube-scheduler adds for pods of a Service or ReplicaSet are left out: to count for pods that ask
+    for nothing would have all nodes compared for each of them, of which nothing can be remembered.
     """
 
     name: Final = "SoftTopologySpread"

@@ -63,8 +63,11 @@ def _problems(pod: Pod) -> Iterator[Problem]:
     for place, toleration in enumerate(pod.tolerations):
         yield from _toleration(toleration, f"spec.tolerations[{place}]")
     required = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-    for place, term in enumerate(pod.node_affinity.terms if pod.node_affinity is not None else ()):
-        yield from _said(f"{required}[{place}]", term_problem(term))
+    if pod.node_affinity is not None:
+        if not pod.node_affinity.terms:
+            yield Problem(required, "one term at least", "none")
+        for place, term in enumerate(pod.node_affinity.terms):
+            yield from _said(f"{required}[{place}]", term_problem(term))
     said = pod.constraints or NO_CONSTRAINTS
     if said is not NO_CONSTRAINTS:
         yield from _affinities(said)

@@ -48,6 +48,9 @@ def spreading(*spread: SpreadConstraint) -> model.Pod:
             id="node-operator",
         ),
         pytest.param(
+            builders.pod(node_affinity=NodeSelector()), f"{NODES}.{REQUIRED}.nodeSelectorTerms", id="no-node-term"
+        ),
+        pytest.param(
             saying(preferred_nodes=(PreferredNodes(0, NodeSelectorTerm()),)),
             f"{NODES}.{PREFERRED}[0].weight",
             id="node-weight",

@@ -3,11 +3,14 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
 from binder.rejection import Reason, Rejection
 from binder.reservation import Holder, VolumeReservation, volume_annotations
 from kube.constraints import Constraints
+from kube.model import BIND_COMPLETED
+from kube.reports import StorageCondition
 from scheduler.live_cluster import PATIENCE
 from scheduler.standalone import LOOK_SECONDS
 from tests import builders
@@ -71,4 +74,25 @@ async def test_a_reservation_that_ends_without_anybody_writing_it() -> None:
         tried = list(desk.binder.order)
         await desk.clock.advance(2)
     assert tried == []
+    assert desk.binder.nodes == {"web": "n1"}
+
+
+@pytest.mark.parametrize("bound", [True, False], ids=["bound", "open"])
+async def test_a_node_that_reaches_its_storage_again(bound: bool) -> None:
+    """The pod goes nowhere else: only n1 is large enough, and n2 reaches the volume."""
+    desk = Desk(NODE, builders.node("n2", allocatable={"cpu": "1"}))
+    cut = [StorageCondition("disk.csi.example", "StorageUnreachable", "Net")]
+    desk.store.csi_nodes.upsert(builders.csi_node("n1", reports=cut))
+    desk.store.classes.upsert(builders.storage_class())
+    desk.store.volumes.upsert(builders.volume(claim="default/data" if bound else None))
+    name, annotations = ("pv-1", {BIND_COMPLETED: "yes"}) if bound else ("", {})
+    desk.store.claims.upsert(builders.claim(volume_name=name, annotations=annotations))
+    desk.volumes.ready.set()
+    desk.add(pod("web", "3", claims=["data"]))
+    async with desk.running():
+        tried = list(desk.binder.order)
+        desk.store.csi_nodes.upsert(builders.csi_node("n1", resource_version=2))
+        await desk.clock.advance(30)
+    assert tried == []
+    assert "1 node(s) didn't reach the storage of the pod's volumes" in desk.notes("FailedScheduling")[0]
     assert desk.binder.nodes == {"web": "n1"}

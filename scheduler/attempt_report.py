@@ -4,6 +4,7 @@ Texts, reasons and actions are kube-scheduler's (pkg/scheduler/schedule_one.go, 
 handleSchedulingFailure), so what reads them there reads them here.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,8 @@ from kube.model import Pod
 from scheduler.diagnosis import Diagnosis
 from scheduler.plugin import Placement
 from scheduler.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, Said
+
+logger = logging.getLogger(__name__)
 
 
 class EventSink(Protocol):
@@ -96,7 +99,9 @@ class AttemptReport:
     def error(self, pod: Pod, reason: Reason, text: str) -> None:
         """Something else went wrong: it will be tried again."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)
-        self._complain(pod, Said(SCHEDULER_ERROR, text))
+        if self._complain(pod, Said(SCHEDULER_ERROR, text)):
+            # In the log too: without rights there is neither an Event nor a condition.
+            logger.warning("Could not schedule pod", extra={"pod": pod.key, "problem": text})
         self._end(Ending(pod, reason=reason, text=text))
 
     def lost(self, pod: Pod, reason: Reason) -> None:
@@ -108,10 +113,13 @@ class AttemptReport:
         for told in self.endings:
             told(ending)
 
-    def _complain(self, pod: Pod, said: Said) -> None:
-        if self._status.say(pod, said):
+    def _complain(self, pod: Pod, said: Said) -> bool:
+        """Say it if it is news; return whether it was."""
+        news = self._status.say(pod, said)
+        if news:
             draft = EventDraft(reference(pod), None, "Warning", "FailedScheduling", "Scheduling", said.message)
             self._events.publish(draft)
+        return news
 
 
 def reference(pod: Pod) -> ObjectRef:

@@ -83,6 +83,43 @@ def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert found["whatIf"]["result"]["failed"] == 0
 
 
+@pytest.mark.parametrize(("cut_off", "node"), [("n1", "n2"), ("n2", "n1")])
+def test_a_node_that_is_cut_off_from_its_storage_is_passed_over(cut_off: str, node: str, tmp_path: Path) -> None:
+    offers = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    ready = {"allocatable": offers, "conditions": [{"type": "Ready", "status": "True"}]}
+    told = [{"name": "disk.csi.example", "healthConditions": [{"status": "StorageUnreachable"}]}]
+    csi = {"driver": "disk.csi.example", "volumeHandle": "1"}
+    claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    size, modes = {"storage": "1Gi"}, ["ReadWriteOnce"]
+    records = [
+        *(document("v1", "Node", name, status=ready) for name in ("n1", "n2")),
+        document("storage.k8s.io/v1", "CSINode", cut_off, status={"storageHealth": told}),
+        document("storage.k8s.io/v1", "StorageClass", "fast", volumeBindingMode="WaitForFirstConsumer", provisioner=""),
+        document(
+            "v1",
+            "PersistentVolume",
+            "pv",
+            spec={"capacity": size, "accessModes": modes, "storageClassName": "fast", "csi": csi},
+            status={"phase": "Available"},
+        ),
+        document(
+            "v1",
+            "PersistentVolumeClaim",
+            "data",
+            spec={"resources": {"requests": size}, "accessModes": modes, "storageClassName": "fast"},
+        ),
+        document("v1", "Pod", "waits", spec={"containers": [], "volumes": claimed}),
+    ]
+    dump, trace = tmp_path / "dump.json", tmp_path / "trace"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": records}))
+    main(["simulate", "--seed=5", "-f", str(dump), f"--trace={trace}"])
+    assert [json.loads(line)["node"] for line in trace.read_text().splitlines()] == [node]
+
+
+def document(version: str, kind: str, name: str, **rest: object) -> dict[str, object]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "uid": f"uid-{name}"}, **rest}
+
+
 @pytest.mark.parametrize(
     ("flags", "told", "code"),
     [

@@ -62,10 +62,11 @@ def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> Servin
         try:
             return ServingCertificate(files)
         except ssl.SSLError as error:
-            named = ", ".join(one for one in (certificate, key, authority) if one)
+            named = ", ".join(dict.fromkeys(one for one in (certificate, key, authority) if one))
+            why = f" ({error.reason})" if error.reason else ""
             raise UsageError(
                 f"cannot use the extender's certificate {certificate}: expected PEM files that belong together in "
-                f"{named} ({error.reason or error})"
+                f"{named}{why}"
             ) from error
         except OSError as error:
             file = error.filename or certificate

@@ -16,7 +16,7 @@ from kube.model import Pod
 from scheduler.choice_memory import ChoiceMemory, kind_of
 from scheduler.cluster import ClusterView
 from scheduler.cycle import Judgement, Unschedulable, first_passing, judge, mask_of, nodes_wanted, passing, placed
-from scheduler.node_state import NodeState
+from scheduler.node_state import NodeState, differs_by_news
 from scheduler.plugin import NodeRule, Placement, Score, ScoreAlone, ScoreChoice
 from scheduler.profile import Profile
 from scheduler.volumes import PodInfo
@@ -157,9 +157,15 @@ class Decider:
         changed = list(compress(view.nodes, map(is_not, view.nodes, states)))
         if not changed:
             return
+        # No rule or score asks for the pods of a node one by one.
+        anew = [
+            state for state in changed if (known := states[state.number]) is None or not differs_by_news(known, state)
+        ]
         for state in changed:
-            states[state.number], totals[state.number] = state, _DOES_NOT_FIT
-        fitting = passing(rules, changed)
+            states[state.number] = state
+        for state in anew:
+            totals[state.number] = _DOES_NOT_FIT
+        fitting = passing(rules, anew)
         for state in fitting:
             totals[state.number] = 0
         for plugin, weight in self._alone:

@@ -14,7 +14,7 @@ from kube.snapshot import Snapshot
 from scheduler.attach_limits import attach_use_by
 from scheduler.crowd import Crowd
 from scheduler.node_index import NodeIndex
-from scheduler.node_state import NodeState, node_state, state_with_pod, state_without_pod
+from scheduler.node_state import NodeState, node_state, state_with_news, state_with_pod, state_without_pod
 
 Place = tuple[Pod, str]
 """A pod and the name of the node it is on."""
@@ -74,6 +74,9 @@ class ClusterView:
         """
         draft = _Draft(list(self.nodes), self.crowd, self.claim_users, self.storage.snapshot)
         for before, after in moves:
+            stays = before is not None and after is not None and before[1] == after[1]
+            if after is not None and stays and draft.renew(after[0], self.numbers.get(after[1])):
+                continue
             if before is not None and before[1] in self.numbers:
                 draft.take(before[0], self.numbers[before[1]])
             if after is not None and after[1] in self.numbers:
@@ -184,6 +187,14 @@ class _Draft:
         for key in pod.claim_keys if pod.claims else ():
             left = self.claim_users[key].delete(pod.key)
             self.claim_users = self.claim_users.set(key, left) if left else self.claim_users.delete(key)
+
+    def renew(self, pod: Pod, number: int | None) -> bool:
+        """Take over a newer record of a pod that takes what it took before; whether it is such a pod."""
+        state = None if number is None else state_with_news(self.nodes[number], pod)
+        if state is None:
+            return False
+        self.nodes[state.number] = state
+        return True
 
     def put(self, pod: Pod, number: int) -> None:
         """Add a pod to a node, unless it has ended."""

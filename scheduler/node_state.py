@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace as with_fields
@@ -15,6 +16,9 @@ from kube.resources import PODS, free_resources
 from kube.snapshot import Snapshot
 from kube.topology import zone_of
 from scheduler.attach_limits import AttachUse, attach_use_by, attachments_of
+
+_NEWS: Final = ("resource_version", "node_name", "phase", "nominated_node", "started", "evicted")
+"""What changes of a pod on a node while it takes the same there."""
 
 
 class NodeState(Struct, frozen=True, gc=False):
@@ -104,6 +108,33 @@ def state_without_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeSta
         free[name] += wanted
     cpu, memory = scored_requests(there)
     return with_fields(state, pods=left, free=free, scored=(state.scored[0] - cpu, state.scored[1] - memory))
+
+
+def state_with_news(state: NodeState, pod: Pod) -> NodeState | None:
+    """Return the state with a newer record of a pod that is there; None when it takes something else than before.
+
+    So too for a pod with claims: what is attached for them follows from the claims.
+    """
+    if pod.claims or pod.finished:
+        return None
+    for place, held in enumerate(state.pods):
+        if held.name == pod.name and held.namespace == pod.namespace:
+            if with_fields(held, **{name: getattr(pod, name) for name in _NEWS}) != pod:
+                return None
+            return with_fields(state, pods=(*state.pods[:place], pod, *state.pods[place + 1 :]))
+    return None
+
+
+def differs_by_news(one: NodeState, other: NodeState) -> bool:
+    """Whether the one came of the other by `state_with_news`, so that what it has left is the very same."""
+    return (
+        one.node is other.node
+        and one.free is other.free
+        and one.scored is other.scored
+        and one.ports is other.ports
+        and one.attach is other.attach
+        and one.cut_off is other.cut_off
+    )
 
 
 def scored_requests(pod: Pod) -> tuple[int, int]:

@@ -1,10 +1,14 @@
 """A view that was renewed step by step is the view of what came out."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube import model
 from scheduler.cluster import ClusterView
+from scheduler.node_state import differs_by_news
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import storage, view
@@ -61,6 +65,40 @@ def test_what_is_not_there_changes_nothing() -> None:
     assert cluster.with_pod(builders.pod(), "elsewhere") is cluster
     assert cluster.without_pod("default/web", "n0") is cluster
     assert cluster.node("elsewhere") is None
+
+
+def on_node(**changed: Any) -> model.Pod:
+    return builders.pod(**({"node": "n0", "requests": {"cpu": "1"}} | changed))
+
+
+def test_news_of_a_pod_are_shown_and_leave_what_the_node_has_left_as_it_is() -> None:
+    others = [builders.pod(name, node="n0") for name in ("a", "z")]
+    before, after = on_node(), on_node(resource_version=2, phase="Running")
+    cluster = view(builders.node("n0"), others[0], before, others[1])
+    moved = cluster.with_moves([((before, "n0"), (after, "n0"))])
+    assert {pod.key: pod for pod in moved.nodes[0].pods} == {pod.key: pod for pod in (*others, after)}
+    assert differs_by_news(cluster.nodes[0], moved.nodes[0])
+    assert same(moved, cluster)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"requests": {"cpu": "2"}},
+        {"labels": {"app": "other"}},
+        {"deleting": True},
+        {"uid": "another"},
+        {"claims": ["data"]},
+        {"phase": "Failed"},
+    ],
+    ids=["resized", "labelled", "deleted", "made anew", "with claims", "ended"],
+)
+def test_a_pod_that_counts_otherwise_is_counted_anew(changed: dict[str, Any]) -> None:
+    before, after = on_node(), on_node(resource_version=2, **changed)
+    cluster = view(builders.node("n0"), before)
+    moved = cluster.with_moves([((before, "n0"), (after, "n0"))])
+    assert same(moved, view(builders.node("n0"), after))
+    assert not differs_by_news(cluster.nodes[0], moved.nodes[0])
 
 
 def test_an_earlier_view_stays_as_it_was() -> None:

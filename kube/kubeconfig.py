@@ -140,7 +140,8 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
         )
     except _BROKEN as error:
         raise KubeconfigError(
-            f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: kubectl --kubeconfig {paths} config get-contexts"
+            f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: "
+            f"kubectl --kubeconfig {paths} config get-contexts"
         ) from error
     credentials = Credentials(configuration, lambda: loader.load_and_set(configuration), f"kubeconfig {paths}", clock)
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:

@@ -1,6 +1,7 @@
 """Fixtures for tests on a real control plane. Asking for one of them marks the test `cluster`."""
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +22,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cluster)
     # Stories wait for leases and drivers: begun first, they do not leave one worker behind with them at the end.
     items.sort(key=lambda item: "scenarios" not in item.path.parts)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A command that a test runs in its own process sets logging up as if it were alone there."""
+    loggers = [logging.getLogger(name) for name in ("", "prebinder", "scheduler", "binder", "csi", "kube")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    for handler in [one for one in logging.root.handlers if type(one) is logging.StreamHandler]:
+        logging.root.removeHandler(handler)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

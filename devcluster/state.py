@@ -114,6 +114,12 @@ def remove_if_abandoned(directory: Path) -> bool:
     return True
 
 
+def discard(directory: Path) -> None:
+    """Remove the directory of a process that has ended, whether or not it came to own a cluster there."""
+    if not remove_if_abandoned(directory) and not is_owned(directory):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def _acquire(directory: Path) -> int:
     try:
         return _take(directory)

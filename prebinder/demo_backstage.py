@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from devcluster.errors import ClusterError
+from devcluster.state import discard
 from prebinder.demo_stage import KEEP, Ready, Step, read_line
 
 _GONE_SECONDS: Final = 60.0
@@ -48,6 +49,8 @@ class Backstage:
             self._process.communicate()
             async with asyncio.timeout(_GONE_SECONDS):
                 while self._directory.exists():  # noqa: ASYNC110 - the reaper is nobody's child that could be waited for
+                    # A stage that ended early left no reaper behind.
+                    discard(self._directory)
                     await asyncio.sleep(0.05)
         self._errors.close()
 

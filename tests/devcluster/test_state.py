@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.errors import ClusterError
-from devcluster.state import State, is_owned, owner_pid, remove_if_abandoned
+from devcluster.state import State, discard, is_owned, owner_pid, remove_if_abandoned
 from tests.devcluster.liveness import eventually, is_alive
 
 # Owns a directory, starts a process with the directory among its arguments, and prints the ids of reaper and process.
@@ -98,6 +98,26 @@ def test_what_outlives_owner_and_reaper_is_ended_by_the_next(owner: "subprocess.
     assert remove_if_abandoned(directory)
     assert eventually(lambda: not is_alive(child))
     assert not directory.exists()
+
+
+def test_what_ended_before_it_owned_its_directory_is_discarded(directory: Path) -> None:
+    directory.mkdir()
+    discard(directory)
+    assert not directory.exists()
+
+
+def test_what_ended_before_it_had_a_reaper_is_discarded(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "owner.lock").write_text("4711", encoding="ascii")
+    discard(directory)
+    assert not directory.exists()
+
+
+def test_a_live_cluster_is_not_discarded(directory: Path) -> None:
+    state = State(directory)
+    discard(directory)
+    assert is_owned(directory)
+    state.release()
 
 
 def test_a_recorded_number_that_belongs_to_a_stranger_now_is_spared(

@@ -195,8 +195,8 @@ class World:
 async def lived_in(world: World) -> AsyncIterator[World]:
     """Open a world; at the end the invariants must hold in it."""
     await world.open()
-    yield world
     try:
+        yield world
         # Kubernetes settles a race between kube-scheduler and us a moment later, when it releases the other volume.
         await eventually(world.violations, lambda broken: not broken, "the invariants hold")
     finally:

@@ -48,7 +48,7 @@ class Backstage:
             self._process.send_signal(signal.SIGTERM)
             self._process.communicate()
             async with asyncio.timeout(_GONE_SECONDS):
-                while self._directory.exists():  # noqa: ASYNC110 - the reaper is nobody's child that could be waited for
+                while self._directory.exists():
                     # A stage that ended early left no reaper behind.
                     discard(self._directory)
                     await asyncio.sleep(0.05)

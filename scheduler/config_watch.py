@@ -38,7 +38,7 @@ class ReloadObserver(Protocol):
 
 
 class ConfigurationInForce:
-    """Holds the newest good configuration, and tells `observers` of each change."""
+    """Holds the newest good configuration, and tells `observers` of each change, and of a file that is refused."""
 
     def __init__(self, current: Configuration, parse: Parse) -> None:
         self.current = current
@@ -49,15 +49,11 @@ class ConfigurationInForce:
     async def apply(self, content: bytes) -> None:
         """Take a configuration over, from wherever it comes. Raises ConfigurationError, and then nothing changed.
 
-        Of two at the same time the later call wins.
+        Of two at the same time the later call wins. Observers are not told of a bad one: the caller is.
         """
         async with self._changing:
-            try:
-                # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
-                self.current = await asyncio.to_thread(lambda: self._parse(_text(content)))
-            except ConfigurationError as error:
-                self._tell(Outcome.REFUSED, str(error))
-                raise
+            # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
+            self.current = await asyncio.to_thread(lambda: self._parse(_text(content)))
             self._tell(Outcome.APPLIED, "")
 
     def _tell(self, outcome: Outcome, problem: str) -> None:
@@ -95,7 +91,7 @@ class WatchedConfiguration(ConfigurationInForce):
         try:
             await self.apply(content)
         except ConfigurationError as error:
-            logger.warning("Kept the last configuration", extra={"file": str(self._path), "problem": str(error)})
+            self._refused(str(error))
         else:
             logger.info("Applied the new configuration", extra={"file": str(self._path)})
 

@@ -120,6 +120,14 @@ async def test_bytes_that_are_no_text(mounted: Path) -> None:
     assert told.changes == [(Outcome.REFUSED, "expected UTF-8: byte 0 is not")]
 
 
+async def test_a_bad_one_from_elsewhere_is_told_to_whoever_sent_it_alone(mounted: Path) -> None:
+    told = Told()
+    watched = watching(mounted, told)
+    with pytest.raises(ConfigurationError):
+        await watched.apply(weighing("heavy").encode())
+    assert (weight(watched), told.changes) == (1, [])
+
+
 def test_there_is_nothing_to_stay_with_at_the_start(mounted: Path) -> None:
     swing(mounted.parent, "a: [")
     with pytest.raises(ConfigurationError):

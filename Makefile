@@ -32,7 +32,7 @@ demo: install ## Watch pods get all their volumes in one zone, on a real control
 
 test: install ## Run every test (the first time builds a control plane: some 5 minutes)
 	@$(BIN)/python -m devcluster.build
-	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: install ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .

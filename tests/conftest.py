@@ -1,6 +1,7 @@
 """Fixtures for tests on a real control plane. Asking for one of them marks the test `cluster`."""
 
 import logging
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,6 +15,11 @@ from devcluster.nodes import spread
 # No test depends on how fast the machine is.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores, four at most: stories wait for leases and drivers more than they work."""
+    return min(4, (os.cpu_count() or 1) + 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

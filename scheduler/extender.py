@@ -76,7 +76,8 @@ class Extender:
     def _refusals(self, asked: Candidates, pod: PodClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
         places = suspect_places(storage, pod)
-        apart = reporting(storage.snapshot).intersection(asked.names) if pod.open or pod.bound else set()
+        reports = reporting(storage.snapshot) if pod.open or pod.bound else set()
+        apart = reports.intersection(asked.names) if reports else reports
         if not places and not apart:
             return {}
         grouping = self._cache.groups.by(self._keys(pod))

@@ -24,8 +24,6 @@ from kube.topology import zone_of
 from scheduler.extender_wire import HIGHEST
 
 Labels = Mapping[str, str]
-Objection = Callable[[Volume], str]
-"""What is to be said against a volume, empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,11 @@ class Suspicion:
         if self.sick or held is None:
             return f"{Reason.UNHEALTHY}, {self.sick}"
         return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at:%H:%M:%S}Z"
+
+
+Objection = Suspicion | str
+"""What is to be said against a volume, empty if nothing. It is put into words only for the node that is refused."""
+Objecting = Callable[[Volume], Objection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +123,10 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut
     """
     claims = [*pod.bound, *(one.claim for one in pod.open)]
 
-    def objection(volume: Volume) -> str:
+    def objection(volume: Volume) -> Objection:
         suspicion = storage.suspicions.get(volume.name)
         if suspicion is not None and suspicion.forbids(claims, now):
-            return str(suspicion)
+            return suspicion
         if volume.driver in cut:
             return _unreached(volume.driver)
         said = node_storage(volume, storage.snapshot, now)
@@ -198,8 +201,8 @@ def _reservation(claim: Claim, now: datetime, prefix: str) -> ClaimReservation |
 
 
 def _taken(
-    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], objection: Objection
-) -> tuple[Volume | None, str]:
+    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], objection: Objecting
+) -> tuple[Volume | None, Objection]:
     """Return the volume that kube-scheduler takes, None without a static one, and what is to be said against it."""
     prebound = wanted.prebound
     if prebound is not None:
@@ -213,10 +216,12 @@ def _taken(
     return suspect, against_it
 
 
-def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objection) -> tuple[Volume | None, str]:
+def _smallest(
+    volumes: Iterable[Volume], taken: Set[str], objection: Callable[[Volume], Objection]
+) -> tuple[Volume | None, Objection]:
     """Return the first of the smallest, if possible one against which nothing is to be said."""
     first: Volume | None = None
-    against = ""
+    against: Objection = ""
     for volume in volumes:
         if volume.name in taken:
             continue

@@ -104,14 +104,13 @@ class Extender:
         # Thousands of kinds have a few different points.
         rounded = {found: _score(found, count) for found in set(points.values())}
         scores: dict[int | None, int] = {number: rounded[found] for number, found in points.items()}
-        scores[None] = 0
-        numbers = grouping.numbers.get
-        answer = list(map(HostPriority, asked.names, map(scores.__getitem__, map(numbers, asked.names))))
+        answer = list(map(HostPriority, asked.names, _of_names(asked.names, grouping, scores)))
         by_name = self._points_by_name(pod)
         if by_name:
             for one in answer:
                 if one.host in by_name:
-                    one.score = _score(points.get(numbers(one.host, -1), 0.0) + by_name[one.host], count)
+                    reached = points.get(grouping.numbers.get(one.host, -1), 0.0)
+                    one.score = _score(reached + by_name[one.host], count)
         return answer
 
     def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:
@@ -155,6 +154,14 @@ class Extender:
         if any(one.reservation for one in pod.open):
             keys |= {ZONE_LABEL, BETA_ZONE_LABEL}
         return tuple(sorted(keys))
+
+
+def _of_names(names: Iterable[str], grouping: Grouping, scores: dict[int | None, int]) -> Iterable[int]:
+    """Return the scores of nodes by those of their kinds, 0 for an unknown node."""
+    if len(grouping.kinds) <= FEW_KINDS:
+        by_name = grouping.scores(tuple(scores.get(number, 0) for number in range(len(grouping.kinds))))
+        return map(by_name.__getitem__, names)
+    return map((scores | {None: 0}).__getitem__, map(grouping.numbers.get, names))
 
 
 def _kinds(grouping: Grouping, names: Iterable[str]) -> Collection[int]:

@@ -19,6 +19,16 @@ _MOST_GROUPINGS: Final = 64
 """Storage classes name few different label keys; what was grouped longest ago is forgotten first."""
 
 
+_MOST_SCORINGS: Final = 16
+
+
+class Scores(dict[str, int]):
+    """Scores by node name; a node that is not known scores 0."""
+
+    def __missing__(self, _: str) -> int:
+        return 0
+
+
 class Grouping:
     """The nodes by some label keys. `numbers` are by node name and count into `kinds`; read them, do not keep them."""
 
@@ -27,6 +37,7 @@ class Grouping:
         self.numbers: dict[str, int] = {}
         self.kinds: list[Kind] = []
         self._number_of: dict[Kind, int] = {}
+        self._scorings: dict[tuple[int, ...], Scores] = {}
 
     def labels(self, number: int) -> dict[str, str]:
         """Return the labels that nodes of a kind have in common, of the keys."""
@@ -38,6 +49,21 @@ class Grouping:
         if number == len(self.kinds):
             self.kinds.append(kind)
         self.numbers[name] = number
+        self._scorings.clear()
+
+    def forget(self, name: str) -> None:
+        self.numbers.pop(name, None)
+        self._scorings.clear()
+
+    def scores(self, of_kinds: tuple[int, ...]) -> Scores:
+        """Return the nodes' scores by those of their kinds: pod after pod they are the same few."""
+        found = self._scorings.get(of_kinds)
+        if found is None:
+            if len(self._scorings) >= _MOST_SCORINGS:
+                self._scorings.clear()
+            found = Scores((name, of_kinds[number]) for name, number in self.numbers.items())
+            self._scorings[of_kinds] = found
+        return found
 
     @property
     def overgrown(self) -> bool:
@@ -77,4 +103,4 @@ class NodeGroups:
         if node is not None:
             self._labels.pop(node.name, None)
             for grouping in self._groupings.values():
-                grouping.numbers.pop(node.name, None)
+                grouping.forget(node.name)

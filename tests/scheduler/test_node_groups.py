@@ -26,6 +26,20 @@ def test_nodes_that_are_alike_are_of_one_kind() -> None:
     assert groups.by(KEYS).labels(0) == {ZONE: "a"}
 
 
+def test_scores_of_kinds_are_those_of_their_nodes_whatever_becomes_of_them() -> None:
+    groups = NodeGroups()
+    for name, zone in (("n1", "a"), ("n2", "b")):
+        groups.node_changed(None, node(name, zone=zone))
+    grouping = groups.by((ZONE,))
+    assert grouping.scores((3, 7)) == {"n1": 3, "n2": 7}
+    assert grouping.scores((3, 7))["unknown"] == 0
+    groups.node_changed(node("n1", zone="a"), node("n1", zone="b"))
+    assert grouping.scores((3, 7)) == {"n1": 7, "n2": 7}
+    groups.node_changed(node("n2", zone="b"), None)
+    assert grouping.scores((3, 7)) == {"n1": 7}
+    assert grouping.scores((3, 8)) == {"n1": 8}
+
+
 @given(
     st.lists(
         st.tuples(

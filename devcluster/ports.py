@@ -26,7 +26,7 @@ def free_ports(count: int) -> list[int]:
     """Return that many different ports that nobody listens on right now; OSError if they cannot be found."""
     ports: list[int] = []
     for port in random.sample(range(_FIRST, _LAST + 1), 50 * count):
-        if _hold(port) and is_free(port):
+        if is_free(port) and _hold(port):
             ports.append(port)
         if len(ports) == count:
             return ports

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 
 class Clock(Protocol):
@@ -17,6 +18,13 @@ class Clock(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""
+
+
+async def every(seconds: float, clock: Clock, work: Callable[[], Awaitable[None]]) -> NoReturn:
+    """Do it again and again until cancelled, with so many seconds before each time."""
+    while True:
+        await clock.sleep(seconds)
+        await work()
 
 
 class SystemClock:

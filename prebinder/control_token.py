@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, NoReturn
 
-from kube.clock import Clock
+from kube.clock import Clock, every
 from prebinder.errors import CommandError
 
 LEAST_CHARACTERS: Final = 16
@@ -82,9 +82,7 @@ class ControlToken:
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Look at the file again and again until cancelled."""
-        while True:
-            await clock.sleep(LOOK_SECONDS)
-            await self.refresh()
+        await every(LOOK_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
         """Take the token over if it has changed and is good. What is wrong with it is told once."""

@@ -4,7 +4,6 @@ Plugins, weights and thresholds are not here but in the scheduler's configuratio
 replaced while it runs.
 """
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,6 +13,8 @@ from binder.reservation import DEFAULT_PREFIX
 from prebinder.duration import format_duration
 from prebinder.loopback import refuse_reachable
 from prebinder.settings import (
+    NAME,
+    NAME_EXPECTED,
     ClusterSettings,
     LeaderElectionSettings,
     LoggingSettings,
@@ -25,7 +26,6 @@ from prebinder.settings import (
 LEASE: Final = "pvc-prebinder-scheduler"
 """Begins the name of a Lease that was given none: each scheduler has one of its own."""
 
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _SHORTEST_BIND: Final = timedelta(seconds=1)
 _LONGEST: Final = 200
 """So that the name of the Lease keeps within 253."""
@@ -82,8 +82,8 @@ class SchedulerSettings:
 def refuse_bad_names(names: Collection[str]) -> None:
     """Raise ValueError, with a sentence for the user, unless these can be the names of schedulers."""
     for name in names:
-        if not _NAME.fullmatch(name):
-            raise ValueError(f'expected lower-case letters, digits, "-" and ".", found "{name}"')
+        if not NAME.fullmatch(name):
+            raise ValueError(f'expected {NAME_EXPECTED}, found "{name}"')
     if len(set(names)) < len(names):
         raise ValueError(f"expected each name once, found {', '.join(names)}")
     if len(".".join(names)) > _LONGEST:

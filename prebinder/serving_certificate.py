@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from kube.clock import Clock
+from kube.clock import Clock, every
 
 LOOK_SECONDS: Final = 10.0
 """How often the files are looked at. Kubelet itself takes up to a minute to bring a changed Secret into a pod."""
@@ -56,9 +56,7 @@ class ServingCertificate:
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Look at the files again and again until cancelled."""
-        while True:
-            await clock.sleep(LOOK_SECONDS)
-            await self.refresh()
+        await every(LOOK_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
         """Take the files over if they have changed and are good."""

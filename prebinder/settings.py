@@ -16,9 +16,9 @@ from binder.view import UnknownHealth
 from csi.endpoint import Endpoint, TlsFiles, refuse_plain
 from kube.selectors import is_label_key
 
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST_NAME: Final = 253
-_NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
+NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
 
 
 class LogFormat(StrEnum):
@@ -140,9 +140,9 @@ class LeaderElectionSettings:
     """Name of the Lease."""
 
     def __post_init__(self) -> None:
-        _require(not self.name or _is_name(self.name), "Lease name", _NAME_EXPECTED, f'"{self.name}"')
+        _require(not self.name or _is_name(self.name), "Lease name", NAME_EXPECTED, f'"{self.name}"')
         namespace = self.namespace
-        _require(namespace is None or _is_name(namespace), "namespace", _NAME_EXPECTED, f'"{namespace}"')
+        _require(namespace is None or _is_name(namespace), "namespace", NAME_EXPECTED, f'"{namespace}"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ def refuse_bad_prefix(prefix: str) -> None:
 
 
 def _is_name(name: str) -> bool:
-    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
+    return len(name) <= _LONGEST_NAME and NAME.fullmatch(name) is not None
 
 
 def _require(holds: bool, name: str, expected: str, found: object) -> None:

@@ -26,8 +26,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return what reads a flag's number between these, or raises argparse.ArgumentTypeError."""
 
     def read(text: str) -> int:
-        digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-        if not digits or not least <= int(text) <= most:
+        if not _is_between(least, most, text):
             raise argparse.ArgumentTypeError(f'expected a whole number from {least} to {most}, found "{text[:60]}"')
         return int(text)
 
@@ -78,6 +77,11 @@ def check_known(flag: str, names: Iterable[str], known: Collection[str]) -> tupl
     return tuple(dict.fromkeys(names))
 
 
+def _is_between(least: int, most: int, text: str) -> bool:
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return digits and least <= int(text) <= most
+
+
 def _names(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
@@ -86,9 +90,7 @@ def _weights(listed: str) -> Mapping[str, int]:
     weights: dict[str, int] = {}
     for pair in _names(listed):
         name, _, weight = pair.partition("=")
-        if not (
-            weight.isascii() and weight.isdigit() and len(weight) <= len(str(HEAVIEST)) and int(weight) <= HEAVIEST
-        ):
+        if not _is_between(0, HEAVIEST, weight):
             raise UsageError(f"--weights {pair}: expected NAME=N, N a whole number from 0 to {HEAVIEST}")
         if _known("--weights", name, REGISTRY.scores) in weights:
             raise UsageError(f"--weights: {name} is given twice")

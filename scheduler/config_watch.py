@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
-from kube.clock import Clock
+from kube.clock import Clock, every
 from scheduler.config import Configuration, ConfigurationError
 
 LOOK_SECONDS: Final = 5.0
@@ -72,9 +72,7 @@ class WatchedConfiguration(ConfigurationInForce):
 
     async def follow(self, clock: Clock) -> NoReturn:
         """Look at the file again and again until cancelled."""
-        while True:
-            await clock.sleep(LOOK_SECONDS)
-            await self.refresh()
+        await every(LOOK_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
         """Take the file over if it has changed and is good."""

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
 from typing import Final
 
 from binder.matching import class_of
@@ -103,7 +104,7 @@ class Extender:
         points = self._points(pod, grouping, _kinds(grouping, asked.names))
         # Thousands of kinds have a few different points.
         rounded = {found: _score(found, count) for found in set(points.values())}
-        scores: dict[int | None, int] = {number: rounded[found] for number, found in points.items()}
+        scores = {number: rounded[found] for number, found in points.items()}
         answer = list(map(HostPriority, asked.names, _of_names(asked.names, grouping, scores)))
         by_name = self._points_by_name(pod)
         if by_name:
@@ -156,12 +157,12 @@ class Extender:
         return tuple(sorted(keys))
 
 
-def _of_names(names: Iterable[str], grouping: Grouping, scores: dict[int | None, int]) -> Iterable[int]:
+def _of_names(names: Iterable[str], grouping: Grouping, scores: Mapping[int, int]) -> Iterable[int]:
     """Return the scores of nodes by those of their kinds, 0 for an unknown node."""
     if len(grouping.kinds) <= FEW_KINDS:
         by_name = grouping.scores(tuple(scores.get(number, 0) for number in range(len(grouping.kinds))))
-        return map(by_name.__getitem__, names)
-    return map((scores | {None: 0}).__getitem__, map(grouping.numbers.get, names))
+        return map(by_name.get, names, repeat(0))
+    return map(scores.get, map(grouping.numbers.get, names, repeat(-1)), repeat(0))
 
 
 def _kinds(grouping: Grouping, names: Iterable[str]) -> Collection[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from binder.index import VolumeIndex
-from binder.matching import binding_mode, class_of, scheduler_refusal
+from binder.matching import binding_mode, scheduler_refusal
 from binder.node_storage import node_storage
 from binder.published_health import published_health
 from binder.rejection import Reason
@@ -22,6 +22,7 @@ from kube.selectors import node_matches
 from kube.snapshot import Snapshot
 from kube.topology import zone_of
 from scheduler.extender_wire import HIGHEST
+from scheduler.volume_binding import provisioner_of
 
 Labels = Mapping[str, str]
 
@@ -139,7 +140,7 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut
             return f"claim {one.claim.name} would get volume {volume.name}: {against}"
         if volume is not None:
             taken.add(volume.name)
-        elif cut and one.prebound is None and (driver := _provisioner(one.claim, storage.snapshot)) in cut:
+        elif cut and one.prebound is None and (driver := provisioner_of(one.claim, storage.snapshot)) in cut:
             return f"claim {one.claim.name} would get a new volume: {_unreached(driver)}"
     return _bound_refusal(storage.snapshot, pod, cut)
 
@@ -216,9 +217,7 @@ def _taken(
     return suspect, against_it
 
 
-def _smallest(
-    volumes: Iterable[Volume], taken: Set[str], objection: Callable[[Volume], Objection]
-) -> tuple[Volume | None, Objection]:
+def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) -> tuple[Volume | None, Objection]:
     """Return the first of the smallest, if possible one against which nothing is to be said."""
     first: Volume | None = None
     against: Objection = ""
@@ -241,11 +240,6 @@ def _bound_refusal(snapshot: Snapshot, pod: PodClaims, cut: Set[str]) -> str:
         if volume is not None and volume.driver in cut:
             return f"claim {claim.name} has volume {volume.name}: {_unreached(volume.driver)}"
     return ""
-
-
-def _provisioner(claim: Claim, snapshot: Snapshot) -> str:
-    storage_class = snapshot.classes.get(class_of(claim))
-    return storage_class.provisioner if storage_class is not None else ""
 
 
 def _unreached(driver: str) -> str:

@@ -18,15 +18,8 @@ Kind = tuple[str | None, ...]
 _MOST_GROUPINGS: Final = 64
 """Storage classes name few different label keys; what was grouped longest ago is forgotten first."""
 
-
 _MOST_SCORINGS: Final = 16
-
-
-class Scores(dict[str, int]):
-    """Scores by node name; a node that is not known scores 0."""
-
-    def __missing__(self, _: str) -> int:
-        return 0
+"""Zones that volumes may be promised in, and how much of a pod's volumes is there: beyond it all are forgotten."""
 
 
 class Grouping:
@@ -37,7 +30,7 @@ class Grouping:
         self.numbers: dict[str, int] = {}
         self.kinds: list[Kind] = []
         self._number_of: dict[Kind, int] = {}
-        self._scorings: dict[tuple[int, ...], Scores] = {}
+        self._scorings: dict[tuple[int, ...], dict[str, int]] = {}
 
     def labels(self, number: int) -> dict[str, str]:
         """Return the labels that nodes of a kind have in common, of the keys."""
@@ -55,14 +48,13 @@ class Grouping:
         self.numbers.pop(name, None)
         self._scorings.clear()
 
-    def scores(self, of_kinds: tuple[int, ...]) -> Scores:
+    def scores(self, of_kinds: tuple[int, ...]) -> Mapping[str, int]:
         """Return the nodes' scores by those of their kinds: pod after pod they are the same few."""
         found = self._scorings.get(of_kinds)
         if found is None:
             if len(self._scorings) >= _MOST_SCORINGS:
                 self._scorings.clear()
-            found = Scores((name, of_kinds[number]) for name, number in self.numbers.items())
-            self._scorings[of_kinds] = found
+            found = self._scorings[of_kinds] = {name: of_kinds[number] for name, number in self.numbers.items()}
         return found
 
     @property

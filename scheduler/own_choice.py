@@ -10,14 +10,21 @@ from dataclasses import replace
 from itertools import islice
 
 from binder.assignment import assign
-from binder.matching import class_of, scheduler_refusal
+from binder.matching import scheduler_refusal
 from binder.node_storage import cut_off, refuse_storage
 from binder.rejection import Reason, Rejection
 from binder.reservation import ClaimReservation
 from binder.view import View
 from kube.model import NO_PROVISIONER, SELECTED_NODE, Claim, Node, Volume, value_of
 from kube.snapshot import Snapshot
-from scheduler.volume_binding import PodClaims, VolumeChoice, choose_volumes, refuse_provisioning, static_volume
+from scheduler.volume_binding import (
+    PodClaims,
+    VolumeChoice,
+    choose_volumes,
+    provisioner_of,
+    refuse_provisioning,
+    static_volume,
+)
 
 Usable = Callable[[Claim, Volume], bool]
 """Whether a volume may be taken for a claim by our own rules."""
@@ -58,9 +65,7 @@ def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:
     for _, volume in choice.volumes:
         yield volume.driver
     for claim in choice.provision:
-        storage_class = snapshot.classes.get(class_of(claim))
-        if storage_class is not None:
-            yield storage_class.provisioner
+        yield provisioner_of(claim, snapshot)
 
 
 def _options(
@@ -104,5 +109,4 @@ def _with_provisioning(
 
 
 def _provisions(claim: Claim, storage: View) -> bool:
-    storage_class = storage.snapshot.classes.get(class_of(claim))
-    return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
+    return provisioner_of(claim, storage.snapshot) not in ("", NO_PROVISIONER)

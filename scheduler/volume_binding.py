@@ -194,6 +194,12 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
     return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
 
 
+def provisioner_of(claim: Claim, snapshot: Snapshot) -> str:
+    """Return who makes volumes of the claim's class; empty when there is no such class."""
+    storage_class = snapshot.classes.get(class_of(claim))
+    return storage_class.provisioner if storage_class is not None else ""
+
+
 def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
     """Return why no volume can be made for the claim that this node reaches (checkVolumeProvisions), or None."""
     storage_class = snapshot.classes[class_of(claim)]

@@ -7,7 +7,7 @@ that got a volume out of the node's reach ends the attempt at once.
 from datetime import datetime
 from typing import Final
 
-from binder.matching import class_of, controller_refusal, is_mine, scheduler_refusal
+from binder.matching import controller_refusal, is_mine, scheduler_refusal
 from binder.node_storage import refuse_storage
 from binder.rejection import Reason, Rejection
 from binder.usable import refuse_use
@@ -16,7 +16,7 @@ from kube.model import SELECTED_NODE, Claim, Node, Pod, Volume, value_of
 from kube.selectors import node_matches
 from kube.snapshot import Snapshot
 from scheduler.plugin import Placement
-from scheduler.volume_binding import is_bound, refuse_provisioning
+from scheduler.volume_binding import is_bound, provisioner_of, refuse_provisioning
 
 _PROVISIONERS: Final = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 """The PV controller names here whom it asked to make a volume. From then on one may be on its way."""
@@ -81,7 +81,8 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
     if selected not in {None, node_name}:
         found = f"node {selected} was chosen to make it"
         return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", found)
-    return refuse_provisioning(fresh, node, snapshot) or _refuse_driver(fresh, node_name, snapshot)
+    unreached = refuse_storage([provisioner_of(fresh, snapshot)], snapshot, node_name)
+    return refuse_provisioning(fresh, node, snapshot) or unreached
 
 
 def progress(placement: Placement, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
@@ -151,12 +152,6 @@ def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
 
 def _refuse_node(name: str, node: Node | None) -> Rejection | None:
     return None if node is not None else Rejection(Reason.NODE_NOT_READY, name, "a node of that name", "it was deleted")
-
-
-def _refuse_driver(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
-    """Return why a volume that the claim's class makes would be out of the node's reach."""
-    storage_class = snapshot.classes.get(class_of(claim))
-    return refuse_storage([storage_class.provisioner], snapshot, node_name) if storage_class is not None else None
 
 
 def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:

@@ -32,7 +32,7 @@ def test_scores_of_kinds_are_those_of_their_nodes_whatever_becomes_of_them() -> 
         groups.node_changed(None, node(name, zone=zone))
     grouping = groups.by((ZONE,))
     assert grouping.scores((3, 7)) == {"n1": 3, "n2": 7}
-    assert grouping.scores((3, 7))["unknown"] == 0
+    assert "unknown" not in grouping.scores((3, 7))
     groups.node_changed(node("n1", zone="a"), node("n1", zone="b"))
     assert grouping.scores((3, 7)) == {"n1": 7, "n2": 7}
     groups.node_changed(node("n2", zone="b"), None)

@@ -14,7 +14,7 @@ from prebinder import cli, config_file
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "devcluster")
 GENERATED = ROOT / "csi" / "proto"
-LONGEST_MODULE = 300
+LONGEST_MODULE = 400
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "shared"}
 
 

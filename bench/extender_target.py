@@ -69,7 +69,7 @@ def _zone(number: int) -> str:
 def _node(number: int) -> model.Node:
     own = {"kubernetes.io/hostname": f"node-{number}", ZONE_LABEL: _zone(number)}
     more = {f"example.com/label-{one}": "value" for one in range(15)}
-    return model.Node(f"node-{number}", f"node-{number}", 1, labels=tuple(sorted((own | more).items())), ready=True)
+    return model.Node(f"node-{number}", f"node-{number}", 1, labels=tuple(sorted((own | more).items())))
 
 
 def _affinity(key: str, value: str) -> model.NodeSelector:

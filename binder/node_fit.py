@@ -18,16 +18,11 @@ from kube.topology import volume_zone_matches
 
 
 def refuse_node(pod: Pod, node: Node) -> Rejection | None:
-    """Return why the node, whatever is free on it, is not for this pod; None when it is."""
-    return refuse_readiness(node) or refuse_taints(pod, node) or refuse_labels(pod, node)
+    """Return why the node, whatever is free on it, is not for this pod; None when it is.
 
-
-def refuse_readiness(node: Node) -> Rejection | None:
-    """Return why no pod should come to the node now, or None."""
-    if not node.deleting and node.ready:
-        return None
-    found = "being deleted" if node.deleting else "not ready"
-    return Rejection(Reason.NODE_NOT_READY, node.name, "a ready node", found)
+    Whether the node is ready is not asked: node lifecycle taints one that is not, and pods may tolerate that.
+    """
+    return refuse_taints(pod, node) or refuse_labels(pod, node)
 
 
 def refuse_taints(pod: Pod, node: Node) -> Rejection | None:

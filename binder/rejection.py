@@ -36,7 +36,7 @@ class Reason(StrEnum):
     HEALTH_UNKNOWN = "HealthUnknown"
     TOPOLOGY_CONTRADICTED = "TopologyContradicted"
     # A node, for a pod.
-    NODE_NOT_READY = "NodeNotReady"
+    NODE_MISSING = "NodeMissing"
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     TAINT_NOT_TOLERATED = "TaintNotTolerated"
     NODE_SELECTOR_MISMATCH = "NodeSelectorMismatch"

@@ -23,9 +23,7 @@ def node(found: wire_compute.Node) -> model.Node:
             tuple(model.Taint(text(taint.key), text(taint.effect), text(taint.value)) for taint in spec.taints or ())
         ),
         unschedulable=bool(spec.unschedulable),
-        ready=any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions or ()),
         allocatable=shared(in_scheduler_units(amounts(status.allocatable, "$.status.allocatable"))),
-        deleting=metadata.deletion_timestamp is not None,
     )
 
 

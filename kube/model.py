@@ -219,9 +219,7 @@ class Node(Struct, frozen=True, gc=False):
     labels: Pairs = ()
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
-    ready: bool = False
     allocatable: tuple[tuple[str, int], ...] = ()
-    deleting: bool = False
 
 
 class Namespace(Struct, frozen=True, gc=False):

@@ -157,7 +157,6 @@ class NodeSpec(Wire):
 
 class NodeStatus(Wire):
     allocatable: Amounts = None
-    conditions: list[Condition] | None = None
 
 
 class Node(Wire):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from scheduler.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
-from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
+from scheduler.node_rules import NodeAffinity, TaintToleration
 from scheduler.pod_affinity import InterPodAffinity
 from scheduler.preference_scores import PreferNoSchedule, PreferredNodeAffinity
 from scheduler.profile import Profile, ProfileData, Registry, build
@@ -19,7 +19,6 @@ REGISTRY: Final = Registry(
     queue_sorts={PrioritySort.name: lambda _: PrioritySort()},
     pre_filters={VolumeBinding.name: lambda _: VolumeBinding(), ReservedVolume.name: lambda _: ReservedVolume()},
     filters={
-        NodeReady.name: lambda _: NodeReady(),
         TaintToleration.name: lambda _: TaintToleration(),
         NodeAffinity.name: lambda _: NodeAffinity(),
         NodePorts.name: lambda _: NodePorts(),

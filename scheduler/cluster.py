@@ -209,7 +209,5 @@ class _Draft:
 def _alike(before: Node, after: Node) -> bool:
     """Whether nothing changed that decides which pods may come, as when a node says that it is alive."""
     return (
-        before.labels == after.labels
-        and before.taints == after.taints
-        and (before.unschedulable, before.ready, before.deleting) == (after.unschedulable, after.ready, after.deleting)
+        before.labels == after.labels and before.taints == after.taints and before.unschedulable == after.unschedulable
     )

@@ -47,7 +47,6 @@ def _said(text: str) -> str:
 
 
 _TEXTS: Final[Mapping[Reason, str]] = {
-    Reason.NODE_NOT_READY: _said("were not ready"),
     Reason.NODE_UNSCHEDULABLE: _said("were unschedulable"),
     Reason.TAINT_NOT_TOLERATED: _said("had untolerated taint(s)"),
     Reason.NODE_SELECTOR_MISMATCH: _said("didn't match Pod's node affinity/selector"),

@@ -25,9 +25,9 @@ from kube.model import (
 )
 from scheduler.change import Change, Kind, Wanted
 from scheduler.hints_neighbours import neighbours_eased, neighbours_may_be_eased, spread_eased
-from scheduler.hints_nodes import more_room, now_ready, now_selected, now_tolerated, port_freed
+from scheduler.hints_nodes import more_room, now_selected, now_tolerated, port_freed
 from scheduler.hints_volumes import attachable, claim_released, local_volume_found, volume_found, zone_reached
-from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
+from scheduler.node_rules import NodeAffinity, TaintToleration
 from scheduler.node_state import host_ports
 from scheduler.pod_affinity import InterPodAffinity
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
@@ -123,7 +123,6 @@ _NODE_OR_POD: Final[frozenset[Kind]] = frozenset({Node, Pod})
 _VOLUME_FOUND: Final = Hint(_MAKING, _storage_shape, volume_found)
 
 _HINTS: Final[Mapping[str, Hint]] = {
-    NodeReady.name: Hint(_NODE, _all_alike, now_ready),
     TaintToleration.name: Hint(_NODE, lambda pod, _: pod.tolerations, now_tolerated),
     NodeAffinity.name: Hint(_NODE, lambda pod, _: (pod.node_selector, pod.node_affinity), now_selected),
     NodePorts.name: Hint(_NODE_OR_POD, lambda pod, _: host_ports(pod), port_freed),

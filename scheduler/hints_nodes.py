@@ -16,11 +16,6 @@ from scheduler.change import Change, Wanted
 from scheduler.node_state import host_ports
 
 
-def now_ready(_: Pod, change: Change, __: Wanted | None) -> bool:
-    """A node is ready that was not."""
-    return _turned(change, _is_ready)
-
-
 def now_tolerated(pod: Pod, change: Change, _: Wanted | None) -> bool:
     """A node has only taints that the pod tolerates, and had others."""
     return _turned(change, lambda node: untolerated_taint(effective_taints(node), pod.tolerations) is None)
@@ -55,10 +50,6 @@ def _turned(change: Change, allows: Callable[[Node], bool]) -> bool:
     if not isinstance(change.new, Node) or not allows(change.new):
         return False
     return not isinstance(change.old, Node) or not allows(change.old)
-
-
-def _is_ready(node: Node) -> bool:
-    return node.ready and not node.deleting
 
 
 def _selects(pod: Pod, node: Node) -> bool:

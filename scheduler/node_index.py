@@ -30,11 +30,10 @@ class NodeIndex:
     """Sets of nodes, as bits by number.
 
     `values` is label key -> value -> nodes, `taints` are those that refuse pods, `wishes` those that only prefer
-    others. `ready` nodes are ready and stay. Answers are remembered for as long as the index lives.
+    others. Answers are remembered for as long as the index lives.
     """
 
     everything: int = 0
-    ready: int = 0
     values: _Values = Map()
     taints: _Taints = Map()
     wishes: _Taints = Map()
@@ -49,12 +48,11 @@ class NodeIndex:
         """Return the index of nodes in the order of their numbers."""
         values: dict[str, dict[str, int]] = {}
         taints: dict[Taint, int] = {}
-        everything = ready = 0
+        everything = 0
         names = {}
         for number, node in enumerate(nodes):
             bit = 1 << number
             everything |= bit
-            ready |= bit if node.ready and not node.deleting else 0
             names[node.name] = bit
             for key, value in node.labels:
                 known = values.setdefault(key, {})
@@ -63,7 +61,6 @@ class NodeIndex:
                 taints[taint] = taints.get(taint, 0) | bit
         return cls(
             everything,
-            ready,
             Map({key: Map(known) for key, known in values.items()}),
             Map({taint: bits for taint, bits in taints.items() if taint.effect in REFUSING_EFFECTS}),
             Map({taint: bits for taint, bits in taints.items() if taint.effect not in REFUSING_EFFECTS}),
@@ -84,14 +81,13 @@ class NodeIndex:
                 taints = taints.set(taint, taints.get(taint, 0) | bit)
             else:
                 wishes = wishes.set(taint, wishes.get(taint, 0) | bit)
-        ready = self.ready | bit if new.ready and not new.deleting else self.ready & ~bit
-        return NodeIndex(self.everything | bit, ready, values, taints, wishes, self.names.set(new.name, bit))
+        return NodeIndex(self.everything | bit, values, taints, wishes, self.names.set(new.name, bit))
 
     def without_node(self, number: int, node: Node) -> "NodeIndex":
         """Return the index without a node: its number is free."""
         bit = 1 << number
-        everything, ready = self.everything & ~bit, self.ready & ~bit
-        return NodeIndex(everything, ready, *_cleared(self, bit, node), self.names.delete(node.name))
+        everything = self.everything & ~bit
+        return NodeIndex(everything, *_cleared(self, bit, node), self.names.delete(node.name))
 
     def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
         """Return the nodes that fulfil a pod's node selector and required node affinity."""

@@ -2,26 +2,16 @@
 
 from typing import Final
 
-from binder.node_fit import refuse_labels, refuse_readiness, refuse_taints
+from binder.node_fit import refuse_labels, refuse_taints
 from scheduler.cluster import ClusterView
 from scheduler.plugin import NodeRule
 from scheduler.volumes import PodInfo
 
 
-class NodeReady:
-    """No pod goes to a node that is not ready or being deleted, before the node controller has tainted it too."""
-
-    name: Final = "NodeReady"
-
-    def rule(self, _: PodInfo, cluster: ClusterView) -> NodeRule | None:
-        if cluster.index.ready == cluster.index.everything:
-            return None
-        return NodeRule(lambda state: refuse_readiness(state.node), among=cluster.index.ready)
-
-
 class TaintToleration:
     """A taint, or a cordon, that the pod does not tolerate keeps it away.
 
+    A node that is not ready is kept from pods by nothing else: node lifecycle taints it, and a pod may tolerate that.
     Source: plugins/tainttoleration/taint_toleration.go and plugins/nodeunschedulable/node_unschedulable.go.
     """
 

@@ -83,7 +83,6 @@ def _nodes(size: Workload, random: Random) -> Iterator[Node]:
             resource_version=1,
             labels=tuple(sorted(labels.items())),
             taints=(Taint("dedicated", "NoSchedule", "batch"),) if random.random() < 0.05 else (),
-            ready=True,
             allocatable=tuple(sorted((resource, amount * NANO) for resource, amount in offers.items())),
         )
 

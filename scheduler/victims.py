@@ -15,7 +15,7 @@ from kube.model import Pod
 from scheduler.budgets import Budgets
 from scheduler.cluster import ClusterView
 from scheduler.cycle import Judgement
-from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
+from scheduler.node_rules import NodeAffinity, TaintToleration
 from scheduler.node_state import NodeState, node_state, state_with_pod
 from scheduler.plugin import NodeRule
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
@@ -27,7 +27,6 @@ from scheduler.volumes import PodInfo
 UNMOVED: Final = frozenset(
     one.name
     for one in (
-        NodeReady,
         TaintToleration,
         NodeAffinity,
         ReservedVolume,

@@ -151,7 +151,7 @@ def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
 
 
 def _refuse_node(name: str, node: Node | None) -> Rejection | None:
-    return None if node is not None else Rejection(Reason.NODE_NOT_READY, name, "a node of that name", "it was deleted")
+    return None if node is not None else Rejection(Reason.NODE_MISSING, name, "a node of that name", "it was deleted")
 
 
 def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:

@@ -215,11 +215,9 @@ def node(
     labels: Mapping[str, str] | None = None,
     taints: Iterable[model.Taint] = (),
     unschedulable: bool = False,
-    ready: bool = True,
     allocatable: Mapping[str, str] | None = None,
-    deleting: bool = False,
 ) -> model.Node:
-    """A ready node with 8 cores, 32Gi and room for 110 pods, labelled with its hostname and zone."""
+    """A node with 8 cores, 32Gi and room for 110 pods, labelled with its hostname and zone."""
     own = {HOSTNAME: name} | ({} if zone is None else {ZONE: zone})
     return model.Node(
         name=name,
@@ -228,9 +226,7 @@ def node(
         labels=pairs(own | dict(labels or {})),
         taints=tuple(taints),
         unschedulable=unschedulable,
-        ready=ready,
         allocatable=resources({"cpu": "8", "memory": "32Gi", "pods": "110"} | dict(allocatable or {})),
-        deleting=deleting,
     )
 
 

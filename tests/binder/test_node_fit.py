@@ -7,13 +7,20 @@ from binder.rejection import Reason
 from kube.model import Node, Pod, Taint, Toleration, Volume
 from tests.builders import ZONE, node, node_selector, pod, resources, volume
 
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+
 
 @pytest.mark.parametrize(
     ("who", "where", "reason"),
     [
         pytest.param(pod(), node(), None, id="fits"),
-        pytest.param(pod(), node(ready=False), Reason.NODE_NOT_READY, id="not-ready"),
-        pytest.param(pod(), node(deleting=True), Reason.NODE_NOT_READY, id="deleting"),
+        pytest.param(pod(), node(taints=[NOT_READY]), Reason.TAINT_NOT_TOLERATED, id="not-ready"),
+        pytest.param(
+            pod(tolerations=[Toleration(NOT_READY.key, "Exists")]),
+            node(taints=[NOT_READY]),
+            None,
+            id="not-ready-and-tolerated",
+        ),
         pytest.param(pod(), node(unschedulable=True), Reason.NODE_UNSCHEDULABLE, id="cordoned"),
         pytest.param(
             pod(tolerations=[Toleration(operator="Exists")]), node(unschedulable=True), None, id="cordon-tolerated"

@@ -20,7 +20,6 @@ def test_a_node() -> None:
         spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule", "value": None}]},
         status={
             "allocatable": {"cpu": "3920m", "memory": "1000m", "pods": "110"},
-            "conditions": [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}],
         },
     )
     assert found == Node(
@@ -30,22 +29,8 @@ def test_a_node() -> None:
         labels=(("a", "1"), ("b", "2")),
         taints=(Taint("k", "NoSchedule"),),
         unschedulable=True,
-        ready=True,
         allocatable=builders.resources({"cpu": "3920m", "memory": "1", "pods": "110"}),
     )
-
-
-@pytest.mark.parametrize(
-    "conditions",
-    [None, [], [{"type": "Ready", "status": "False"}], [{"type": "Ready", "status": "Unknown"}], [{"type": "Ready"}]],
-    ids=["null", "none", "false", "unknown", "no-status"],
-)
-def test_only_a_node_that_says_so_is_ready(conditions: list[dict[str, str]] | None) -> None:
-    assert not node(status={"conditions": conditions}).ready
-
-
-def test_a_node_that_leaves() -> None:
-    assert node(metadata=METADATA | {"deletionTimestamp": "2026-01-01T00:00:00Z"}).deleting
 
 
 @pytest.mark.parametrize(

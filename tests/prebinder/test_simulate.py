@@ -131,7 +131,7 @@ def document(version: str, kind: str, name: str, **rest: object) -> dict[str, ob
         (["--weights=BinPack=1,BinPack=2"], "BinPack is given twice", 2),
         (["--weights=,"], "--weights: expected NAME=N,..., found nothing", 2),
         (["--weights=Nothing=1"], 'no plugin "Nothing"', 2),
-        (["--weights=NodeReady=1"], "NodeReady is a filter and has no weight", 2),
+        (["--weights=NodePorts=1"], "NodePorts is a filter and has no weight", 2),
         (["--pods=0"], 'expected a whole number from 1 to 1000000, found "0"', 2),
         (["--pods=99999999999999999999"], "expected a whole number from 1 to 1000000", 2),
         (["--nodes=\u00b2"], "expected a whole number from 1 to 100000", 2),

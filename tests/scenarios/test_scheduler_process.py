@@ -142,7 +142,7 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
         nowhere = pod(own_world, "nowhere", nodeSelector={"none": "such"})
         await own_world.admin.create(nowhere)
         await told(own_world, own_world.namespace, "FailedScheduling", "nowhere")
-        file.write_text(HEAD + profile + "  filters: [NodeReady]\n")
+        file.write_text(HEAD + profile + "  filters: [TaintToleration]\n")
         await told(own_world, SYSTEM, "ConfigReloaded", LEASE)
         await eventually(lambda: process.measured(f"{successful} 1.0"), bool, "the metric says that it worked")
 

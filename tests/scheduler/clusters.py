@@ -94,7 +94,6 @@ def nodes(draw: st.DrawFn, most: int = 6) -> list[model.Node]:
             labels=draw(labels),
             taints=draw(st.lists(taints, max_size=2)),
             unschedulable=draw(st.sampled_from((False, False, True))),
-            ready=draw(st.sampled_from((True, True, False))),
         )
         for number in range(count)
     ]

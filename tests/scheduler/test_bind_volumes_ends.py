@@ -91,7 +91,7 @@ ENDS = [
     (delete_claim, Reason.CLAIM_NOT_FOUND),
     (end_claim, Reason.CLAIM_DELETING),
     (lose_claim, Reason.CLAIM_LOST),
-    (delete_node, Reason.NODE_NOT_READY),
+    (delete_node, Reason.NODE_MISSING),
     (move_node, Reason.VOLUME_UNREACHABLE),
     (reset_reference, Reason.CLAIMED_BY_OTHER),
     (drop_uid, Reason.CLAIMED_BY_OTHER),

@@ -22,9 +22,9 @@ def test_what_is_left_out_has_its_default() -> None:
 
 
 def test_what_is_there_replaces_the_default_as_a_whole() -> None:
-    text = ONE + "  filters: [NodeReady, NodeResourcesFit]\n  scores: {BinPack: 5}\n  percentageOfNodesToScore: 30\n"
+    text = ONE + "  filters: [NodePorts, NodeResourcesFit]\n  scores: {BinPack: 5}\n  percentageOfNodesToScore: 30\n"
     profile = read(text + "- schedulerName: theirs\n").profiles["ours"]
-    assert [one.name for one in profile.filters] == ["NodeReady", "NodeResourcesFit"]
+    assert [one.name for one in profile.filters] == ["NodePorts", "NodeResourcesFit"]
     assert [(one.plugin.name, one.weight) for one in profile.scores] == [("BinPack", 5)]
     assert profile.percentage_of_nodes_to_score == 30
 
@@ -63,7 +63,7 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
         pytest.param(ONE + "  scores: {Best: 5}\n", "profiles[0].scores", 'there is no "Best"', id="unknown-score"),
         pytest.param(ONE + "  filters: [Nope]\n", "profiles[0].filters", 'there is no "Nope"', id="unknown-filter"),
         pytest.param(
-            ONE + "  filters: [NodeReady, NodeReady]\n", "profiles[0].filters", "listed twice", id="filter-twice"
+            ONE + "  filters: [NodePorts, NodePorts]\n", "profiles[0].filters", "listed twice", id="filter-twice"
         ),
         pytest.param(ONE + "  queueSort: Random\n", "profiles[0].queueSort", 'there is no "Random"', id="unknown-sort"),
         pytest.param(
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str)
     [
         pytest.param(ONE, id="defaults"),
         pytest.param(
-            ONE + "  scores: {BinPack: 5, Balanced: 2}\n  filters: [NodeReady]\n  preFilters: []\n", id="chosen"
+            ONE + "  scores: {BinPack: 5, Balanced: 2}\n  filters: [NodePorts]\n  preFilters: []\n", id="chosen"
         ),
         pytest.param(ONE + "  thresholds: {storageLabel: a/b, resources: {gpu: 3}}\n- schedulerName: x\n", id="limits"),
         pytest.param(ONE + "  percentageOfNodesToScore: 30\n- schedulerName: 'on'\n", id="a name to be quoted"),

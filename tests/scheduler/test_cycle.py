@@ -44,19 +44,19 @@ def test_a_placement_says_which_volumes_are_taken() -> None:
 
 def test_every_node_has_its_reason() -> None:
     cluster = view(
-        builders.node("n1", ready=False),
-        builders.node("n2", taints=[model.Taint("gpu", "NoSchedule")]),
-        builders.node("n3", allocatable={"cpu": "1"}),
+        builders.node("n1", labels={"disk": "hdd"}),
+        builders.node("n2", labels={"disk": "ssd"}, taints=[model.Taint("gpu", "NoSchedule")]),
+        builders.node("n3", labels={"disk": "ssd"}, allocatable={"cpu": "1"}),
     )
-    found = decide(builders.pod("new", requests={"cpu": "2"}), cluster, PROFILE)
+    found = decide(builders.pod("new", requests={"cpu": "2"}, node_selector={"disk": "ssd"}), cluster, PROFILE)
     assert isinstance(found, Unschedulable)
     assert {one.subject: one.reason for one in found.rejections()} == {
-        "n1": Reason.NODE_NOT_READY,
+        "n1": Reason.NODE_SELECTOR_MISMATCH,
         "n2": Reason.TAINT_NOT_TOLERATED,
         "n3": Reason.INSUFFICIENT_RESOURCES,
     }
     assert [found.judgement.refusing(node) for node in cluster.nodes] == [
-        "NodeReady",
+        "NodeAffinity",
         "TaintToleration",
         "NodeResourcesFit",
     ]

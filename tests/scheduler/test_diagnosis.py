@@ -21,6 +21,7 @@ from tests.scheduler.judging import view
 
 PROFILE = default_profile("ours")
 WEB = {"app": "web"}
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 LACKING = Reason.INSUFFICIENT_RESOURCES
 LATER = builders.EPOCH.replace(year=2027)
 
@@ -73,10 +74,10 @@ CLASS = builders.storage_class()
         ),
         pytest.param(
             builders.pod(node_selector={"disk": "ssd"}),
-            nodes(10) + nodes(1, zone="b", unschedulable=True) + nodes(2, zone="c", ready=False),
+            nodes(10) + nodes(1, zone="b", unschedulable=True) + nodes(2, zone="c", taints=[NOT_READY]),
             "0/13 nodes are available: 1 node(s) were unschedulable, "
-            "10 node(s) didn't match Pod's node affinity/selector, 2 node(s) were not ready.",
-            {"NodeAffinity", "TaintToleration", "NodeReady"},
+            "10 node(s) didn't match Pod's node affinity/selector, 2 node(s) had untolerated taint(s).",
+            {"NodeAffinity", "TaintToleration"},
             id="sorted-as-text",
         ),
         pytest.param(

@@ -39,7 +39,6 @@ def held(port: HostPort) -> Pod:
 Case = tuple[str, Pod, Record | None, Record | None]
 
 HELPFUL: dict[str, Case] = {
-    "a node gets ready": ("NodeReady", CORES, builders.node("n1", ready=False), NODE),
     "a tainted node is tolerated when new": (
         "TaintToleration",
         builders.pod(tolerations=[Toleration("gpu", "Exists")]),
@@ -117,9 +116,9 @@ HELPFUL: dict[str, Case] = {
 }
 
 USELESS: dict[str, Case] = {
-    "a ready node stays ready": ("NodeReady", CORES, NODE, builders.node("n1", labels={"a": "b"})),
-    "a node gets unready": ("NodeReady", CORES, NODE, builders.node("n1", ready=False)),
-    "a node that is not ready comes": ("NodeReady", CORES, None, builders.node("n1", ready=False)),
+    "a node without taints stays so": ("TaintToleration", CORES, NODE, builders.node("n1", labels={"a": "b"})),
+    "a node gets a taint": ("TaintToleration", CORES, NODE, TAINTED),
+    "a node with a taint comes": ("TaintToleration", CORES, None, TAINTED),
     "a pod leaves one refused for taints": ("TaintToleration", CORES, there(), None),
     "one of two taints goes": (
         "TaintToleration",

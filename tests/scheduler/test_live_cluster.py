@@ -64,7 +64,7 @@ def facts(cluster: ClusterView) -> object:
             for state in cluster.nodes
         },
         dict(cluster.numbers) == {name: number for number, name in names.items()},
-        (named(index.everything), named(index.ready), {name: named(bits) for name, bits in index.names.items()}),
+        (named(index.everything), {name: named(bits) for name, bits in index.names.items()}),
         {(key, value): named(bits) for key, known in index.values.items() for value, bits in known.items()},
         {taint: named(bits) for taint, bits in (*index.taints.items(), *index.wishes.items())},
         {group: {names[at]: count for at, count in places.items()} for group, places in crowd.everywhere()},
@@ -110,9 +110,9 @@ class Everything(RuleBasedStateMachine):
         )
         return with_fields(made, uid=f"{name}-{uid}", resource_version=self.next_version())
 
-    @rule(name=st.sampled_from(NODES), zone=st.sampled_from(("a", "b")), ready=st.booleans())
-    def node_shown(self, name: str, zone: str, ready: bool) -> None:
-        made = builders.node(name, zone=zone, ready=ready, unschedulable=not ready)
+    @rule(name=st.sampled_from(NODES), zone=st.sampled_from(("a", "b")), cordoned=st.booleans())
+    def node_shown(self, name: str, zone: str, cordoned: bool) -> None:
+        made = builders.node(name, zone=zone, unschedulable=cordoned)
         self.store.nodes.upsert(with_fields(made, uid=name + str(self.version), resource_version=self.next_version()))
 
     @rule(name=st.sampled_from(NODES))

@@ -101,10 +101,3 @@ def test_each_operator(operator: str, values: tuple[str, ...], expected: set[str
     nodes.append(builders.node("n2"))
     term = model.NodeSelectorTerm((model.Requirement("cores", operator, values),))
     assert names(NodeIndex.of(nodes).matching((term,)), nodes) == expected
-
-
-def test_readiness_is_a_set_too() -> None:
-    nodes = [builders.node("n0"), builders.node("n1", ready=False), builders.node("n2", deleting=True)]
-    index = NodeIndex.of(nodes)
-    assert names(index.ready, nodes) == {"n0"}
-    assert names(index.with_key(builders.ZONE), nodes) == {"n0", "n1", "n2"}

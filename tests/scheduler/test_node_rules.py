@@ -4,21 +4,33 @@ from hypothesis import given, settings
 from binder.rejection import Reason
 from kube import model
 from kube.model import NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
-from scheduler.node_rules import NodeAffinity, NodeReady, TaintToleration
+from scheduler.node_rules import NodeAffinity, TaintToleration
 from scheduler.plugin import Filter
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import allowed, reasons, view
 
 GPU = Taint("gpu", "NoSchedule", "yes")
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 
 
 @pytest.mark.parametrize(
     ("plugin", "node", "pod", "reason"),
     [
-        pytest.param(NodeReady(), builders.node(), builders.pod(), None, id="ready"),
-        pytest.param(NodeReady(), builders.node(ready=False), builders.pod(), Reason.NODE_NOT_READY, id="not-ready"),
-        pytest.param(NodeReady(), builders.node(deleting=True), builders.pod(), Reason.NODE_NOT_READY, id="deleting"),
+        pytest.param(
+            TaintToleration(),
+            builders.node(taints=[NOT_READY]),
+            builders.pod(),
+            Reason.TAINT_NOT_TOLERATED,
+            id="not-ready",
+        ),
+        pytest.param(
+            TaintToleration(),
+            builders.node(taints=[NOT_READY]),
+            builders.pod(tolerations=[Toleration(NOT_READY.key, "Exists", effect="NoSchedule")]),
+            None,
+            id="not-ready-and-tolerated",
+        ),
         pytest.param(
             TaintToleration(), builders.node(taints=[GPU]), builders.pod(), Reason.TAINT_NOT_TOLERATED, id="taint"
         ),
@@ -67,6 +79,6 @@ def test_a_rule(plugin: Filter, node: model.Node, pod: model.Pod, reason: Reason
 
 @settings(deadline=None, max_examples=60)
 @given(clusters.nodes(), clusters.pods("new"))
-@pytest.mark.parametrize("plugin", [NodeReady(), TaintToleration(), NodeAffinity()], ids=lambda one: one.name)
+@pytest.mark.parametrize("plugin", [TaintToleration(), NodeAffinity()], ids=lambda one: one.name)
 def test_the_sets_agree_with_the_reasons(plugin: Filter, nodes: list[model.Node], pod: model.Pod) -> None:
     allowed(plugin, pod, view(*nodes))

@@ -2,6 +2,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kube import model
 from kube.constraints import Constraints, PodTerm
 from kube.model import LabelSelector, Pod, Record
 from scheduler.catalog import default_data
@@ -13,6 +14,7 @@ from tests.scheduler.worlds import VARIANTS, WAITING
 
 STORAGE = frozenset({"VolumeBinding"})
 WEBS, ALONE = LabelSelector((("app", "web"),)), LabelSelector((("alone", "yes"),))
+GPU = model.Taint("gpu", "NoSchedule")
 
 
 def refused(*pods: tuple[Pod, frozenset[str], Wanted | None]) -> RefusedPods:
@@ -32,12 +34,12 @@ def test_alike_pods_are_helped_together_and_others_are_not() -> None:
     filed = refused(
         (builders.pod("a", requests=small), resources, None),
         (builders.pod("b", requests=large), resources, None),
-        (builders.pod("c", requests=small), resources | {"NodeReady"}, None),
+        (builders.pod("c", requests=small), resources | {"NodeAffinity"}, None),
     )
-    assert helped(filed, None, builders.node("new", ready=False)) == ["a", "c"]
+    assert helped(filed, None, builders.node("new", taints=[GPU])) == ["a", "c"]
     filed.discard("default/a")
     filed.discard("default/a")
-    assert helped(filed, None, builders.node("new", ready=False)) == ["c"]
+    assert helped(filed, None, builders.node("new", taints=[GPU])) == ["c"]
     assert (len(filed), list(filed)) == (2, ["default/b", "default/c"])
 
 
@@ -46,7 +48,7 @@ def test_a_change_of_one_claim_or_volume_concerns_its_pods_only() -> None:
     filed = refused(
         (builders.pod("a", claims=["data"]), STORAGE, ours),
         (builders.pod("b", claims=["more"]), STORAGE, theirs),
-        (builders.pod("c", claims=["data"]), frozenset({"NodeReady"}), ours),
+        (builders.pod("c", claims=["data"]), frozenset({"NodeAffinity"}), ours),
     )
     assert helped(filed, builders.claim("data"), builders.claim("data", size="1Gi")) == ["a"]
     assert helped(filed, builders.volume("pv-2", phase="Bound"), None) == ["b"]

@@ -74,6 +74,7 @@ def _plain(record: Record | None) -> Record | None:
 
 POD = builders.pod("p", node="n1", labels={"app": "web"})
 NODE, VOLUME, CLAIM = builders.node(), builders.volume(), builders.claim()
+GPU = model.Taint("gpu", "NoSchedule")
 BOUND = builders.volume(claim="default/data", phase="Bound")
 
 
@@ -101,7 +102,7 @@ def test_what_cannot_help_anybody_is_not_told(before: Record | None, after: Reco
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param(NODE, builders.node(ready=False), id="a node"),
+        pytest.param(NODE, builders.node(taints=[GPU]), id="a node"),
         pytest.param(POD, replace(POD, labels=()), id="the labels of a pod"),
         pytest.param(POD, replace(POD, deleting=True), id="a pod that is being deleted"),
         pytest.param(POD, None, id="a pod that is deleted"),
@@ -166,7 +167,7 @@ def test_a_pod_that_does_not_get_its_node_leaves_it_and_its_volumes_to_others() 
 
 def test_what_a_refused_pod_waits_for() -> None:
     world: World = {
-        "node": builders.node(ready=False),
+        "node": builders.node(taints=[GPU]),
         "class": builders.storage_class(provisioner="maker"),
         "claim": CLAIM,
         "more": builders.claim("more", volume_name="pv-1", annotations={"pv.kubernetes.io/bind-completed": "yes"}),

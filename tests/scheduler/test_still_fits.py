@@ -57,7 +57,7 @@ async def test_a_pod_does_not_stand_in_its_own_way() -> None:
 
 
 async def test_the_node_goes() -> None:
-    assert await refused(placed("data"), node="n2") is Reason.NODE_NOT_READY
+    assert await refused(placed("data"), node="n2") is Reason.NODE_MISSING
 
 
 async def test_a_pod_without_claims_was_decided_about_just_now() -> None:

@@ -89,7 +89,7 @@ def test_whether_a_volume_may_be_taken(records: list[Record], expected: Reason |
     [
         pytest.param([ORDERED], "node-a", None, id="to be made"),
         pytest.param([], "node-a", Reason.CLAIM_NOT_FOUND, id="no claim"),
-        pytest.param([ORDERED], "node-x", Reason.NODE_NOT_READY, id="no node"),
+        pytest.param([ORDERED], "node-x", Reason.NODE_MISSING, id="no node"),
         pytest.param(
             [made.claim(storage_class="made", annotations={SELECTED_NODE: "node-b"})],
             "node-a",

@@ -9,7 +9,8 @@ from tests import builders
 RESOURCES = frozenset({"NodeResourcesFit"})
 TAINTS = frozenset({"TaintToleration"})
 NEW_NODE = Change(None, builders.node("new"))
-HEARTBEAT = Change(builders.node("n1", taints=[Taint("gpu", "NoSchedule")]), builders.node("n1", ready=False))
+GPU, NOT_READY = Taint("gpu", "NoSchedule"), Taint("node.kubernetes.io/not-ready", "NoSchedule")
+HEARTBEAT = Change(builders.node("n1", taints=[GPU]), builders.node("n1", taints=[NOT_READY]))
 
 
 def queue(*pods: Pod) -> WaitingPods:

@@ -60,8 +60,6 @@ def _nodes(name: str) -> list[Record]:
         builders.node(name, allocatable={"cpu": "2"}, labels={"disk": "ssd"}),
         builders.node(name, taints=[GPU], allocatable={"cpu": "2"}, labels={"disk": "ssd"}),
         builders.node(name, unschedulable=True),
-        builders.node(name, ready=False),
-        builders.node(name, deleting=True),
     ]
 
 

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
-from kube import model, wire_compute
+from kube import model, wire, wire_compute
 from kube.constraints import Constraints
 from kube.decode_affinity import affinity, constraints
 from kube.decode_parts import amounts, identity, labels, present
@@ -81,6 +81,8 @@ def _wants(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> _Wants
         conditions=[one for one in status.conditions or () if one.type == _RESIZE] or None,
         container_statuses=status.container_statuses,
         init_container_statuses=status.init_container_statuses,
+        resources=status.resources,
+        allocated_resources=status.allocated_resources,
     )
     found = _WANTS.of(Raw(_ENCODER.encode(wire_compute.Pod(spec=asking, status=sized))))
     assert found is not None
@@ -141,9 +143,9 @@ def effective_requests(
     """Return what the pod asks of a node, as PodRequests of component-helpers/resource does with status resources.
 
     Containers add up; an init container needs its own plus those of the restartable ones before it (KEP-753), and the
-    larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead comes on top. A container resized
-    in place counts with the largest of what it wants, has and was promised, and without what it wants if that cannot
-    be (KEP-1287). `defaults` is what a container counts with of a resource it does not request.
+    larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead comes on top. A container or a pod
+    resized in place counts with the largest of what it wants, has and was promised, and without what it wants if that
+    cannot be (KEP-1287, KEP-5419). `defaults` is what a container counts with of a resource it does not request.
     """
     resized = _Resized(status, defaults)
     total: Requests = {}
@@ -158,48 +160,60 @@ def effective_requests(
             _add(restartable, wanted)
             _raise(initial, restartable)
         else:
-            running = _requests(container, defaults)
+            running = {**defaults, **_requests(container)}
             _add(running, restartable)
             _raise(initial, running)
     _raise(total, initial)
-    pod_level = amounts(spec.resources.requests if spec.resources else None, "$.spec.resources.requests")
-    total.update({name: wanted for name, wanted in pod_level.items() if name.startswith(_POD_LEVEL)})
+    total.update(resized.pod_level(spec.resources))
     _add(total, amounts(spec.overhead, "$.spec.overhead"))
     return total
 
 
 class _Resized:
-    """What the kubelet says the pod's containers have and were promised."""
+    """What the kubelet says the pod and its containers have and were promised."""
 
     def __init__(self, status: wire_compute.PodStatus, defaults: Mapping[str, int]) -> None:
         self._defaults = defaults
         statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
         self._held = {one.name: self._read(one) for one in statuses if one.resources is not None}
-        self._infeasible = any(
-            condition.type == _RESIZE and condition.reason == "Infeasible" for condition in status.conditions or ()
-        )
+        self._pod_held = None
+        if status.resources is not None:
+            self._pod_held = _held(status.resources, status.allocated_resources, "$.status")
+        pending = next((condition for condition in status.conditions or () if condition.type == _RESIZE), None)
+        self._infeasible = pending is not None and pending.reason == "Infeasible"
 
     @staticmethod
     def _read(status: wire_compute.ContainerStatus) -> Requests:
-        path = f"$.status.containerStatuses[{status.name}]"
-        held = amounts(status.resources.requests if status.resources else None, f"{path}.resources.requests")
-        _raise(held, amounts(status.allocated_resources, f"{path}.allocatedResources"))
-        return held
+        return _held(status.resources, status.allocated_resources, f"$.status.containerStatuses[{status.name}]")
 
     def requests(self, container: wire_compute.Container) -> Requests:
-        wanted, held = _requests(container, self._defaults), self._held.get(container.name)
+        return {**self._defaults, **self._effective(_requests(container), self._held.get(container.name))}
+
+    def pod_level(self, resources: wire.Resources | None) -> Requests:
+        """Return what replaces the containers' sum: only what the spec names, and of that only what a pod may say."""
+        wanted = amounts(resources.requests if resources else None, "$.spec.resources.requests")
+        counted = self._effective(wanted, self._pod_held)
+        return {name: counted.get(name, 0) for name in wanted if name.startswith(_POD_LEVEL)}
+
+    def _effective(self, wanted: Requests, held: Requests | None) -> Requests:
         if held is None:
             return wanted
         if self._infeasible:
-            return dict(held)
-        _raise(wanted, held)
-        return wanted
+            return held
+        counted = dict(wanted)
+        _raise(counted, held)
+        return counted
 
 
-def _requests(container: wire_compute.Container, defaults: Mapping[str, int]) -> Requests:
+def _held(resources: wire.Resources | None, allocated: wire.Amounts, path: str) -> Requests:
+    held = amounts(resources.requests if resources else None, f"{path}.resources.requests")
+    _raise(held, amounts(allocated, f"{path}.allocatedResources"))
+    return held
+
+
+def _requests(container: wire_compute.Container) -> Requests:
     path = f"$.spec.containers[{container.name}].resources.requests"
-    said = amounts(container.resources.requests if container.resources else None, path)
-    return {**defaults, **said} if defaults else said
+    return amounts(container.resources.requests if container.resources else None, path)
 
 
 def _named(container: wire_compute.Container) -> Set[str]:

@@ -136,6 +136,8 @@ class PodStatus(Wire):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
+    resources: Resources | None = None
+    allocated_resources: Amounts = None
 
 
 class Pod(Wire):

@@ -175,6 +175,41 @@ def test_a_resize_in_place(has: str, promised: str, reason: str | None, counted:
 
 
 @pytest.mark.parametrize(
+    ("has", "promised", "reason", "counted"),
+    [
+        pytest.param("2", "2", None, "3", id="wants-more-than-it-has"),
+        pytest.param("4", "2", None, "4", id="has-more-than-it-wants"),
+        pytest.param("1", "5", "Deferred", "5", id="promised-more"),
+        pytest.param("2", "1", "Infeasible", "2", id="cannot-have-what-it-wants"),
+        pytest.param(None, "5", None, "3", id="the-kubelet-does-not-say"),
+    ],
+)
+def test_a_resize_in_place_of_the_pod_as_a_whole(
+    has: str | None, promised: str, reason: str | None, counted: str
+) -> None:
+    status: dict[str, Any] = {
+        "resources": None if has is None else {"requests": {"cpu": has, "memory": "9Gi"}},
+        "allocatedResources": {"cpu": promised},
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
+    }
+    spec = {"containers": [container(cpu="1", memory="1Gi")], "resources": {"requests": {"cpu": "3"}}}
+    assert pod(spec, status).requests == builders.resources({"cpu": counted, "memory": "1Gi"})
+
+
+def test_a_container_that_was_resized_counts_as_it_is_when_nodes_are_scored() -> None:
+    status = {
+        "containerStatuses": [
+            {
+                "name": "main",
+                "resources": {"requests": {"cpu": "50m"}},
+                "allocatedResources": {"cpu": "50m"},
+            }
+        ]
+    }
+    assert pod({"containers": [container()]}, status).scored == (5 * 10**7, 200 * 2**20 * 10**9)
+
+
+@pytest.mark.parametrize(
     ("condition", "evicted"),
     [
         pytest.param(("DisruptionTarget", "True", "EvictionByEvictionAPI"), True, id="through-the-eviction-api"),

@@ -17,8 +17,11 @@ from kube.resource import CLAIMS, VOLUMES, Resource
 from kube.snapshot import Snapshot
 from kube.store import Store
 
-FASTER: Final = (Conflict, Invalid, NotFound)
-"""Answers that mean somebody was faster: changed, made immutable, or removed. Read again and decide again."""
+FASTER: Final = (Conflict, NotFound)
+"""Answers that mean somebody was faster: the object was changed or removed. Read again and decide again.
+
+Of a write of an object that is still as it was seen, 422 is a refusal that will come again (see `patch_as_seen`).
+"""
 
 
 class ObjectApi(Protocol):
@@ -39,6 +42,48 @@ class ObjectApi(Protocol):
         subresource: str = "",
     ) -> msgspec.Raw:
         """Merge-patch the object if it still has that version and uid. Raises Conflict."""
+
+
+class _Meta(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+    uid: str = ""
+
+
+class _Head(msgspec.Struct):
+    metadata: _Meta
+
+
+async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.api.KubeApi
+    api: ObjectApi,
+    resource: Resource,
+    name: str,
+    body: Patch,
+    *,
+    resource_version: str | int,
+    namespace: str = "",
+    uid: str = "",
+    subresource: str = "",
+) -> msgspec.Raw:
+    """Merge-patch an object that is still the one that was seen. Raises one of FASTER when it is not.
+
+    Raises Invalid only if the API server, or a policy, does not accept this change of this very object. A field that
+    somebody made immutable in the meantime gives 422 as well, so the object is read again to tell the two apart.
+    """
+    try:
+        return await api.conditional_patch(
+            resource,
+            name,
+            body,
+            resource_version=resource_version,
+            namespace=namespace,
+            uid=uid,
+            subresource=subresource,
+        )
+    except Invalid as refusal:
+        seen = msgspec.json.decode(await api.get(resource, name, namespace), type=_Head).metadata
+        if seen.resource_version == str(resource_version) and uid in {"", seen.uid}:
+            raise
+        raise Conflict(refusal.method, refusal.path, 409, "Conflict", refusal.message) from refusal
 
 
 class Fence(Protocol):
@@ -85,9 +130,10 @@ class LiveObjects:
             return None
 
     async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
-        """Patch a volume that is still exactly this one. Raises one of FASTER when it is not."""
+        """Patch a volume that is still exactly this one. Raises as `patch_as_seen`."""
         self._fence.check()
-        answer = await self._api.conditional_patch(
+        answer = await patch_as_seen(
+            self._api,
             VOLUMES,
             volume.name,
             body,
@@ -98,9 +144,10 @@ class LiveObjects:
         return self._took_volume(answer)
 
     async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "") -> Claim:
-        """Patch a claim that is still exactly this one. Raises one of FASTER when it is not."""
+        """Patch a claim that is still exactly this one. Raises as `patch_as_seen`."""
         self._fence.check()
-        answer = await self._api.conditional_patch(
+        answer = await patch_as_seen(
+            self._api,
             CLAIMS,
             claim.name,
             body,

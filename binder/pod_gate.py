@@ -7,7 +7,7 @@ to be first writes the gate into the pod; only the gate of that name is ever rem
 import logging
 from typing import Protocol
 
-from binder.live import FASTER, Fence, ObjectApi
+from binder.live import FASTER, Fence, ObjectApi, patch_as_seen
 from binder.reservation import carries_gate, gate_name, other_gates
 from kube.decode import decode_pod_record
 from kube.errors import Forbidden
@@ -42,7 +42,8 @@ class PodGate:
         left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
         self._fence.check()
         try:
-            answer = await self._api.conditional_patch(
+            answer = await patch_as_seen(
+                self._api,
                 PODS,
                 pod.name,
                 {"spec": {"schedulingGates": left or None}},

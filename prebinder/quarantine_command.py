@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from binder.live import FASTER
+from binder.live import FASTER, patch_as_seen
 from binder.matching import class_of
 from binder.quarantine import QUARANTINE, QUARANTINED_AT, Step, end_patch, holds, marks
 from kube.api import KubeApi
@@ -105,9 +105,8 @@ async def release(api: KubeApi, name: str, prefix: str) -> None:
                 return
             body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, prefix)
             try:
-                await api.conditional_patch(
-                    VOLUMES, name, body, resource_version=volume.resource_version, uid=volume.uid
-                )
+                version = volume.resource_version
+                await patch_as_seen(api, VOLUMES, name, body, resource_version=version, uid=volume.uid)
             except FASTER:
                 continue
             return

@@ -5,11 +5,11 @@ import pytest
 from binder.live import LiveObjects
 from binder.reservation import DEFAULT_PREFIX
 from kube.api import KubeApi
-from kube.errors import Conflict, LeadershipLost
+from kube.errors import Conflict, Invalid, LeadershipLost, NotFound
 from kube.leadership import Leadership
 from kube.store import Store
 from tests.fake_clock import FakeClock
-from tests.fakes.kube_api import Connection, FakeKubeApi
+from tests.fakes.kube_api import Connection, FakeKubeApi, failure
 from tests.fakes.objects import claim_object, volume_object
 
 NOTE = {"metadata": {"annotations": {"note": "x"}}}
@@ -53,3 +53,25 @@ async def test_what_is_gone_is_none() -> None:
     desk = Desk()
     assert await desk.live.volume("pv-9") is None
     assert await desk.live.claim("default/gone") is None
+
+
+async def test_a_refusal_of_an_object_that_did_not_change_is_final() -> None:
+    desk = Desk()
+    snapshot = desk.store.snapshot()
+    desk.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 2
+    with pytest.raises(Invalid):
+        await desk.live.patch_volume(snapshot.volumes["pv-1"], NOTE)
+    with pytest.raises(Invalid):
+        await desk.live.patch_claim(snapshot.claims["default/data"], NOTE)
+
+
+async def test_a_refusal_of_an_object_that_changed_means_that_somebody_was_faster() -> None:
+    desk = Desk()
+    seen = desk.store.snapshot()
+    desk.server.put(volume_object("pv-1", "20Gi"))
+    desk.server.remove("persistentvolumeclaims", "default/data")
+    desk.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 2
+    with pytest.raises(Conflict, match="Invalid"):
+        await desk.live.patch_volume(seen.volumes["pv-1"], NOTE)
+    with pytest.raises(NotFound):
+        await desk.live.patch_claim(seen.claims["default/data"], NOTE)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from binder.rejection import Reason
-from kube.errors import LeadershipLost, Unavailable
+from kube.errors import Invalid, LeadershipLost, Unavailable
 from kube.transport import Request
 from tests.fake_clock import settle
 from tests.fakes.kube_api import failure
@@ -114,12 +114,30 @@ async def test_a_change_that_does_not_concern_us_is_read_and_passed_over(status:
     cluster.put(claim_object("more", storage_class="made"))
     for key in ("persistentvolumes/pv-1", "persistentvolumeclaims/more"):
         cluster.server.refuse_next.append((f"/{key}", failure(status, reason)))
+
+    def changed(request: Request) -> None:
+        """Before each write that is refused somebody annotates its object."""
+        plural, _, name = request.path.removeprefix("/api/v1/").removeprefix("namespaces/default/").partition("/")
+        if any(part in request.path for part, _ in cluster.server.refuse_next):
+            cluster.annotate(plural, name if plural == VOLUMES else f"default/{name}", note=request.path)
+
+    cluster.server.before_write = changed
     instance = cluster.instance()
     task = await instance.begin(instance.placement({"data": "pv-1"}, ["more"]))
     assert cluster.writes() == ["pv-1", "default/more"]
     assert cluster.server.refuse_next == []
     cluster.server.remove("pods", "default/web")
     assert await outcome(task) is not None
+
+
+async def test_a_write_that_a_policy_refuses_is_an_error_with_its_words_and_not_a_change() -> None:
+    cluster = one_pair()
+    cluster.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 3
+    instance = cluster.instance()
+    task = await instance.begin(instance.placement({"data": "pv-1"}))
+    with pytest.raises(Invalid, match="422 Invalid"):
+        await outcome(task)
+    assert len(cluster.server.refuse_next) == 2
 
 
 def steal(cluster: Cluster) -> None:

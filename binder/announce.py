@@ -21,6 +21,7 @@ RESERVED: Final = "VolumeReserved"
 BOUND: Final = "VolumeBound"
 LOST: Final = "ReservationLost"
 GATE_KEPT: Final = "SchedulingGateKept"
+REJECTED: Final = "WriteRejected"
 
 _NEXT_STEP: Final = {
     Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
@@ -102,6 +103,12 @@ class Announcer:
             return
         self._publish(_claim_reference(lost.placement.claim), _pod_reference(decision.pod), "Warning", LOST, note)
         self._publish(_pod_reference(decision.pod), None, "Warning", LOST, note)
+
+    def write_rejected(self, pod: Pod, why: str) -> None:
+        """Tell the pod what the API server, or a policy in it, said to a write for its volumes."""
+        note = f"The API server does not accept what has to be written for the pod's volumes; it is tried again: {why}"
+        if self._is_news(pod, (REJECTED, why)):
+            self._publish(_pod_reference(pod), None, "Warning", REJECTED, note)
 
     def gate_kept(self, pod: Pod, gate: str) -> None:
         note = f"Volumes are held, but the controller may not remove the scheduling gate {gate}. Apply the component"

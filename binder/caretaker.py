@@ -28,18 +28,18 @@ from binder.reservation import reservation_of, volume_keys_present
 from binder.sweep import Releasing
 from csi.health import Finding, HealthRecord
 from kube.clock import Clock
+from kube.errors import TerminalError
 from kube.model import CSINode, Volume
 from kube.pacing import TokenBucket
 from kube.resource import VOLUMES
 from kube.store import Store
-from kube.workqueue import WorkQueue
+from kube.workqueue import TryAgain, WorkQueue
 
 WRITES_PER_SECOND: Final = 50.0
 WRITES_AT_ONCE: Final = 50
 """A storage system that fails takes its volumes along all at once; the API server must not feel it."""
 HELD_BACK_SECONDS: Final = 30.0
 """Until the next look at a volume that the cap keeps out of quarantine."""
-AGAIN_SECONDS: Final = 0.1
 STEP: Final = 1_000
 """Volumes filed without a pause when a term begins: some 5 ms."""
 _ALL_OF: Final = "driver/"
@@ -123,14 +123,14 @@ class Caretaker:
             return None
         if care.finding is not None and care.finding.sick:
             if not await self._give_up_reservation(care.volume, care.finding):
-                return AGAIN_SECONDS
+                raise TryAgain
             care = self._care(name)
         if care is not None and care.needed:
             await self.clock.sleep(self._bucket.take())
             # Time has passed: what is needed now may be something else.
             care = self._care(name)
-            if care is not None and care.needed and not await self._carry_out(care):
-                return AGAIN_SECONDS
+            if care is not None and care.needed:
+                await self._carry_out(care)
         return HELD_BACK_SECONDS if name in self.held_back else None
 
     def _care(self, name: str) -> Care | None:
@@ -145,17 +145,20 @@ class Caretaker:
             return care.without_quarantine()
         return care
 
-    async def _carry_out(self, care: Care) -> bool:
-        """Write and tell; False when the volume changed and has to be looked at again."""
+    async def _carry_out(self, care: Care) -> None:
+        """Write and tell. Raises TryAgain when the volume changed, and KubeError when the API server refuses."""
         if self.settings.dry_run:
             _log("Would react to health", care)
-            return True
+            return
         try:
             await self.live.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
         except FASTER:
             self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
             await self.live.volume(care.volume.name)
-            return False
+            raise TryAgain from None
+        except TerminalError as error:
+            self.announcer.write_rejected(care.volume, error.message)
+            raise
         _log("Reacted to health", care)
         if care.news is not None:
             self.announcer.changed(care.volume, care.news, self.store.snapshot())
@@ -163,7 +166,6 @@ class Caretaker:
             self.announcer.quarantined(care.volume, care.own)
         if care.step is Step.RELEASE:
             self.announcer.released(care.volume)
-        return True
 
     async def _give_up_reservation(self, volume: Volume, finding: Finding) -> bool:
         """End a reservation that nothing has come of: the pod's next plan asks the driver and passes it over."""

@@ -18,6 +18,7 @@ NORMAL: Final = "VolumeConditionNormal"
 QUARANTINED: Final = "Quarantined"
 RELEASED: Final = "QuarantineReleased"
 RESERVATION_ENDED: Final = "ReservationLost"
+WRITE_REJECTED: Final = "WriteRejected"
 
 _ACTION: Final = "CheckHealth"
 
@@ -54,6 +55,11 @@ class HealthAnnouncer:
         note = f"Gave up volume {volume.name}, which is {described(finding)}. Looking for another volume"
         for reference in _users(volume, claim_key, snapshot):
             self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
+
+    def write_rejected(self, volume: Volume, why: str) -> None:
+        """Tell the volume that its health, or its quarantine, cannot be written on it; `why` is the API server's."""
+        note = f"The API server does not accept what has to be written on this volume; it is tried again: {why}"
+        self._publish(_volume_reference(volume), None, "Warning", WRITE_REJECTED, note)
 
     def _publish(self, regarding: ObjectRef, related: ObjectRef | None, kind: str, reason: str, note: str) -> None:
         self._sink.publish(EventDraft(regarding, related, kind, reason, _ACTION, note))

@@ -10,7 +10,7 @@ from typing import Protocol
 from binder.live import FASTER, Fence, ObjectApi, patch_as_seen
 from binder.reservation import carries_gate, gate_name, other_gates
 from kube.decode import decode_pod_record
-from kube.errors import Forbidden
+from kube.errors import Forbidden, TerminalError
 from kube.model import Pod
 from kube.resource import PODS
 from kube.store import Store
@@ -24,6 +24,9 @@ class Complaint(Protocol):
     def gate_kept(self, pod: Pod, gate: str) -> None:
         """We may not remove it."""
 
+    def write_rejected(self, pod: Pod, why: str) -> None:
+        """The API server does not accept the removal; `why` is its message."""
+
 
 class PodGate:
     """Lifts gates, under the lease."""
@@ -36,7 +39,10 @@ class PodGate:
         self._complaint = complaint
 
     async def lift(self, pod: Pod) -> bool:
-        """Remove our gate if the pod carries it; False if it is still there and has to be tried again."""
+        """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
+
+        Raises KubeError when the API server fails us or refuses for another reason than a missing right.
+        """
         if not carries_gate(pod, self._prefix):
             return True
         left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
@@ -57,6 +63,9 @@ class PodGate:
             logger.warning("May not lift scheduling gate", extra={"pod": pod.key, "err": str(error)})
             self._complaint.gate_kept(pod, gate_name(self._prefix))
             return False
+        except TerminalError as error:
+            self._complaint.write_rejected(pod, error.message)
+            raise
         self._store.pods.remember(decode_pod_record(answer))
         return True
 

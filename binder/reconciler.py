@@ -183,6 +183,7 @@ class Reconciler:
         except TerminalError as error:
             self.planner.withdrawn(decision)
             logger.warning("Reservation refused by the API server", extra={"pod": decision.pod.key, "err": str(error)})
+            self.announcer.write_rejected(decision.pod, error.message)
             return self._later(decision)
         except BaseException:
             # What was written all the same comes back through the watch and speaks for itself.

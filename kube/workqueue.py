@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.deadline import within
-from kube.errors import LeadershipLost, RetryableError, TerminalError
+from kube.errors import KubeError, LeadershipLost, RetryableError
 
 K = TypeVar("K", bound=Hashable)
 
@@ -27,6 +27,10 @@ RECONCILE: ContextVar[int] = ContextVar("reconcile")
 _looks = count(1)
 
 logger = logging.getLogger(__name__)
+
+
+class TryAgain(Exception):
+    """What a look was about changed under it: the key is to be looked at again after its backoff."""
 
 
 class QueueObserver(Protocol):
@@ -120,9 +124,10 @@ class WorkQueue(Generic[K]):
     async def run(self, workers: int, handle: Callable[[K], Awaitable[float | None]]) -> None:
         """Give keys to `handle`, at most `workers` at a time, until shut down; then finish what is in work.
 
-        `handle` returns the seconds after which it wants to see the key again, or None. RetryableError backs off
-        and honours the server's Retry-After; TerminalError is logged and the key dropped until it is added again;
-        LeadershipLost ends the run; any other exception is a bug: its trace is logged and the key backs off.
+        `handle` returns the seconds after which it wants to see the key again, or None. TryAgain and every KubeError
+        back off and honour the server's Retry-After: even a TerminalError ends nothing, for a right can be granted, a
+        token renewed and a policy corrected without any change of the key's object. LeadershipLost ends the run; any
+        other exception is a bug: its trace is logged and the key backs off.
         """
         timetable = asyncio.ensure_future(self._keep_timetable())
         try:
@@ -168,12 +173,14 @@ class WorkQueue(Generic[K]):
             again = await handle(key)
         except LeadershipLost:
             raise
-        except RetryableError as error:
+        except TryAgain:
+            self.retry(key)
+        except KubeError as error:
             wait = self.retry(key, error.retry_after or 0.0)
-            logger.info("Backing off", extra={"key": str(key), "err": str(error), "seconds": round(wait, 2)})
-        except TerminalError as error:
-            self.forget(key)
-            logger.warning("Dropped", extra={"key": str(key), "err": str(error)})
+            # What will not go away by itself is told to people, once in a row of failures.
+            first = not isinstance(error, RetryableError) and self._failures[key] == 1
+            level = logging.WARNING if first else logging.INFO
+            logger.log(level, "Backing off", extra={"key": str(key), "err": str(error), "seconds": round(wait, 2)})
         except Exception:
             self.retry(key)
             logger.exception("Reconcile failed", extra={"key": str(key)})

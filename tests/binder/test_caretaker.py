@@ -9,6 +9,7 @@ from binder.observe import Cause
 from csi.verdict import HealthState
 from kube.transport import Request
 from tests.binder.world import World, bind, reservation
+from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 PV = "persistentvolumes"
@@ -287,3 +288,31 @@ async def test_a_dry_run_writes_nothing() -> None:
         await process.run()
     assert world.server.writes == []
     assert process.sink.events == []
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(401, "Unauthorized"), (403, "Forbidden"), (422, "Invalid"), (400, "BadRequest")]
+)
+async def test_what_the_api_server_does_not_accept_is_told_and_tried_ever_more_slowly(status: int, reason: str) -> None:
+    world = ward()
+    world.server.refuse_next += [("PATCH", failure(status, reason))] * 1000
+    async with world.process() as process:
+        world.says(LOST, "pv-1")
+        await process.run(6)
+        tries = 1000 - len(world.server.refuse_next)
+        assert 3 < tries < 10
+        told = [event for event in process.sink.events if event.reason == "WriteRejected"]
+        assert {event.regarding.name for event in told} == {"pv-1"}
+        assert told[0].note.endswith(f": {reason}")
+        world.server.refuse_next.clear()
+        await process.run(60)
+        assert quarantined(world) == ["pv-1"]
+
+
+async def test_a_volume_that_changes_all_the_time_is_not_asked_about_all_the_time() -> None:
+    world = ward()
+    world.server.refuse_next += [("PATCH", failure(409, "Conflict"))] * 1000
+    async with world.process() as process:
+        world.says(LOST, "pv-1")
+        await process.run(60)
+        assert 1000 - len(world.server.refuse_next) < 15

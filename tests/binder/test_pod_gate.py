@@ -130,6 +130,18 @@ async def test_without_the_right_to_patch_pods_people_are_told_once() -> None:
     assert gates_of(world) == []
 
 
+@pytest.mark.parametrize(("status", "reason"), [(401, "Unauthorized"), (422, "Invalid"), (400, "BadRequest")])
+async def test_a_gate_is_lifted_once_what_stood_in_the_way_is_gone(status: int, reason: str) -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    world.server.refuse_next += [("PATCH /api/v1/namespaces/default/pods/", failure(status, reason))] * 4
+    async with world.process() as process:
+        await process.run(120)
+    assert not world.server.refuse_next
+    assert gates_of(world) == []
+    assert "WriteRejected" in process.sink.told("Pod", "web")
+
+
 async def test_a_dry_run_lifts_nothing() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))

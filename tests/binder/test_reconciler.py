@@ -151,8 +151,11 @@ async def test_an_unwilling_server_is_asked_ever_more_slowly() -> None:
     world.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 1000
     async with world.process() as process:
         await process.run(300)
-        assert process.connection.requests < 150
+        assert process.connection.requests < 50
     assert world.reserved("data") is None
+    told = [event for event in process.sink.events if event.reason == "WriteRejected"]
+    assert [event.regarding.kind for event in told] == ["Pod"]
+    assert told[0].note.endswith(": Invalid")
 
 
 @pytest.mark.parametrize("sick", [HealthState.INACCESSIBLE, HealthState.DATA_LOSS, HealthState.UNKNOWN])

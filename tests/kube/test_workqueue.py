@@ -3,11 +3,22 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from logging import WARNING
 
 import pytest
 
-from kube.errors import Forbidden, LeadershipLost, Throttled, Unavailable
-from kube.workqueue import WorkQueue
+from kube.errors import (
+    BadRequest,
+    Forbidden,
+    Invalid,
+    KubeError,
+    LeadershipLost,
+    NotFound,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+)
+from kube.workqueue import TryAgain, WorkQueue
 from tests.fake_clock import FakeClock, settle
 
 
@@ -199,21 +210,45 @@ async def test_retry_after_is_obeyed() -> None:
     assert times == [0.0, 45.0]
 
 
-async def test_a_terminal_error_drops_the_key_until_it_is_added_again() -> None:
+@pytest.mark.parametrize("error", [Forbidden, Unauthorized, Invalid, BadRequest, NotFound])
+async def test_a_key_is_tried_ever_more_slowly_until_what_was_refused_is_allowed(
+    error: type[KubeError], caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    queue, seen, allowed = queue_on(clock), [], False
+
+    async def handle(key: str) -> None:
+        seen.append(clock.monotonic())
+        if not allowed:
+            raise error("PATCH", "/", 403, "Forbidden", "no")
+
+    async with working(queue, 1, handle):
+        queue.add("a")
+        await clock.advance(600)
+        assert 5 < len(seen) < 25
+        waits = [after - before for before, after in pairwise(seen)]
+        assert waits[0] < 1
+        assert max(waits) >= 30
+        allowed = True
+        await clock.advance(60)
+        tries = len(seen)
+        await clock.advance(600)
+        assert len(seen) == tries
+    assert [record.getMessage() for record in caplog.records if record.levelno >= WARNING] == ["Backing off"]
+
+
+async def test_a_look_that_came_to_nothing_is_taken_again_ever_more_slowly() -> None:
     clock = FakeClock()
     queue, seen = queue_on(clock), []
 
     async def handle(key: str) -> None:
         seen.append(key)
-        raise Forbidden("PATCH", "/", 403, "Forbidden", "no")
+        raise TryAgain
 
     async with working(queue, 1, handle):
         queue.add("a")
         await clock.advance(600)
-        assert seen == ["a"]
-        queue.add("a")
-        await settle()
-        assert seen == ["a", "a"]
+    assert 5 < len(seen) < 25
 
 
 async def test_lost_leadership_ends_the_run() -> None:

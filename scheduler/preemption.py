@@ -83,7 +83,7 @@ class Preemptor:
         pod, cluster = found.judgement.info.pod, found.cluster
         if pod.constraints is not None and not pod.constraints.preempts:
             return NoPreemption(NEVER, waits=True)
-        question = question_of(found.judgement, cluster)
+        question = question_of(found.judgement, cluster, profile)
         curable = _curable(found, question, profile)
         if _waits(pod, cluster, curable, nominated, going):
             return NoPreemption(WAITING, waits=True)

@@ -15,31 +15,19 @@ from kube.model import Pod
 from scheduler.budgets import Budgets
 from scheduler.cluster import ClusterView
 from scheduler.cycle import Judgement
-from scheduler.node_rules import NodeAffinity, TaintToleration
 from scheduler.node_state import NodeState, node_state, state_with_pod
 from scheduler.plugin import NodeRule
-from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
+from scheduler.profile import Profile
 from scheduler.resource_fit import NodePorts, NodeResourcesFit
 from scheduler.tallies import TALLIES, Counts, Tally
-from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeZone
+from scheduler.volume_filters import NodeVolumeLimits
 from scheduler.volumes import PodInfo
 
-UNMOVED: Final = frozenset(
-    one.name
-    for one in (
-        TaintToleration,
-        NodeAffinity,
-        ReservedVolume,
-        VolumeHealth,
-        VolumeBinding,
-        LocalStorage,
-        VolumeZone,
-    )
-)
-"""Filters that do not look at pods that are there: what they refuse, no eviction cures."""
-
 LOCAL: Final = frozenset(one.name for one in (NodePorts, NodeResourcesFit, NodeVolumeLimits))
-"""Filters whose prepared rule looks at a node's state alone. All others look beyond it: for those there are tallies."""
+"""Filters whose prepared rule looks at a node's state alone. For those that look at pods beyond it there are tallies.
+
+Of any other filter nothing is known, or it is known not to look at pods: what it refuses, no eviction cures.
+"""
 
 INCURABLE: Final = frozenset({Reason.POD_AFFINITY_MISMATCH, Reason.TOPOLOGY_LABEL_MISSING})
 """What the others say of a node where fewer pods will not help (UnschedulableAndUnresolvable upstream)."""
@@ -49,7 +37,7 @@ INCURABLE: Final = frozenset({Reason.POD_AFFINITY_MISMATCH, Reason.TOPOLOGY_LABE
 class Question:
     """Does the pod fit, if other pods were on a node? What has to be asked for the answer.
 
-    `unmoved` and `local` are the rules of UNMOVED and LOCAL, `wide` all others that have something to say of this pod.
+    `local` are the rules of LOCAL, `wide` those for which there are tallies, `unmoved` all others.
     """
 
     info: PodInfo
@@ -58,6 +46,8 @@ class Question:
     local: tuple[NodeRule, ...]
     wide: tuple[NodeRule, ...]
     tallies: tuple[Tally, ...]
+    filters: frozenset[str]
+    """Names of the profile's filters; those that had nothing to say of the pod are among them."""
 
     @property
     def pod(self) -> Pod:
@@ -65,19 +55,21 @@ class Question:
 
     def with_nominated(self) -> "Question":
         """Return the question to ask where pods are added of which the judgement did not know."""
-        return replace(self, tallies=tuple(prepare(self.info, self.cluster) for prepare in TALLIES.values()))
+        prepared = (prepare(self.info, self.cluster) for name, prepare in TALLIES.items() if name in self.filters)
+        return replace(self, tallies=tuple(prepared))
 
 
-def question_of(judgement: Judgement, cluster: ClusterView) -> Question:
-    """Return the question about a pod that was judged in this cluster."""
+def question_of(judgement: Judgement, cluster: ClusterView, profile: Profile) -> Question:
+    """Return the question about a pod that was judged in this cluster by this profile."""
     rules, info = judgement.rules, judgement.info
     return Question(
         info=info,
         cluster=cluster,
-        unmoved=tuple(rule for name, rule in rules if name in UNMOVED),
+        unmoved=tuple(rule for name, rule in rules if name not in LOCAL and name not in TALLIES),
         local=tuple(rule for name, rule in rules if name in LOCAL),
         wide=tuple(rule for name, rule in rules if name in TALLIES),
         tallies=tuple(TALLIES[name](info, cluster) for name, _ in rules if name in TALLIES),
+        filters=frozenset(one.name for one in profile.filters),
     )
 
 

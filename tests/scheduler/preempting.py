@@ -11,6 +11,7 @@ from scheduler.catalog import default_profile
 from scheduler.cluster import ClusterView
 from scheduler.cycle import Unschedulable, decide
 from scheduler.preemption import NoPreemption, Preemption, Preemptor
+from scheduler.profile import Profile
 from tests import builders
 from tests.scheduler.judging import view
 
@@ -24,10 +25,11 @@ def preempt(
     budgets: Iterable[DisruptionBudget] = (),
     nominated: Mapping[str, Sequence[model.Pod]] | None = None,
     going: Container[str] = (),
+    profile: Profile = PROFILE,
 ) -> Preemption | NoPreemption:
-    found = decide(pod, cluster, PROFILE)
+    found = decide(pod, cluster, profile)
     assert isinstance(found, Unschedulable), "the pod fits as it is"
-    return Preemptor().preempt(found, PROFILE, Budgets(budgets), nominated or {}, going)
+    return Preemptor().preempt(found, profile, Budgets(budgets), nominated or {}, going)
 
 
 def chosen(

@@ -1,13 +1,17 @@
 """On which node others are evicted for a pod, and when nobody is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from binder.rejection import Reason, Rejection
 from kube import model
-from kube.constraints import Constraints
-from kube.model import Record
+from kube.constraints import Constraints, PodTerm
+from kube.model import LabelSelector, Record
+from scheduler.cluster import ClusterView
+from scheduler.plugin import NodeRule
 from scheduler.preemption import (
     NEVER,
     NO_VICTIMS,
@@ -17,9 +21,10 @@ from scheduler.preemption import (
     Preemption,
     candidates_wanted,
 )
+from scheduler.volumes import PodInfo
 from tests import builders
 from tests.scheduler.judging import view
-from tests.scheduler.preempting import NOW, chosen, preempt
+from tests.scheduler.preempting import NOW, PROFILE, chosen, preempt
 
 FIRST, SECOND = (builders.node(name, allocatable={"cpu": "4"}) for name in ("n1", "n2"))
 NEW = builders.pod("new", priority=10, requests={"cpu": "4"})
@@ -125,6 +130,38 @@ def test_tells_of_every_node_why_it_is_no_candidate() -> None:
     assert chosen(picky, FIRST, SECOND, labelled, *on("n3", (10, "4", 1))) == (
         f"preemption: 0/3 nodes are available: 1 {NO_VICTIMS}, 2 {NOT_HELPFUL}."
     )
+
+
+class Strange:
+    """A filter of which preemption knows nothing: it refuses one node, whoever runs there."""
+
+    name = "Strange"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule:
+        return NodeRule(lambda state: _STRANGE if state.name == "n1" else None)
+
+
+_STRANGE = Rejection(Reason.NODE_SELECTOR_MISMATCH, "n1", "a node that is allowed", "another one")
+
+
+def test_a_node_that_an_unknown_filter_refuses_is_not_cleared() -> None:
+    profile = replace(PROFILE, filters=(*PROFILE.filters, Strange()))
+    cheap, dear = on("n1", (1, "4", 1)), on("n2", (9, "4", 1))
+    found = preempt(NEW, view(FIRST, SECOND, *cheap, *dear), profile=profile)
+    assert isinstance(found, Preemption)
+    assert found.node == "n2"
+    nobody = preempt(NEW, view(FIRST, *cheap), profile=profile)
+    assert nobody == NoPreemption(f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}.")
+
+
+def test_a_filter_that_the_profile_leaves_out_is_not_asked_about_nominated_pods() -> None:
+    profile = replace(PROFILE, filters=tuple(one for one in PROFILE.filters if one.name != "InterPodAffinity"))
+    web = LabelSelector((("app", "web"),))
+    apart = Constraints(anti_affinity=(PodTerm(builders.HOSTNAME, web),))
+    new = builders.pod("new", priority=10, requests={"cpu": "2"}, labels={"app": "web"})
+    better = builders.pod("better", priority=10, requests={"cpu": "2"}, constraints=apart)
+    found = preempt(new, view(FIRST, *on("n1", (1, "4", 1))), nominated={"n1": [better]}, profile=profile)
+    assert isinstance(found, Preemption)
 
 
 def test_no_nodes_no_words() -> None:

@@ -106,7 +106,7 @@ def test_what_is_left_out_because_the_pod_does_not_say_it_would_say_nothing(
     there: list[model.Pod], new: model.Pod, found: list[DisruptionBudget]
 ) -> None:
     cluster = view(*NODES, *there)
-    question = question_of(judge(new, cluster, PROFILE), cluster)
+    question = question_of(judge(new, cluster, PROFILE), cluster, PROFILE)
     for state in cluster.nodes:
         quick = victims_on(Trial.on(question, state), Budgets(found), (), NOW)
         thorough = victims_on(Trial.on(question.with_nominated(), state), Budgets(found), (), NOW)

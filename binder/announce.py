@@ -32,6 +32,8 @@ _NEXT_STEP: Final = {
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
     Reason.REQUESTED_VOLUME_MISMATCH: "Delete the claim and name another volume, or none.",
+    Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
+    " (scheduling gate removed, classes in mode off).",
     Reason.CLAIM_LOST: "Delete the claim; its volume is gone.",
     Reason.CLAIM_DELETING: "Wait for the claim to be deleted and create it anew.",
 }

@@ -1,12 +1,18 @@
 """What a pod still needs, as a frozen value: the claims to plan for, and what limits where the pod may go."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from binder.decision import Mode
 from kube.model import Claim, LabelSelector, Pod, Volume
 
 ClaimShape = tuple[str, str, str, tuple[str, ...], LabelSelector | None, int, str]
 """All of a claim that decides which volumes it may have: claims of one shape are interchangeable."""
+
+
+MOST_CLAIMS: Final = 64
+"""Claims planned for one pod. What a joint assignment costs grows with the square of their number and more; nodes of
+large clouds hardly attach more volumes than that to all of their pods."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from binder.commitment import finish_of
 from binder.decision import Finish, Mode, Placement, Refuse, Wait
-from binder.demand import Demand
+from binder.demand import MOST_CLAIMS, Demand
 from binder.matching import binding_mode, class_of, is_mine, requested_refusal
 from binder.rejection import Reason, Rejection
 from binder.reservation import MODE, other_gates, reservation_of, reservation_of_claim
@@ -83,6 +83,8 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         standings.append(found)
     opened = [found for found in standings if isinstance(found, Open)]
     anchors = tuple(found for found in standings if isinstance(found, Anchor))
+    if len(opened) > MOST_CLAIMS:
+        return _too_many(pod, len(opened))
     if not opened:
         begun = [Placement(one.begun, one.volume) for one in anchors if one.begun is not None]
         return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
@@ -236,6 +238,11 @@ def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standin
         return Wait(pod, Reason.ALREADY_RESERVED, until)
     left = [found.reason for found in standings if isinstance(found, LeftAlone)]
     return Wait(pod, left[0] if left else Reason.NO_UNBOUND_CLAIM)
+
+
+def _too_many(pod: Pod, count: int) -> Refuse:
+    wanted, offered = f"at most {MOST_CLAIMS} unbound claims in a pod", f"{count} claims to reserve volumes for"
+    return Refuse(pod, Reason.TOO_MANY_CLAIMS, (Rejection(Reason.TOO_MANY_CLAIMS, pod.key, wanted, offered),))
 
 
 def _about(claim: Claim, reason: Reason, wanted: str, offered: str) -> Rejection:

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     CLAIM_NOT_OWNED = "ClaimNotOwned"
     REQUESTED_VOLUME_MISSING = "RequestedPVMissing"
     REQUESTED_VOLUME_MISMATCH = "RequestedPVMismatch"
+    TOO_MANY_CLAIMS = "TooManyClaims"
     MODE_OFF = "ModeOff"
     POD_GATED = "SchedulingGated"
     POD_ENDED = "PodEnded"

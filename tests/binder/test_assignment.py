@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binder.assignment import assign
@@ -95,3 +95,27 @@ def test_the_order_of_the_claims_does_not_matter() -> None:
     volumes = in_order(list(pool(a=3, b=3, c=3, d=4).values()))
     options = {f"claim-{number}": volumes for number in range(4)}
     assert names_of(assign(options)) == names_of(assign(dict(reversed(options.items()))))
+
+
+@st.composite
+def alike_options(draw: st.DrawFn) -> dict[str, list[Volume]]:
+    """Few sizes and few kinds of claims, so that ties and equal claims abound."""
+    sizes = draw(st.lists(st.integers(1, 2), min_size=1, max_size=7))
+    names = draw(st.permutations([f"pv-{number}" for number in range(len(sizes))]))
+    volumes = [volume(name, size=f"{size}Gi") for name, size in zip(names, sizes, strict=True)]
+    subsets = st.lists(st.sampled_from(volumes), unique_by=lambda one: one.name, min_size=1, max_size=7)
+    kinds = draw(st.lists(subsets.map(in_order), min_size=1, max_size=3))
+    return {f"claim-{number}": draw(st.sampled_from(kinds)) for number in range(draw(st.integers(1, 5)))}
+
+
+@settings(max_examples=400, deadline=None)
+@given(alike_options())
+def test_equal_claims_and_ties_agree_with_trying_every_assignment(options: dict[str, list[Volume]]) -> None:
+    assert names_of(assign(options)) == best_by_trying_all(options)
+
+
+def test_many_equal_claims_get_the_first_volumes_in_order() -> None:
+    volumes = in_order([volume(f"pv-{number:03}", size=f"{1 + number // 3}Gi") for number in range(400)])
+    options = {f"claim-{number:03}": volumes for number in range(128)}
+    # All but the last have no choice of size; 42 sizes of three volumes are used up, and two of the next.
+    assert names_of(assign(options)) == {f"claim-{number:03}": f"pv-{number:03}" for number in range(128)}

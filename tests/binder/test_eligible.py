@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from binder.decision import Finish, Mode, Refuse, Wait
-from binder.demand import Demand
+from binder.demand import MOST_CLAIMS, Demand
 from binder.eligible import demand_of, has_garbage_mode
 from binder.rejection import Reason
 from binder.reservation import (
@@ -166,3 +166,26 @@ def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:
     found = outcome(CLAIM, of=pod("web", claims=("data",), node="node-1"))
     assert isinstance(found, Demand)
     assert found.nodes == frozenset({"node-1"})
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_so_many_claims_of_a_pod_are_planned_and_no_more(over: bool) -> None:
+    names = [f"c{number}" for number in range(MOST_CLAIMS + over)]
+    many = pod("web", claims=(*names, "bound"))
+    bound = claim("bound", volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound")
+    found = outcome(volume("v"), bound, *(claim(name) for name in names), of=many)
+    if over:
+        assert isinstance(found, Refuse)
+        assert found.reason is Reason.TOO_MANY_CLAIMS
+        assert str(MOST_CLAIMS) in found.rejections[0].wanted
+    else:
+        assert isinstance(found, Demand)
+        assert len(found.required) == MOST_CLAIMS
+
+
+def test_bound_claims_are_not_counted() -> None:
+    names = [f"c{number}" for number in range(2 * MOST_CLAIMS)]
+    bound = [claim(name, volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound") for name in names]
+    found = outcome(volume("v"), *bound, of=pod("web", claims=names))
+    assert isinstance(found, Wait)
+    assert found.reason is Reason.NO_UNBOUND_CLAIM

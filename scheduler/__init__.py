@@ -2,7 +2,7 @@
 
 Where to look first:
 
-- what a rule sees: `cluster`, `node_state`, `node_index`, `crowd`, `volumes`; kept up to date by `live_cluster`;
+- what a rule sees: `cluster`, `node_state`, `volumes`, the indexes of `kube.rules`; `live_cluster` keeps it current;
 - rules: `plugin` says what one is, `catalog` lists all, `profile` and `config` choose among them; filters and scores
   have the names of what they look at (`node_rules`, `resource_fit`, `reservation_filters`, `storage_scores`, ...);
 - a decision: `cycle`, and `alike`, which remembers; `preemption`, `victims` and `budgets` when no node is found;

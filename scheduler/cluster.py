@@ -10,10 +10,10 @@ from msgspec.structs import replace as with_fields
 from binder.node_storage import cut_off
 from binder.view import View
 from kube.model import Node, Pairs, Pod
+from kube.rules.node_index import NodeIndex
+from kube.rules.pod_groups import PodGroups
 from kube.snapshot import Snapshot
 from scheduler.attach_limits import attach_use_by
-from scheduler.crowd import Crowd
-from scheduler.node_index import NodeIndex
 from scheduler.node_state import NodeState, node_state, state_with_news, state_with_pod, state_without_pod
 
 Place = tuple[Pod, str]
@@ -31,9 +31,9 @@ class ClusterView:
     """One look at everything. `storage` has the snapshot, the index of free volumes, promises and health verdicts.
 
     Made by `view_of(storage, now)`. Nodes stand in `nodes` by number; a new one is added at the end. `index` answers
-    which nodes have which labels and taints, `crowd` which pods run where, `claim_users` the nodes of pods by claim and
-    pod. Pods may be on nodes here that the snapshot does not have there: those are assumed. `namespaces` are the labels
-    of namespaces as far as they are known.
+    which nodes have which labels and taints, `pod_groups` which pods run where, `claim_users` the nodes of pods by
+    claim and pod. Pods may be on nodes here that the snapshot does not have there: those are assumed. `namespaces` are
+    the labels of namespaces as far as they are known.
     """
 
     storage: View
@@ -41,7 +41,7 @@ class ClusterView:
     nodes: tuple[NodeState, ...]
     numbers: Mapping[str, int]
     index: NodeIndex
-    crowd: Crowd
+    pod_groups: PodGroups
     claim_users: ClaimUsers = field(default_factory=Map)
     namespaces: Mapping[str, Pairs] = field(default_factory=Map)
 
@@ -72,7 +72,7 @@ class ClusterView:
 
         Nothing is done about a place on a node that is unknown, or where the pod is not.
         """
-        draft = _Draft(list(self.nodes), self.crowd, self.claim_users, self.storage.snapshot)
+        draft = _Draft(list(self.nodes), self.pod_groups, self.claim_users, self.storage.snapshot)
         for before, after in moves:
             stays = before is not None and after is not None and before[1] == after[1]
             if after is not None and stays and draft.renew(after[0], self.numbers.get(after[1])):
@@ -81,7 +81,7 @@ class ClusterView:
                 draft.take(before[0], self.numbers[before[1]])
             if after is not None and after[1] in self.numbers:
                 draft.put(after[0], self.numbers[after[1]])
-        return replace(self, nodes=tuple(draft.nodes), crowd=draft.crowd, claim_users=draft.claim_users)
+        return replace(self, nodes=tuple(draft.nodes), pod_groups=draft.pod_groups, claim_users=draft.claim_users)
 
     def with_node(self, node: Node) -> "ClusterView":
         """Return the view with a node new or changed. What runs on it stays."""
@@ -98,19 +98,19 @@ class ClusterView:
         if number is None:
             return self
         gone, last = self.nodes[number], self.nodes[-1]
-        draft = _Draft(list(self.nodes), self.crowd, self.claim_users, self.storage.snapshot)
+        draft = _Draft(list(self.nodes), self.pod_groups, self.claim_users, self.storage.snapshot)
         for pod in gone.pods:
             draft.take(pod, number)
         index = self.index.without_node(number, gone.node)
         numbers = {known: at for known, at in self.numbers.items() if known != name}
         if last is not gone:
             index = index.without_node(last.number, last.node).with_node(number, None, last.node)
-            draft.crowd = draft.crowd.moved(last.pods, last.number, number)
+            draft.pod_groups = draft.pod_groups.moved(last.pods, last.number, number)
             draft.nodes[number] = with_fields(last, number=number)
             numbers[last.name] = number
         nodes = tuple(draft.nodes[:-1])
         return replace(
-            self, nodes=nodes, numbers=numbers, index=index, crowd=draft.crowd, claim_users=draft.claim_users
+            self, nodes=nodes, numbers=numbers, index=index, pod_groups=draft.pod_groups, claim_users=draft.claim_users
         )
 
     def with_storage(self, storage: View, changed: Iterable[str] | None = ()) -> "ClusterView":
@@ -162,7 +162,7 @@ def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None
         nodes=states,
         numbers={state.name: state.number for state in states},
         index=NodeIndex.of(nodes),
-        crowd=Crowd.of((pod, state.number) for state in states for pod in state.pods),
+        pod_groups=PodGroups.of((pod, state.number) for state in states for pod in state.pods),
         claim_users=Map({key: Map(found) for key, found in users.items()}),
         namespaces=namespaces or Map(),
     )
@@ -173,7 +173,7 @@ class _Draft:
     """What changes when pods come and go."""
 
     nodes: list[NodeState]
-    crowd: Crowd
+    pod_groups: PodGroups
     claim_users: ClaimUsers
     snapshot: Snapshot
 
@@ -183,7 +183,7 @@ class _Draft:
         if state is None:
             return
         self.nodes[number] = state
-        self.crowd = self.crowd.without_pod(pod, number)
+        self.pod_groups = self.pod_groups.without_pod(pod, number)
         for key in pod.claim_keys if pod.claims else ():
             left = self.claim_users[key].delete(pod.key)
             self.claim_users = self.claim_users.set(key, left) if left else self.claim_users.delete(key)
@@ -201,7 +201,7 @@ class _Draft:
         if pod.finished:
             return
         state = self.nodes[number] = state_with_pod(self.nodes[number], pod, self.snapshot)
-        self.crowd = self.crowd.with_pod(pod, number)
+        self.pod_groups = self.pod_groups.with_pod(pod, number)
         for key in pod.claim_keys if pod.claims else ():
             self.claim_users = self.claim_users.set(key, self.claim_users.get(key, Map()).set(pod.key, state.name))
 

@@ -23,16 +23,17 @@ from kube.model import (
     Volume,
     VolumeAttachment,
 )
+from kube.rules.host_ports import host_ports
+from kube.rules.topology_spread import constraints_of, selector_of
 from scheduler.change import Change, Kind, Wanted
 from scheduler.hints_neighbours import neighbours_eased, neighbours_may_be_eased, spread_eased
 from scheduler.hints_nodes import more_room, now_selected, now_tolerated, port_freed
 from scheduler.hints_volumes import attachable, claim_released, local_volume_found, volume_found, zone_reached
 from scheduler.node_rules import NodeAffinity, TaintToleration
-from scheduler.node_state import host_ports
 from scheduler.pod_affinity import InterPodAffinity
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
 from scheduler.resource_fit import NodePorts, NodeResourcesFit
-from scheduler.topology_spread import PodTopologySpread, constraints_of, selector_of
+from scheduler.topology_spread import PodTopologySpread
 from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 
 Helps = Callable[[Pod, Change, Wanted | None], bool]

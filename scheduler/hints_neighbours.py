@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from kube.constraints import DO_NOT_SCHEDULE, HONOR, NO_CONSTRAINTS, PodTerm
 from kube.model import Namespace, Node, Pod, value_of
+from kube.rules.topology_spread import constraints_of, selector_of
 from kube.selectors import matches_labels
 from scheduler.change import Change, Wanted
-from scheduler.topology_spread import constraints_of, selector_of
 
 
 def spread_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:

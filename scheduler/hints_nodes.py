@@ -10,10 +10,10 @@ from collections.abc import Callable
 from kube.model import Node, Pod
 from kube.node_view import effective_taints
 from kube.resources import PODS, has_room
+from kube.rules.host_ports import host_ports
 from kube.selectors import pod_node_affinity_matches
 from kube.taints import untolerated_taint
 from scheduler.change import Change, Wanted
-from scheduler.node_state import host_ports
 
 
 def now_tolerated(pod: Pod, change: Change, _: Wanted | None) -> bool:

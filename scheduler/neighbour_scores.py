@@ -10,13 +10,13 @@ from typing import Final
 
 from kube.constraints import NO_CONSTRAINTS, SCHEDULE_ANYWAY, PodTerm, SpreadConstraint
 from kube.model import Pod
+from kube.rules.placed_pods import groups_meant, means
+from kube.rules.pod_groups import Group, Places, group_of
+from kube.rules.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
 from kube.topology import HOSTNAME_LABEL
 from scheduler.cluster import ClusterView
-from scheduler.crowd import Group, Places, group_of
-from scheduler.neighbours import groups_meant, means
 from scheduler.node_state import NodeState
 from scheduler.plugin import HIGHEST
-from scheduler.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
 from scheduler.volumes import PodInfo
 
 _HARD_AFFINITY_WEIGHT: Final = 1
@@ -55,7 +55,7 @@ def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Place
         for _, places in groups_meant(term, pod.namespace, cluster):
             yield term, weight, places
     itself = group_of(pod)
-    for group, places in cluster.crowd.outspoken.items():
+    for group, places in cluster.pod_groups.outspoken.items():
         for term, weight in _said_by(group):
             if means(term, group.namespace, itself, cluster.namespaces):
                 yield term, weight, places

@@ -13,6 +13,7 @@ from kube.model import Node, Pod, Taint
 from kube.node_view import UsedVolume, effective_taints
 from kube.quantity import NANO
 from kube.resources import PODS, free_resources
+from kube.rules.host_ports import host_ports
 from kube.snapshot import Snapshot
 from kube.topology import zone_of
 from scheduler.attach_limits import AttachUse, attach_use_by, attachments_of
@@ -148,10 +149,6 @@ def scored_requests(pod: Pod) -> tuple[int, int]:
         elif name == "memory":
             memory = wanted
     return cpu, memory
-
-
-def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    return pod.constraints.ports if pod.constraints is not None else ()
 
 
 def _with_volumes(use: AttachUse, more: frozenset[UsedVolume]) -> AttachUse:

@@ -16,6 +16,7 @@ from binder.reservation import DEFAULT_PREFIX
 from kube.disruption import DisruptionBudget
 from kube.model import Claim, Namespace, Pairs, Pod, Record, StorageClass, Volume, VolumeAttachment
 from kube.node_view import used_volume
+from kube.rules.placed_pods import NAMESPACE_NAME
 from kube.snapshot import Snapshot
 from kube.store import Store
 from scheduler.attach_limits import attachments_of
@@ -23,7 +24,6 @@ from scheduler.change import Change, Wanted
 from scheduler.cycle import Unschedulable
 from scheduler.expiry import expires_in
 from scheduler.hints_volumes import only_promised
-from scheduler.neighbours import NAMESPACE_NAME
 from scheduler.plugin import Placement
 
 R = TypeVar("R", bound=Record)
@@ -181,7 +181,7 @@ def _counted(pod: Pod) -> tuple[object, ...]:
 
 
 def _labels_of(namespace: Namespace | None) -> Pairs | None:
-    """Return the labels of a namespace; None for those that it has when nobody told us (scheduler.neighbours)."""
+    """Return the labels of a namespace; None for those that it has when nobody told us (kube.rules.placed_pods)."""
     if namespace is None or namespace.labels == ((NAMESPACE_NAME, namespace.name),):
         return None
     return namespace.labels

@@ -1,25 +1,24 @@
 """Filters for what a node has left: resources and ports.
 
-Source: plugins/noderesources/fit.go and plugins/nodeports/node_ports.go. `Pod.requests` already count overhead and
-init containers, restartable ones included (kube.decode_pod).
+Source: plugins/noderesources/fit.go; the rule about ports is kube.rules.host_ports. `Pod.requests` already count
+overhead and init containers, restartable ones included (kube.decode_pod).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from typing import Final
 
 from binder.node_fit import refuse_resources
-from binder.rejection import Reason, Rejection
-from kube.constraints import HostPort
+from binder.pod_rejection import port_rejection
+from binder.rejection import Rejection
 from kube.model import Pod
 from kube.resources import has_room
+from kube.rules.host_ports import host_ports
 from scheduler.cluster import ClusterView
 from scheduler.node_memory import NodeMemory
-from scheduler.node_state import NodeState, host_ports
+from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.volumes import PodInfo
-
-_ALL_ADDRESSES: Final = "0.0.0.0"
 
 
 class NodeResourcesFit:
@@ -54,17 +53,4 @@ class NodePorts:
 
 def refuse_ports(pod: Pod, state: NodeState) -> Rejection | None:
     """Return which port of the node is taken, or None."""
-    taken = _conflict(host_ports(pod), state.ports)
-    if taken is None:
-        return None
-    port = f"{taken.protocol} port {taken.port}"
-    return Rejection(Reason.HOST_PORT_TAKEN, state.name, f"{port} of the node", f"taken on {taken.ip}")
-
-
-def _conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> HostPort | None:
-    for used in taken:
-        for port in wanted:
-            same = (port.port, port.protocol) == (used.port, used.protocol)
-            if same and (port.ip == used.ip or _ALL_ADDRESSES in (port.ip, used.ip)):
-                return used
-    return None
+    return port_rejection(host_ports(pod), state.ports, state.name)

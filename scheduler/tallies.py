@@ -11,21 +11,21 @@ from typing import Final, Protocol
 
 from kube.constraints import DO_NOT_SCHEDULE, NO_CONSTRAINTS, PodTerm, SpreadConstraint
 from kube.model import READ_WRITE_ONCE_POD, LabelSelector, Pairs, Pod
-from kube.selectors import matches_labels
-from scheduler.cluster import ClusterView
-from scheduler.crowd import Group, group_of
-from scheduler.neighbours import groups_meant, means
-from scheduler.node_state import NodeState
-from scheduler.pod_affinity import InterPodAffinity
-from scheduler.topology_spread import (
+from kube.rules.placed_pods import groups_meant, means
+from kube.rules.pod_groups import Group, group_of
+from kube.rules.topology_spread import (
     NOTHING_ASKED,
-    PodTopologySpread,
     constraints_of,
     count_by_domain,
     selector_of,
     taking_part,
     with_all_keys,
 )
+from kube.selectors import matches_labels
+from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
+from scheduler.pod_affinity import InterPodAffinity
+from scheduler.topology_spread import PodTopologySpread
 from scheduler.volume_filters import VolumeRestrictions
 from scheduler.volumes import PodInfo
 
@@ -162,7 +162,7 @@ class NeighbourTally:
         for term in self._apart:
             for _, places in groups_meant(term, self._namespace, cluster):
                 _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
-        for group, places in cluster.crowd.outspoken.items():
+        for group, places in cluster.pod_groups.outspoken.items():
             for term in self._unwelcoming(group):
                 _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
         self._needed: list[Counter[str]] = [Counter() for _ in self._near]

@@ -22,7 +22,7 @@ def same(one: ClusterView, other: ClusterView) -> bool:
         and {pod.key for pod in a.pods} == {pod.key for pod in b.pods}
         for a, b in states
     )
-    return alike and one.index == other.index and one.crowd == other.crowd and one.numbers == other.numbers
+    return alike and one.index == other.index and one.pod_groups == other.pod_groups and one.numbers == other.numbers
 
 
 @settings(deadline=None, max_examples=40)

@@ -47,7 +47,7 @@ def facts(cluster: ClusterView) -> object:
     def named(bits: int) -> frozenset[str]:
         return frozenset(name for number, name in names.items() if bits >> number & 1)
 
-    index, crowd = cluster.index, cluster.crowd
+    index, crowd = cluster.index, cluster.pod_groups
     return (
         {
             state.name: (

@@ -28,7 +28,7 @@ class Group(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class PodGroups:
     """Groups by namespace, and apart from them what is said of other pods, in any namespace, and where it is said.
 
     Who says something is known there by namespace and constraints alone: the pods of a StatefulSet, each with its own
@@ -39,8 +39,8 @@ class Crowd:
     outspoken: Map[Group, Map[int, int]] = Map()
 
     @classmethod
-    def of(cls, placed: Iterable[tuple[Pod, int]]) -> "Crowd":
-        """Return the crowd of pods and the numbers of their nodes."""
+    def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
+        """Return the groups of pods and the numbers of their nodes."""
         counted: dict[str, dict[Group, dict[int, int]]] = {}
         heard: dict[Group, dict[int, int]] = {}
         for pod, number in placed:
@@ -51,20 +51,20 @@ class Crowd:
         groups = {name: Map({one: Map(at) for one, at in known.items()}) for name, known in counted.items()}
         return cls(Map(groups), Map({one: Map(at) for one, at in heard.items()}))
 
-    def with_pod(self, pod: Pod, number: int) -> "Crowd":
-        """Return the crowd with one more pod on a node."""
+    def with_pod(self, pod: Pod, number: int) -> "PodGroups":
+        """Return the groups with one more pod on a node."""
         return self._changed(group_of(pod), number, 1)
 
-    def without_pod(self, pod: Pod, number: int) -> "Crowd":
-        """Return the crowd without a pod that is on the node."""
+    def without_pod(self, pod: Pod, number: int) -> "PodGroups":
+        """Return the groups without a pod that is on the node."""
         return self._changed(group_of(pod), number, -1)
 
-    def moved(self, pods: Iterable[Pod], old: int, new: int) -> "Crowd":
-        """Return the crowd after a node got another number."""
-        crowd = self
+    def moved(self, pods: Iterable[Pod], old: int, new: int) -> "PodGroups":
+        """Return the groups after a node got another number."""
+        groups = self
         for pod in pods:
-            crowd = crowd.without_pod(pod, old).with_pod(pod, new)
-        return crowd
+            groups = groups.without_pod(pod, old).with_pod(pod, new)
+        return groups
 
     def among(self, namespace: str) -> Iterator[tuple[Group, Places]]:
         """Yield the groups of a namespace and where they are."""
@@ -75,12 +75,12 @@ class Crowd:
         for known in self.groups.values():
             yield from known.items()
 
-    def _changed(self, group: Group, number: int, more: int) -> "Crowd":
+    def _changed(self, group: Group, number: int, more: int) -> "PodGroups":
         known = _moved(self.groups.get(group.namespace, _NOBODY), group, number, more)
         groups = self.groups.set(group.namespace, known) if known else self.groups.delete(group.namespace)
         if group.constraints is None:
-            return Crowd(groups, self.outspoken)
-        return Crowd(groups, _moved(self.outspoken, _speaker(group), number, more))
+            return PodGroups(groups, self.outspoken)
+        return PodGroups(groups, _moved(self.outspoken, _speaker(group), number, more))
 
 
 _NOWHERE: Final[Map[int, int]] = Map()

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from kube import model
 from kube.node_view import effective_taints
+from kube.rules.node_index import NodeIndex
 from kube.selectors import node_matches, pod_node_affinity_matches, term_matches
 from kube.taints import untolerated_taint
-from scheduler.node_index import NodeIndex
 from tests import builders
 from tests.scheduler import clusters
 

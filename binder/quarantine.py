@@ -3,7 +3,8 @@
 Its claimRef is pointed at a placeholder claim that does not exist, without a uid. So it stays Available, no claim
 matches it (pkg/volume/persistentvolume/index.go and FindMatchingVolume leave out volumes with another's claimRef),
 nothing can be reclaimed because of it, and one conditional write undoes it. Annotations in the same write say why and
-since when, and prove that the claimRef is ours: one without them is somebody else's.
+since when, and prove that the claimRef is ours. A placeholder without them is left to people (`pvc-prebinder quarantine
+release`): whoever removed the annotations may have meant to keep the volume.
 """
 
 from collections import defaultdict
@@ -14,6 +15,7 @@ from typing import Final
 
 from binder.index import is_free
 from binder.matching import class_of
+from binder.release import UNUSED_PHASES
 from binder.reservation import format_time, volume_keys_present
 from binder.writes import Patch
 from csi.health import Finding
@@ -26,7 +28,7 @@ QUARANTINED_AT: Final = "quarantined-at"
 _KEYS: Final = (QUARANTINE, QUARANTINED_AT)
 _PLACEHOLDER: Final = "quarantine-"
 _DANGEROUS: Final = frozenset({HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
-_UNUSED: Final = "Available"
+_AVAILABLE: Final = "Available"
 
 
 class Step(StrEnum):
@@ -41,14 +43,17 @@ def quarantine_step(volume: Volume, finding: Finding | None, prefix: str) -> Ste
     """Say what is to be done, None for nothing.
 
     A volume goes in when it is found Inaccessible or DataLoss while it is free and not reserved. It comes out when it
-    is found Healthy: a driver that does not answer, or calls it Degraded by now, has not said that it is well.
+    is found Healthy: a driver that does not answer, or calls it Degraded by now, has not said that it is well. The
+    annotations are given up only where the claimRef is not the placeholder any more: a volume that was restored from
+    a backup is Pending at first, and what it lost then nobody would give back.
     """
     if not marks(volume, prefix):
         free = is_free(volume) and not volume_keys_present(volume.annotations, prefix)
         return Step.TAKE if free and finding is not None and finding.state in _DANGEROUS else None
-    if not holds(volume):
+    if not has_placeholder(volume):
         return Step.FORGET
-    return Step.RELEASE if finding is not None and finding.state is HealthState.HEALTHY else None
+    healthy = finding is not None and finding.state is HealthState.HEALTHY
+    return Step.RELEASE if healthy and holds(volume) else None
 
 
 def in_quarantine(volume: Volume, prefix: str) -> bool:
@@ -61,15 +66,15 @@ def marks(volume: Volume, prefix: str) -> tuple[str, ...]:
     return tuple(prefix + key for key in _KEYS if value_of(volume.annotations, prefix + key) is not None)
 
 
-def holds(volume: Volume) -> bool:
-    """Whether the claimRef is a placeholder that nothing has come of, in whatever namespace it was written from."""
+def has_placeholder(volume: Volume) -> bool:
+    """Whether the claimRef is the volume's placeholder, in whatever namespace it was written from."""
     reference = volume.claim
-    return (
-        reference is not None
-        and reference.name == _PLACEHOLDER + volume.name
-        and not reference.uid
-        and volume.phase == _UNUSED
-    )
+    return reference is not None and reference.name == _PLACEHOLDER + volume.name and not reference.uid
+
+
+def holds(volume: Volume) -> bool:
+    """Whether a placeholder keeps the volume from claims, and the volume is as unused as it was when it went in."""
+    return has_placeholder(volume) and volume.phase in UNUSED_PHASES
 
 
 def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, prefix: str) -> Patch:
@@ -107,7 +112,7 @@ class Pools:
         if old is not None:
             self.available[class_of(old)].discard(old.name)
             self.quarantined[class_of(old)].discard(old.name)
-        if new is not None and new.phase == _UNUSED and not new.deleting:
+        if new is not None and new.phase == _AVAILABLE and not new.deleting:
             self.available[class_of(new)].add(new.name)
             if in_quarantine(new, self.prefix):
                 self.quarantined[class_of(new)].add(new.name)

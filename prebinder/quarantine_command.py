@@ -9,7 +9,7 @@ import msgspec
 
 from binder.live import FASTER, patch_as_seen
 from binder.matching import class_of
-from binder.quarantine import QUARANTINE, QUARANTINED_AT, Step, end_patch, holds, marks
+from binder.quarantine import QUARANTINE, QUARANTINED_AT, Step, end_patch, has_placeholder, holds, marks
 from kube.api import KubeApi
 from kube.model import Volume, value_of
 from kube.resource import VOLUMES
@@ -24,8 +24,8 @@ claim, by a claimRef to a claim that does not exist. It lets them out when the d
 
 RELEASE = """\
 Lets volumes out by hand: when the driver cannot say that they are well, or no controller looks after them any more.
-A controller with --quarantine whose driver still calls the volume sick puts it back. A claimRef that is not of our
-quarantine is left alone.
+A controller with --quarantine whose driver still calls the volume sick puts it back. A claimRef to anything but the
+placeholder quarantine-VOLUME is left alone; a placeholder counts with or without the annotations of our quarantine.
 """
 
 EPILOG = """\
@@ -38,6 +38,7 @@ exit codes:
 """
 
 _TRIES: Final = 5
+_UNMARKED: Final = "unknown: the annotations were removed"
 
 
 def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -70,7 +71,7 @@ def run_release(arguments: argparse.Namespace) -> int:
 async def _list(arguments: argparse.Namespace) -> int:
     prefix = arguments.annotation_prefix
     async with cluster_api(arguments) as api:
-        found = [volume for volume in await read_volumes(api, (), prefix) if marks(volume, prefix)]
+        found = [volume for volume in await read_volumes(api, (), prefix) if _inside(volume, prefix)]
     if arguments.output == "json":
         for volume in found:
             sys.stdout.buffer.write(msgspec.json.encode(_document(volume, prefix)) + b"\n")
@@ -85,7 +86,7 @@ async def _release(arguments: argparse.Namespace) -> int:
     prefix = arguments.annotation_prefix
     async with cluster_api(arguments) as api:
         found = await read_volumes(api, arguments.volumes, prefix)
-        inside = [volume for volume in found if marks(volume, prefix)]
+        inside = [volume for volume in found if _inside(volume, prefix)]
         for volume in inside:
             await release(api, volume.name, prefix)
             sys.stdout.write(f"{volume.name} released\n")
@@ -101,8 +102,12 @@ async def release(api: KubeApi, name: str, prefix: str) -> None:
     """End the quarantine of a volume as it is now. CommandError if it keeps changing while we try."""
     for _ in range(_TRIES):
         for volume in await read_volumes(api, (name,), prefix):
-            if not marks(volume, prefix):
+            if not _inside(volume, prefix):
                 return
+            if has_placeholder(volume) and not holds(volume):
+                raise CommandError(
+                    f'volume "{name}" is {volume.phase}; look into that first, then remove its spec.claimRef by hand'
+                )
             body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, prefix)
             try:
                 version = volume.resource_version
@@ -113,10 +118,14 @@ async def release(api: KubeApi, name: str, prefix: str) -> None:
     raise CommandError(f'volume "{name}" kept changing; try again')
 
 
+def _inside(volume: Volume, prefix: str) -> bool:
+    return bool(marks(volume, prefix)) or has_placeholder(volume)
+
+
 def _document(volume: Volume, prefix: str) -> dict[str, str]:
     return {
         "volume": volume.name,
         "class": class_of(volume),
-        "reason": value_of(volume.annotations, prefix + QUARANTINE) or "",
+        "reason": value_of(volume.annotations, prefix + QUARANTINE) or ("" if marks(volume, prefix) else _UNMARKED),
         "since": value_of(volume.annotations, prefix + QUARANTINED_AT) or "",
     }

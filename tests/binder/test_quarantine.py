@@ -51,8 +51,20 @@ DEGRADED, HEALTHY = found(HealthState.DEGRADED), found(HealthState.HEALTHY)
             Step.FORGET,
             id="somebody made a claim of the placeholder's name",
         ),
-        pytest.param(
-            volume(annotations=MARKED, claim=PLACEHOLDER, phase="Bound"), HEALTHY, Step.FORGET, id="marked, bound"
+        *(
+            pytest.param(
+                volume(annotations=MARKED, claim=PLACEHOLDER, phase=phase),
+                finding,
+                step,
+                id=f"restored, {phase or 'new'}",
+            )
+            for phase in ("", "Pending")
+            for finding, step in ((DATA_LOSS, None), (None, None), (HEALTHY, Step.RELEASE))
+        ),
+        *(
+            pytest.param(volume(annotations=MARKED, claim=PLACEHOLDER, phase=phase), finding, None, id=f"odd, {phase}")
+            for phase in ("Bound", "Released", "Failed")
+            for finding in (DATA_LOSS, HEALTHY)
         ),
     ],
 )
@@ -85,6 +97,7 @@ def test_a_volume_is_inside_only_with_mark_and_placeholder() -> None:
     assert in_quarantine(QUARANTINED, PREFIX)
     assert not in_quarantine(volume(claim=PLACEHOLDER), PREFIX)
     assert not in_quarantine(volume(annotations=MARKED), PREFIX)
+    assert not in_quarantine(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Bound"), PREFIX)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,10 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
 
         # Nobody looks after it any more.
         await controller.stop()
+        marks = dict.fromkeys((f"{own_world.prefix}quarantine", f"{own_world.prefix}quarantined-at"))
+        await own_world.admin.patch("PersistentVolume", sick, {"metadata": {"annotations": marks}})
+        code, out, _ = await command(own_world, "quarantine", "list", "-o", "json")
+        assert (code, json.loads(out)["reason"]) == (FINE, "unknown: the annotations were removed")
         code, out, _ = await command(own_world, "quarantine", "release", sick)
         assert (code, out) == (FINE, f"{sick} released\n")
         assert await quarantined(own_world) == set()

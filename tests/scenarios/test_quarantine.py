@@ -107,6 +107,31 @@ async def test_a_new_process_keeps_and_ends_what_a_dead_one_quarantined(own_worl
         assert "claimRef" not in (await own_world.own_volumes())[name]["spec"]
 
 
+async def test_a_volume_made_anew_from_a_backup_is_in_quarantine_as_before(own_world: World) -> None:
+    """As a restore does: the same annotations and claimRef, another uid, and Pending until the PV controller looks."""
+    disks = await own_world.storage_class(None)
+    async with watched(own_world, "--quarantine") as (driver, _):
+        ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()
+        driver.fall_sick(handle, Sickness.GONE)
+        await eventually(partial(quarantined, own_world), lambda inside: inside == {name}, "it is in quarantine")
+        backup = (await own_world.own_volumes())[name]
+        async with own_world.pv_controller_paused():
+            await own_world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
+            await own_world.admin.delete("PersistentVolume", name)
+            kept = {
+                key: backup["metadata"][key] for key in ("name", "annotations", "labels") if key in backup["metadata"]
+            }
+            head = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": kept}
+            await own_world.admin.create({**head, "spec": backup["spec"]})
+            assert await own_world.volume_phases() == {name: "Pending"}
+            await never(partial(quarantined, own_world), lambda inside: inside != {name}, "it is let out")
+        await eventually(own_world.volume_phases, lambda phases: phases == {name: "Available"}, "it is Available")
+        assert await quarantined(own_world) == {name}
+        driver.recover(handle)
+        await eventually(partial(quarantined, own_world), lambda inside: not inside, "it is free")
+        assert "claimRef" not in (await own_world.own_volumes())[name]["spec"]
+
+
 async def test_a_driver_that_calls_everything_sick_does_not_empty_a_class(
     own_world: World, directories: Directories
 ) -> None:

@@ -15,6 +15,7 @@ from prebinder.access import Access
 from prebinder.metrics.scheduler import SchedulerMetrics
 from prebinder.pod_binding_rpc import PodBinding
 from scheduler.alike import Decider
+from scheduler.assignment_check import AssignmentCheck
 from scheduler.attempts import Parts
 from scheduler.bind_pod import BindPod
 from scheduler.bind_volumes import BindVolumes
@@ -67,6 +68,7 @@ class SchedulerTerm:
             pods=around.pods,
             waiting=self.waiting,
             cluster=around.cluster,
+            assignments=AssignmentCheck(api, around.store.pods, around.cluster, clock),
             decider=Decider(),
             room=MakingRoom(around.store.budgets, Evictor(api, around.events, clock), status),
             configuration=around.configuration,

@@ -14,6 +14,7 @@ from kube.collection import Collection
 from kube.errors import KubeError, LeadershipLost
 from kube.model import Pod
 from scheduler.alike import Decider
+from scheduler.assignment_check import AssignmentCheck
 from scheduler.attempt_report import AttemptMetrics, AttemptReport, EventSink, StatusSink
 from scheduler.binding_cycle import BindingCycle, BindingPlugins
 from scheduler.cluster import ClusterView
@@ -61,6 +62,7 @@ class Parts:
     pods: Collection[Pod]
     waiting: WaitingPods
     cluster: LiveCluster
+    assignments: AssignmentCheck
     decider: Decider
     room: MakingRoom
     configuration: ConfigurationInForce

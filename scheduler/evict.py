@@ -15,13 +15,14 @@ from kube.clock import Clock
 from kube.errors import KubeError, NotFound
 from kube.events import EventDraft
 from kube.model import Pod
+from kube.reflector import SILENCE_SECONDS
 from kube.resource import PODS, Resource
 from scheduler.attempt_report import EventSink, reference
 from scheduler.budgets import Budgets
 from scheduler.preemption import Preemption
 
-PATIENCE: Final = 30.0
-"""Seconds for which an evicted pod is taken to be going although no watch shows it."""
+PATIENCE: Final = 2 * SILENCE_SECONDS
+"""Seconds for which an evicted pod is taken to be going although no watch shows it: a watch may be half-open."""
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Evictor:
             try:
                 refusal = await self._evict(victim)
             except NotFound:
+                self._since[victim.uid] = self._clock.monotonic()
                 continue
             except (KubeError, msgspec.DecodeError) as error:
                 refusal = str(error)

@@ -24,7 +24,7 @@ MOST_CHANGES: Final = 20_000
 """Changed pods noted while nobody looks, as in a replica that waits; beyond it the next view is made from nothing."""
 
 PATIENCE: Final = 30.0
-"""Seconds for which an assigned pod is taken to be on its node although no watch shows it there."""
+"""Seconds after which it is asked what became of an assigned pod that no watch shows on its node."""
 
 
 class LiveCluster:
@@ -94,12 +94,9 @@ class LiveCluster:
             self._bound.pop(pod_key, None)
             self._storage.release(pod_key)
 
-    def expire(self, at: float) -> list[str]:
-        """Forget the pods that were assigned long before this monotonic time and were never shown; return them."""
-        late = [key for key, since in self._bound.items() if at - since >= PATIENCE]
-        for key in late:
-            self.forget(key)
-        return late
+    def overdue(self, at: float) -> list[Placement]:
+        """Return those that were assigned long before this monotonic time and were never shown. They go on to count."""
+        return [self._assumed[key] for key, since in self._bound.items() if at - since >= PATIENCE]
 
     def assumed(self) -> Mapping[str, Placement]:
         """Return the placements that are assumed, by pod."""

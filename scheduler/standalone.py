@@ -12,6 +12,7 @@ from kube.collection import Collection
 from kube.deadline import within
 from kube.errors import LeadershipLost
 from kube.model import Pod
+from scheduler.assignment_check import NotAssigned
 from scheduler.attempts import Attempts, Parts, Work
 from scheduler.binding_cycle import BindingCycle
 from scheduler.change import Change
@@ -24,7 +25,7 @@ BATCH: Final = 16
 """Pods taken from the queue at once; one that is more urgent and comes later waits for so many decisions."""
 
 LOOK_SECONDS: Final = 5.0
-"""How often it is looked whether assigned pods were never shown."""
+"""How often it is looked whether assigned pods are overdue."""
 
 
 class Scheduler:
@@ -139,15 +140,20 @@ class Scheduler:
             return
 
     async def _look_for_lost(self) -> None:
-        """Schedule pods again whose assignment was answered and never shown."""
+        """Schedule pods again that have no node although their assignment was answered."""
         while True:
             await self._clock.sleep(LOOK_SECONDS)
-            cluster = self._parts.cluster
-            assumed = dict(cluster.assumed())
-            for key in cluster.expire(self._clock.monotonic()):
-                for change in forgotten(assumed[key], cluster.view(self._clock.now()).storage.snapshot):
-                    self.changed(change)
-                pod = self._parts.pods.items.get(key)
-                if pod is not None:
-                    self._waiting.remove(key)
-                    self._pod_changed(None, pod)
+            for ended in await self._parts.assignments.run():
+                self._not_assigned(ended)
+
+    def _not_assigned(self, ended: NotAssigned) -> None:
+        placement, cluster = ended.placement, self._parts.cluster
+        for change in forgotten(placement, cluster.view(self._clock.now()).storage.snapshot):
+            self.changed(change)
+        key = placement.pod.key
+        shown = self._parts.pods.items.get(key)
+        if shown is not None and shown.uid == placement.pod.uid:
+            # A pod that is gone is not tried again, although a watch has yet to show its end.
+            self._waiting.remove(key)
+            if ended.waits:
+                self._pod_changed(None, shown)

@@ -27,6 +27,7 @@ from kube.store import Store
 from kube.transport import Transport
 from prebinder.metrics.instruments import Instruments
 from scheduler.alike import Decider
+from scheduler.assignment_check import AssignmentCheck
 from scheduler.bind_pod import BindPod
 from scheduler.bind_volumes import BindVolumes
 from scheduler.binding_cycle import BindingPlugins
@@ -109,6 +110,7 @@ async def composed(
             pods=pods,
             waiting=waiting,
             cluster=cluster,
+            assignments=AssignmentCheck(api, store.pods, cluster, clock),
             decider=Decider(),
             room=MakingRoom(store.budgets, Evictor(api, recorder, clock), status),
             configuration=configuration,

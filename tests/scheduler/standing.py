@@ -6,13 +6,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from binder.rejection import Reason, Rejection
 from binder.view import PlanSettings
 from kube.collection import Collection
+from kube.errors import KubeError, NotFound
 from kube.events import EventDraft
 from kube.model import Node, Pod
+from kube.resource import Resource
 from kube.store import Store
 from scheduler.alike import Decider
+from scheduler.assignment_check import AssignmentCheck
 from scheduler.binding_cycle import BindingPlugins
 from scheduler.budgets import Budgets
 from scheduler.catalog import default_profile
@@ -28,6 +33,8 @@ from scheduler.standalone import Parts, Scheduler
 from scheduler.waiting import WaitingPods
 from tests import builders
 from tests.fake_clock import FakeClock, settle
+from tests.fakes.kube_api import Object
+from tests.fakes.objects import pod_object
 
 NAME = "ours"
 
@@ -135,6 +142,29 @@ class Events:
         self.drafts.append(draft)
 
 
+class Server:
+    """The API server, where pods are read one by one. `failures` come first; `reads` counts what was asked for."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Object] = {}
+        self.failures: list[KubeError] = []
+        self.reads: Counter[str] = Counter()
+
+    def assign(self, pod: Pod, node: str) -> None:
+        document = pod_object(pod.name, [], node=node)
+        document["metadata"] |= {"uid": pod.uid, "resourceVersion": str(pod.resource_version + 1)}
+        self.pods[pod.key] = document
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
+        self.reads[name] += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        found = self.pods.get(f"{namespace}/{name}")
+        if found is None:
+            raise NotFound("GET", name, 404, "NotFound", "no such pod")
+        return msgspec.Raw(msgspec.json.encode(found))
+
+
 class Nobody:
     """Evicts nobody."""
 
@@ -158,7 +188,7 @@ class Desk:
         self.shows = True
         self.binder, self.volumes = Binder(self._show), Volumes()
         self.status, self.metrics, self.events = Status(), Metrics(), Events()
-        self.cluster = LiveCluster(self.store, PlanSettings())
+        self.cluster, self.server = LiveCluster(self.store, PlanSettings()), Server()
         self.store.nodes.replace(nodes, "1")
         profile = default_profile(NAME)
         self.configuration = Fixed(Configuration({NAME: profile}))
@@ -168,6 +198,7 @@ class Desk:
                 pods=self.pods,
                 waiting=self.waiting,
                 cluster=self.cluster,
+                assignments=AssignmentCheck(self.server, self.store.pods, self.cluster, self.clock),
                 decider=Decider(),
                 room=MakingRoom(self.store.budgets, Nobody(), self.status),
                 configuration=self.configuration,
@@ -187,6 +218,7 @@ class Desk:
         return [draft.note for draft in self.events.drafts if draft.reason == reason]
 
     def _show(self, placement: Placement) -> None:
+        self.server.assign(placement.pod, placement.node)
         if self.shows:
             self.pods.delete(placement.pod.key)
             self.store.pods.upsert(assigned(placement))

@@ -10,6 +10,7 @@ import pytest
 from kube import model
 from kube.errors import Conflict, Forbidden, KubeError, LeadershipLost, NotFound, Throttled
 from kube.events import EventDraft
+from kube.reflector import SILENCE_SECONDS
 from kube.resource import Resource
 from scheduler.budgets import Budgets
 from scheduler.evict import PATIENCE, Evictor
@@ -92,8 +93,11 @@ def test_nobody_is_evicted_twice() -> None:
 
 def test_who_is_gone_already_is_no_obstacle() -> None:
     server, told = Server({"a": refused(NotFound, 404)}), Told()
-    assert evict(Evictor(server, told, FakeClock()), victim("a"), victim("b")) == ""
+    evictor = Evictor(server, told, FakeClock())
+    assert evict(evictor, victim("a"), victim("b")) == ""
     assert [draft.regarding.name for draft in told.drafts] == ["b"]
+    # Nobody else is evicted in its stead until a watch shows that it is gone.
+    assert evictor.going() == {"uid-default-a", "uid-default-b"}
 
 
 @pytest.mark.parametrize(
@@ -120,3 +124,11 @@ def test_the_first_refusal_ends_it_before_those_who_are_free_to_go(refusal: Exce
 def test_a_lost_lease_ends_everything() -> None:
     with pytest.raises(LeadershipLost):
         evict(Evictor(Server({"a": LeadershipLost("gone")}), Told(), FakeClock()), victim("a"))
+
+
+def test_an_accepted_eviction_is_not_forgotten_while_a_watch_is_half_open() -> None:
+    clock = FakeClock()
+    evictor = Evictor(Server({}), Told(), clock)
+    assert evict(evictor, victim("a")) == ""
+    asyncio.run(clock.advance(SILENCE_SECONDS + 60))
+    assert evictor.going() == {victim("a").uid}

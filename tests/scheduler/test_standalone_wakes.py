@@ -11,8 +11,6 @@ from binder.reservation import Holder, VolumeReservation, volume_annotations
 from kube.constraints import Constraints
 from kube.model import BIND_COMPLETED
 from kube.reports import StorageCondition
-from scheduler.live_cluster import PATIENCE
-from scheduler.standalone import LOOK_SECONDS
 from tests import builders
 from tests.fake_clock import settle
 from tests.scheduler.standing import Desk, pod
@@ -48,16 +46,6 @@ async def test_a_node_that_was_being_cleared_for_another() -> None:
         await settle()
     assert refused == {Reason.INSUFFICIENT_RESOURCES: 2}
     assert desk.binder.nodes == {"small": "n1"}
-
-
-async def test_an_assignment_that_was_never_shown() -> None:
-    desk = Desk(NODE)
-    desk.shows = False
-    desk.add(pod("lost", "6"), pod("small", "6"))
-    async with desk.running():
-        desk.pods.delete("default/lost")
-        await desk.clock.advance(PATIENCE + LOOK_SECONDS)
-    assert desk.binder.order == ["lost", "small"]
 
 
 async def test_a_reservation_that_ends_without_anybody_writing_it() -> None:

@@ -1,4 +1,4 @@
-"""Why a pod cannot be on a node because of other pods, in words: affinity, spread, ports, with what the rule saw."""
+"""Why a pod cannot be on a node because of other pods, in words: affinity, spread, ports, disks, with what was seen."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -6,7 +6,9 @@ from typing import Final
 from binder.evidence import selector_text
 from binder.rejection import Reason, Rejection
 from kube.constraints import HostPort
-from kube.model import LabelSelector
+from kube.inline_disks import InlineDisk
+from kube.model import LabelSelector, Pod
+from kube.rules.disk_conflicts import disk_in_use
 from kube.rules.host_ports import conflicting_port
 from kube.rules.inter_pod_affinity import Side, TermVerdict
 from kube.rules.topology_spread import SpreadVerdict
@@ -49,6 +51,16 @@ def port_rejection(wanted: Iterable[HostPort], taken: Iterable[HostPort], node: 
         return None
     port = f"{found.protocol} port {found.port}"
     return Rejection(Reason.HOST_PORT_TAKEN, node, f"{port} of the node", f"taken on {found.ip}")
+
+
+def disk_rejection(wanted: Iterable[InlineDisk], there: Iterable[Pod], node: str) -> Rejection | None:
+    """Return which disk another pod uses on the node, or None."""
+    found = disk_in_use(wanted, there)
+    if found is None:
+        return None
+    disk, pod = found
+    named = f"{disk.kind} {'/'.join(disk.identity)} unused on the node"
+    return Rejection(Reason.DISK_IN_USE, node, named, f"in use by pod {pod.key}")
 
 
 def pods_text(selector: LabelSelector | None) -> str:

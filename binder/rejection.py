@@ -58,6 +58,8 @@ class Reason(StrEnum):
     HOST_PORT_TAKEN = "HostPortTaken"
     STORAGE_LABEL_MISSING = "StorageLabelMissing"
     VOLUME_IN_USE = "ReadWriteOncePodInUse"
+    DISK_IN_USE = "DiskInUse"
+    ENFORCED_NODE_AFFINITY = "EnforcedNodeAffinityMismatch"
     # A claim or a pod as a whole.
     NO_VOLUME_FITS = "NoVolumeFits"
     NO_JOINT_ASSIGNMENT = "NoJointAssignment"

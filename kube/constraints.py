@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kube.inline_disks import InlineDisk
 from kube.model import LabelSelector, NodeSelectorTerm
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
@@ -73,6 +74,7 @@ class Constraints(Struct, frozen=True, gc=False):
     preferred_anti_affinity: tuple[WeightedPodTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     ports: tuple[HostPort, ...] = ()
+    disks: tuple[InlineDisk, ...] = ()
     preempts: bool = True
 
     @property

@@ -1,4 +1,4 @@
-"""Affinity, topology spread and host ports of pods as records, decoded once for all pods that carry the same bytes."""
+"""Affinity, topology spread, host ports and inline disks of pods as records, decoded once for those of equal bytes."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -20,6 +20,7 @@ from kube.constraints import (
     WeightedPodTerm,
 )
 from kube.decode_parts import decoded_part, node_selector, node_selector_term, selector
+from kube.inline_disks import inline_disks
 from kube.model import LabelSelector, NodeSelector
 from kube.sharing import DecodedParts, shared, text, texts
 
@@ -42,8 +43,9 @@ def constraints(spec: wire_compute.PodSpec, found: Affinity) -> Constraints | No
     """Return what the pod says, shared, or None when it says nothing. `found` is its affinity."""
     spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
     ports = tuple(_host_ports(spec))
+    disks = inline_disks(spec.volumes or ())
     preempts = spec.preemption_policy != "Never"
-    if not spread and not ports and preempts:
+    if not (spread or ports or disks) and preempts:
         return None if found.rest == NO_CONSTRAINTS else found.rest
     rest = found.rest
     return shared(
@@ -55,6 +57,7 @@ def constraints(spec: wire_compute.PodSpec, found: Affinity) -> Constraints | No
             preferred_anti_affinity=rest.preferred_anti_affinity,
             spread=spread,
             ports=ports,
+            disks=disks,
             preempts=preempts,
         )
     )

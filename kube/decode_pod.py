@@ -11,6 +11,7 @@ from kube import model, wire, wire_compute
 from kube.constraints import Constraints
 from kube.decode_affinity import affinity, constraints
 from kube.decode_parts import amounts, identity, labels, present
+from kube.inline_disks import is_inline_disk
 from kube.quantity import NANO
 from kube.resources import in_scheduler_units
 from kube.sharing import DecodedParts, pairs, shared, text, texts
@@ -76,7 +77,14 @@ def pod(found: wire_compute.Pod) -> model.Pod:
 
 def _wants(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> _Wants:
     """Work out what a pod asks for, or remember it: everything that is read here is in the template's text."""
-    asking = replace(spec, node_name=None, scheduler_name=None, priority=None, volumes=None, scheduling_gates=None)
+    asking = replace(
+        spec,
+        node_name=None,
+        scheduler_name=None,
+        priority=None,
+        volumes=[one for one in spec.volumes or () if is_inline_disk(one)] or None,
+        scheduling_gates=None,
+    )
     sized = wire_compute.PodStatus(
         conditions=[one for one in status.conditions or () if one.type == _RESIZE] or None,
         container_statuses=status.container_statuses,

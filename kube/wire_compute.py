@@ -39,10 +39,35 @@ class ClaimSource(Wire):
     claim_name: Text = None
 
 
+class GCEDisk(Wire):
+    pd_name: Text = None
+    read_only: bool | None = None
+
+
+class AWSDisk(Wire):
+    volume_id: Text = field(default=None, name="volumeID")
+
+
+class ISCSIDisk(Wire):
+    iqn: Text = None
+    read_only: bool | None = None
+
+
+class RBDDisk(Wire):
+    monitors: Texts = None
+    pool: Text = None
+    image: Text = None
+    read_only: bool | None = None
+
+
 class PodVolume(Wire):
     name: Text = None
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: dict[str, object] | None = None
+    gce_persistent_disk: GCEDisk | None = None
+    aws_elastic_block_store: AWSDisk | None = None
+    iscsi: ISCSIDisk | None = None
+    rbd: RBDDisk | None = None
 
 
 class PreferredSchedulingTerm(Wire):

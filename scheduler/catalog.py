@@ -3,13 +3,13 @@
 from typing import Final
 
 from scheduler.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
-from scheduler.node_rules import NodeAffinity, TaintToleration
+from scheduler.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
 from scheduler.pod_affinity import InterPodAffinity
 from scheduler.preference_scores import PreferNoSchedule, PreferredNodeAffinity
 from scheduler.profile import Profile, ProfileData, Registry, build
 from scheduler.queue_sort import PrioritySort
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
-from scheduler.resource_fit import NodePorts, NodeResourcesFit
+from scheduler.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from scheduler.resource_scores import Balanced, BinPack, LeastAllocated
 from scheduler.storage_scores import AttachedVolumes, BestFit, ReservedZone, ZoneVolumes
 from scheduler.topology_spread import PodTopologySpread
@@ -20,9 +20,11 @@ REGISTRY: Final = Registry(
     pre_filters={VolumeBinding.name: lambda _: VolumeBinding(), ReservedVolume.name: lambda _: ReservedVolume()},
     filters={
         TaintToleration.name: lambda _: TaintToleration(),
+        EnforcedNodeAffinity.name: EnforcedNodeAffinity,
         NodeAffinity.name: lambda _: NodeAffinity(),
         NodePorts.name: lambda _: NodePorts(),
         NodeResourcesFit.name: lambda _: NodeResourcesFit(),
+        DiskConflict.name: lambda _: DiskConflict(),
         VolumeRestrictions.name: lambda _: VolumeRestrictions(),
         NodeVolumeLimits.name: lambda _: NodeVolumeLimits(),
         ReservedVolume.name: lambda _: ReservedVolume(),
@@ -39,7 +41,7 @@ REGISTRY: Final = Registry(
         ZoneVolumes.name: lambda _: ZoneVolumes(),
         AttachedVolumes.name: lambda _: AttachedVolumes(),
         PreferNoSchedule.name: lambda _: PreferNoSchedule(),
-        PreferredNodeAffinity.name: lambda _: PreferredNodeAffinity(),
+        PreferredNodeAffinity.name: PreferredNodeAffinity,
         SoftTopologySpread.name: lambda _: SoftTopologySpread(),
         PreferredPodAffinity.name: lambda _: PreferredPodAffinity(),
         LeastAllocated.name: LeastAllocated,

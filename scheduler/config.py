@@ -15,6 +15,7 @@ from msgspec import Meta, Struct, field
 from kube.complaint import UNKNOWN_KEY, read_complaint, show
 from kube.selectors import is_label_key
 from kube.strict_yaml import load_strictly
+from scheduler.config_affinity import KEYS, AffinityEntry, AffinityError, added_affinity, affinity_document
 from scheduler.profile import ALL_NODES, Profile, ProfileData, Registry, Thresholds, build
 
 API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
@@ -49,12 +50,17 @@ class _Profile(Struct, rename="camel", forbid_unknown_fields=True):
     filters: list[str] | None = None
     scores: dict[str, object] | None = None
     thresholds: _Thresholds = field(default_factory=_Thresholds)
+    added_affinity: AffinityEntry | None = None
 
 
 class _File(Struct, rename="camel", forbid_unknown_fields=True):
     api_version: str
     kind: str
     profiles: Annotated[list[_Profile], Meta(min_length=1)]
+
+
+_KEYS: Final[Mapping[str, type[Struct]]] = {"": _File, "profiles": _Profile, "thresholds": _Thresholds, **KEYS}
+"""What may stand under each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ def render(configuration: Configuration) -> str:
 
 def _document(profile: Profile) -> Mapping[str, object]:
     limits = profile.thresholds
+    added = affinity_document(limits.added_affinity)
     return {
         "schedulerName": profile.scheduler_name,
         "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
@@ -101,6 +108,7 @@ def _document(profile: Profile) -> Mapping[str, object]:
         "filters": [one.name for one in profile.filters],
         "scores": {one.plugin.name: one.weight for one in profile.scores},
         "thresholds": {"storageLabel": limits.storage_label, "resources": dict(limits.resources)},
+        **({"addedAffinity": added} if added else {}),
     }
 
 
@@ -132,18 +140,21 @@ def _data(one: _Profile, path: str, registry: Registry, default: ProfileData) ->
         pre_filters=pre_filters,
         filters=filters,
         scores=scores,
-        thresholds=_thresholds(one.thresholds, f"{path}.thresholds", default.thresholds),
+        thresholds=_thresholds(one, path, default.thresholds),
         percentage_of_nodes_to_score=default.percentage_of_nodes_to_score if percentage is None else percentage,
     )
 
 
-def _thresholds(found: _Thresholds, path: str, default: Thresholds) -> Thresholds:
-    label = found.storage_label
+def _thresholds(one: _Profile, path: str, default: Thresholds) -> Thresholds:
+    label, resources = one.thresholds.storage_label, one.thresholds.resources
     if label and not is_label_key(label):
-        raise ConfigurationError(f"{path}.storageLabel", f'expected a label key, found "{label}"')
-    resources = found.resources
-    weights = default.resources if resources is None else _weights(resources, f"{path}.resources")
-    return Thresholds(label, weights)
+        raise ConfigurationError(f"{path}.thresholds.storageLabel", f'expected a label key, found "{label}"')
+    weights = default.resources if resources is None else _weights(resources, f"{path}.thresholds.resources")
+    try:
+        added = added_affinity(one.added_affinity)
+    except AffinityError as error:
+        raise ConfigurationError(f"{path}.addedAffinity.{error.place}", error.problem) from error
+    return Thresholds(label, weights, added)
 
 
 def _weights(found: Mapping[str, object], path: str) -> Mapping[str, int]:
@@ -170,7 +181,6 @@ def _check_names(path: str, names: Iterable[str], known: Mapping[str, object]) -
 def _misread(message: str) -> ConfigurationError:
     place, problem = read_complaint(message)
     if problem == UNKNOWN_KEY:
-        above = place.rpartition(".")[0]
-        keys = _File if not above else _Thresholds if above.endswith(".thresholds") else _Profile
-        problem = f"{problem}: expected {', '.join(keys.__struct_encode_fields__)}"
+        above = place.rpartition(".")[0].rpartition(".")[2].partition("[")[0]
+        problem = f"{problem}: expected {', '.join(_KEYS[above].__struct_encode_fields__)}"
     return ConfigurationError(place, problem)

@@ -54,6 +54,8 @@ _TEXTS: Final[Mapping[Reason, str]] = {
     Reason.VOLUME_IN_USE: _said(
         "unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
     ),
+    Reason.DISK_IN_USE: _said("had no available disk"),
+    Reason.ENFORCED_NODE_AFFINITY: _said("didn't match scheduler-enforced node affinity"),
     Reason.ATTACH_LIMIT_REACHED: _said("exceed max volume count"),
     Reason.VOLUME_UNREACHABLE: _said("didn't match PersistentVolume's node affinity"),
     Reason.VOLUME_MISSING: _said("unavailable due to one or more pvc(s) bound to non-existent pv(s)"),

@@ -23,16 +23,17 @@ from kube.model import (
     Volume,
     VolumeAttachment,
 )
+from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import host_ports
 from kube.rules.topology_spread import constraints_of, selector_of
 from scheduler.change import Change, Kind, Wanted
 from scheduler.hints_neighbours import neighbours_eased, neighbours_may_be_eased, spread_eased
-from scheduler.hints_nodes import more_room, now_selected, now_tolerated, port_freed
+from scheduler.hints_nodes import disk_released, labels_changed, more_room, now_selected, now_tolerated, port_freed
 from scheduler.hints_volumes import attachable, claim_released, local_volume_found, volume_found, zone_reached
-from scheduler.node_rules import NodeAffinity, TaintToleration
+from scheduler.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
 from scheduler.pod_affinity import InterPodAffinity
 from scheduler.reservation_filters import LocalStorage, ReservedVolume, VolumeHealth
-from scheduler.resource_fit import NodePorts, NodeResourcesFit
+from scheduler.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from scheduler.topology_spread import PodTopologySpread
 from scheduler.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 
@@ -126,6 +127,8 @@ _VOLUME_FOUND: Final = Hint(_MAKING, _storage_shape, volume_found)
 _HINTS: Final[Mapping[str, Hint]] = {
     TaintToleration.name: Hint(_NODE, lambda pod, _: pod.tolerations, now_tolerated),
     NodeAffinity.name: Hint(_NODE, lambda pod, _: (pod.node_selector, pod.node_affinity), now_selected),
+    EnforcedNodeAffinity.name: Hint(_NODE, _all_alike, labels_changed),
+    DiskConflict.name: Hint(_NODE_OR_POD, lambda pod, _: disks_of(pod), disk_released),
     NodePorts.name: Hint(_NODE_OR_POD, lambda pod, _: host_ports(pod), port_freed),
     NodeResourcesFit.name: Hint(_NODE_OR_POD, lambda pod, _: pod.requests, more_room),
     VolumeRestrictions.name: Hint(_NODE_OR_POD, _storage_shape, claim_released),

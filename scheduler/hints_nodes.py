@@ -10,6 +10,7 @@ from collections.abc import Callable
 from kube.model import Node, Pod
 from kube.node_view import effective_taints
 from kube.resources import PODS, has_room
+from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import host_ports
 from kube.selectors import pod_node_affinity_matches
 from kube.taints import untolerated_taint
@@ -24,6 +25,23 @@ def now_tolerated(pod: Pod, change: Change, _: Wanted | None) -> bool:
 def now_selected(pod: Pod, change: Change, _: Wanted | None) -> bool:
     """A node has the labels that the pod asks for, and had not."""
     return _turned(change, lambda node: _selects(pod, node))
+
+
+def labels_changed(_: Pod, change: Change, __: Wanted | None) -> bool:
+    """A node has other labels, whatever the profile asks of them."""
+    if not isinstance(change.new, Node):
+        return False
+    return not isinstance(change.old, Node) or change.old.labels != change.new.labels
+
+
+def disk_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A pod left that used a disk of this one, or there is a new node."""
+    if isinstance(change.new, Node):
+        return change.old is None
+    if not isinstance(change.old, Pod) or change.new is not None:
+        return False
+    released = disks_of(change.old)
+    return any(disk.excludes(other) for disk in disks_of(pod) for other in released)
 
 
 def more_room(pod: Pod, change: Change, _: Wanted | None) -> bool:

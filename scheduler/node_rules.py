@@ -2,9 +2,14 @@
 
 from typing import Final
 
+from binder.evidence import affinity_text
 from binder.node_fit import refuse_labels, refuse_taints
+from binder.rejection import Reason, Rejection
+from kube.selectors import pod_node_affinity_matches
 from scheduler.cluster import ClusterView
+from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
+from scheduler.profile import Thresholds
 from scheduler.volumes import PodInfo
 
 
@@ -22,6 +27,31 @@ class TaintToleration:
             return None
         among = cluster.index.tolerated(info.pod.tolerations)
         return NodeRule(lambda state: refuse_taints(info.pod, state.node), among=among)
+
+
+class EnforcedNodeAffinity:
+    """The node must fulfil what the profile asks of nodes for all its pods (`addedAffinity`).
+
+    Source: plugins/nodeaffinity/node_affinity.go, NodeAffinityArgs.
+    """
+
+    name: Final = "EnforcedNodeAffinity"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._required = thresholds.added_affinity.required
+
+    def rule(self, _: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        required = self._required
+        if required is None:
+            return None
+
+        def why(state: NodeState) -> Rejection | None:
+            if pod_node_affinity_matches(required, state.labels, state.name):
+                return None
+            wanted = affinity_text(required)
+            return Rejection(Reason.ENFORCED_NODE_AFFINITY, state.name, wanted, "labels that do not match")
+
+        return NodeRule(why, among=cluster.index.selected((), required))
 
 
 class NodeAffinity:

@@ -7,23 +7,29 @@ plugins/helper/normalize_score.go.
 from collections.abc import Sequence
 from typing import Final
 
+from kube.constraints import NO_CONSTRAINTS
 from kube.taints import tolerates
 from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
 from scheduler.plugin import HIGHEST
+from scheduler.profile import Thresholds
 from scheduler.volumes import PodInfo
 
 
 class PreferredNodeAffinity:
-    """First the node that fulfils preferences of the greatest weight."""
+    """First the node that fulfils preferences of the greatest weight, the pod's and those of the profile."""
 
     name: Final = "PreferredNodeAffinity"
 
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._added = thresholds.added_affinity.preferred
+
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
-        said = info.pod.constraints
-        if said is None or not said.preferred_nodes:
+        said = info.pod.constraints or NO_CONSTRAINTS
+        preferred = (*said.preferred_nodes, *self._added)
+        if not preferred:
             return None
-        wishes = [(one.weight, cluster.index.matching((one.term,))) for one in said.preferred_nodes if one.weight]
+        wishes = [(one.weight, cluster.index.matching((one.term,))) for one in preferred if one.weight]
         return normalised([sum(weight for weight, bits in wishes if bits >> state.number & 1) for state in nodes])
 
 

@@ -4,9 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from kube.constraints import PreferredNodes
+from kube.model import NodeSelector
 from scheduler.plugin import Filter, PreFilter, QueueSort, Score
 
 ALL_NODES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AddedAffinity:
+    """Node affinity of all pods of a profile, beside their own (NodeAffinityArgs.addedAffinity of kube-scheduler)."""
+
+    required: NodeSelector | None = None
+    preferred: tuple[PreferredNodes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +29,7 @@ class Thresholds:
 
     storage_label: str = ""
     resources: Mapping[str, int] = field(default_factory=lambda: {"cpu": 1, "memory": 1})
+    added_affinity: AddedAffinity = AddedAffinity()
 
 
 @dataclass(frozen=True, slots=True)

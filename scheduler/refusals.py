@@ -14,15 +14,25 @@ from binder.rejection import Reason
 from kube.taints import UNSCHEDULABLE, tolerates_unschedulable
 from scheduler.cluster import ClusterView
 from scheduler.cycle import Unschedulable, mask_of, passing
-from scheduler.node_rules import NodeAffinity, TaintToleration
+from scheduler.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
 from scheduler.node_state import NodeState
 from scheduler.plugin import NodeRule
 from scheduler.reservation_filters import LocalStorage
-from scheduler.resource_fit import NodePorts
+from scheduler.resource_fit import DiskConflict, NodePorts
 from scheduler.volume_filters import NodeVolumeLimits, VolumeRestrictions, VolumeZone
 
 _UNIFORM: Final = frozenset(
-    plugin.name for plugin in (NodeAffinity, NodePorts, VolumeRestrictions, NodeVolumeLimits, LocalStorage, VolumeZone)
+    plugin.name
+    for plugin in (
+        NodeAffinity,
+        EnforcedNodeAffinity,
+        NodePorts,
+        DiskConflict,
+        VolumeRestrictions,
+        NodeVolumeLimits,
+        LocalStorage,
+        VolumeZone,
+    )
 )
 """Filters that have one reason only: it is enough to ask about one node."""
 

@@ -1,7 +1,8 @@
-"""Filters for what a node has left: resources and ports.
+"""Filters for what a node has left: resources, ports, and disks that one pod at a time may use.
 
-Source: plugins/noderesources/fit.go; the rule about ports is kube.rules.host_ports. `Pod.requests` already count
-overhead and init containers, restartable ones included (kube.decode_pod).
+Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.rules.host_ports and
+kube.rules.disk_conflicts. `Pod.requests` already count overhead and init containers, restartable ones included
+(kube.decode_pod).
 """
 
 from collections.abc import Sequence
@@ -9,10 +10,11 @@ from itertools import compress
 from typing import Final
 
 from binder.node_fit import refuse_resources
-from binder.pod_rejection import port_rejection
+from binder.pod_rejection import disk_rejection, port_rejection
 from binder.rejection import Rejection
 from kube.model import Pod
 from kube.resources import has_room
+from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import host_ports
 from scheduler.cluster import ClusterView
 from scheduler.node_memory import NodeMemory
@@ -49,6 +51,21 @@ class NodePorts:
         if not wanted:
             return None
         return NodeRule(lambda state: refuse_ports(info.pod, state), question=wanted)
+
+
+class DiskConflict:
+    """A disk that the pod names in its spec must not be in use on the node (part of VolumeRestrictions upstream)."""
+
+    name: Final = "DiskConflict"
+
+    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
+        wanted = disks_of(info.pod)
+        return NodeRule(lambda state: refuse_disks(info.pod, state), question=wanted) if wanted else None
+
+
+def refuse_disks(pod: Pod, state: NodeState) -> Rejection | None:
+    """Return which disk of the pod another pod uses on the node, or None."""
+    return disk_rejection(disks_of(pod), state.pods, state.name)
 
 
 def refuse_ports(pod: Pod, state: NodeState) -> Rejection | None:

@@ -15,7 +15,7 @@ from kube.snapshot import Snapshot
 from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState, state_without_pod
 from scheduler.plugin import Placement
-from scheduler.resource_fit import refuse_ports
+from scheduler.resource_fit import refuse_disks, refuse_ports
 
 
 class Follower(Protocol):
@@ -47,4 +47,4 @@ def refuse_taken(placement: Placement, node: NodeState | None, snapshot: Snapsho
     if node is None:
         return Rejection(Reason.NODE_MISSING, placement.node, "a node", "it is gone")
     others = state_without_pod(node, pod, snapshot) or node
-    return refuse_resources(pod, node.name, others.free) or refuse_ports(pod, others)
+    return refuse_resources(pod, node.name, others.free) or refuse_ports(pod, others) or refuse_disks(pod, others)

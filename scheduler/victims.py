@@ -18,12 +18,12 @@ from scheduler.cycle import Judgement
 from scheduler.node_state import NodeState, node_state, state_with_pod
 from scheduler.plugin import NodeRule
 from scheduler.profile import Profile
-from scheduler.resource_fit import NodePorts, NodeResourcesFit
+from scheduler.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from scheduler.tallies import TALLIES, Counts, Tally
 from scheduler.volume_filters import NodeVolumeLimits
 from scheduler.volumes import PodInfo
 
-LOCAL: Final = frozenset(one.name for one in (NodePorts, NodeResourcesFit, NodeVolumeLimits))
+LOCAL: Final = frozenset(one.name for one in (NodePorts, NodeResourcesFit, DiskConflict, NodeVolumeLimits))
 """Filters whose prepared rule looks at a node's state alone. For those that look at pods beyond it there are tallies.
 
 Of any other filter nothing is known, or it is known not to look at pods: what it refuses, no eviction cures.

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kube.decode import decode_pod_record
+from kube.inline_disks import InlineDisk
 from kube.model import NodeSelector, NodeSelectorTerm, Pod, PodClaim, Requirement, Toleration
 from kube.quantity import parse_quantity
 from tests import builders
@@ -228,6 +229,28 @@ def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) 
 def test_when_a_pod_started() -> None:
     assert pod({}).started is None
     assert pod({}, {"startTime": "2026-01-01T00:00:00Z"}).started == builders.EPOCH
+
+
+def test_disks_that_a_pod_names_itself() -> None:
+    volumes = [
+        {"name": "a", "gcePersistentDisk": {"pdName": "pd", "readOnly": True}},
+        {"name": "b", "awsElasticBlockStore": {"volumeID": "vol", "readOnly": True}},
+        {"name": "c", "iscsi": {"iqn": "iqn", "lun": 0, "targetPortal": "p"}},
+        {"name": "d", "rbd": {"monitors": ["m1"], "image": "image"}},
+        {"name": "e", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "f", "emptyDir": {}},
+    ]
+    found = pod({"containers": [container(cpu="1")], "volumes": volumes})
+    assert found.claims == (PodClaim("data"),)
+    assert found.constraints is not None
+    assert found.constraints.disks == (
+        InlineDisk("gcePersistentDisk", ("pd",), read_only=True),
+        InlineDisk("awsElasticBlockStore", ("vol",)),
+        InlineDisk("iscsi", ("iqn",)),
+        InlineDisk("rbd", ("rbd", "image"), ("m1",)),
+    )
+    without = pod({"containers": [container(cpu="1")], "volumes": volumes[4:]})
+    assert without.constraints is None
 
 
 ASKS: dict[str, Any] = {"containers": [container(cpu="1", memory="1Gi")], "nodeSelector": {"disk": "ssd"}}

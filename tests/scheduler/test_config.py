@@ -5,9 +5,20 @@ import pytest
 
 from scheduler.catalog import DEFAULT_WEIGHTS, REGISTRY, default_data
 from scheduler.config import Configuration, ConfigurationError, parse, render
+from scheduler.config_affinity import PREFERRED, REQUIRED
 
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\n"
 ONE = HEAD + "profiles:\n- schedulerName: ours\n"
+ADDED = f"""\
+  addedAffinity:
+    {REQUIRED}:
+      nodeSelectorTerms:
+      - matchExpressions: [{{key: cores, operator: Gt, values: ["8"]}}]
+        matchFields: [{{key: metadata.name, operator: NotIn, values: [n1]}}]
+    {PREFERRED}:
+    - weight: 5
+      preference: {{matchExpressions: [{{key: disk, operator: Exists}}]}}
+"""
 
 
 def read(text: str) -> Configuration:
@@ -72,6 +83,37 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
             "a label key",
             id="label",
         ),
+        pytest.param(
+            ONE + "  addedAffinity: {required: {}}\n",
+            "profiles[0].addedAffinity.required",
+            f"unknown key: expected {REQUIRED}, {PREFERRED}",
+            id="affinity-key",
+        ),
+        pytest.param(
+            ONE + f"  addedAffinity: {{{REQUIRED}: {{nodeSelectorTerms: []}}}}\n",
+            f"profiles[0].addedAffinity.{REQUIRED}.nodeSelectorTerms",
+            "expected one at least, found none",
+            id="affinity-empty",
+        ),
+        pytest.param(
+            ONE
+            + f"  addedAffinity: {{{PREFERRED}: [{{weight: 1, preference: {{matchExpressions: [{{name: a}}]}}}}]}}\n",
+            f"profiles[0].addedAffinity.{PREFERRED}[0].preference.matchExpressions[0].name",
+            "unknown key: expected key, operator, values",
+            id="affinity-requirement",
+        ),
+        pytest.param(
+            ONE + f"  addedAffinity: {{{PREFERRED}: [{{weight: 0, preference: {{}}}}]}}\n",
+            f"profiles[0].addedAffinity.{PREFERRED}[0].weight",
+            "from 1 to 100, found 0",
+            id="affinity-weight",
+        ),
+        pytest.param(
+            ONE + ADDED.replace("Gt", "Near"),
+            f"profiles[0].addedAffinity.{REQUIRED}.nodeSelectorTerms[0]",
+            "'Near' is not an operator",
+            id="affinity-operator",
+        ),
         pytest.param(ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "another profile", id="name-twice"),
         pytest.param(ONE + "  filters: []\n  filters: []\n", "", "given twice", id="key-twice"),
         pytest.param(
@@ -98,6 +140,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, place: str, says: str)
         ),
         pytest.param(ONE + "  thresholds: {storageLabel: a/b, resources: {gpu: 3}}\n- schedulerName: x\n", id="limits"),
         pytest.param(ONE + "  percentageOfNodesToScore: 30\n- schedulerName: 'on'\n", id="a name to be quoted"),
+        pytest.param(ONE + ADDED, id="affinity"),
     ],
 )
 def test_what_is_rendered_reads_back(text: str) -> None:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
 from kube.disruption import DisruptionBudget
+from kube.inline_disks import InlineDisk
 from kube.model import CSIDriver, CSIStorageCapacity, LabelSelector, Pod, Record, Taint, Toleration
 from scheduler.change import Change, Wanted
 from scheduler.hints import PREEMPTION, may_help
@@ -36,6 +37,8 @@ def held(port: HostPort) -> Pod:
     return there(constraints=Constraints(ports=(port,)))
 
 
+WITH_DISK = builders.pod(constraints=Constraints(disks=(InlineDisk("awsElasticBlockStore", ("vol",)),)))
+
 Case = tuple[str, Pod, Record | None, Record | None]
 
 HELPFUL: dict[str, Case] = {
@@ -57,6 +60,9 @@ HELPFUL: dict[str, Case] = {
     "a pod leaves": ("NodeResourcesFit", CORES, there(), None),
     "a pod shrinks": ("NodeResourcesFit", CORES, there(requests={"cpu": "3"}), there(requests={"cpu": "1"})),
     "the port is free": ("NodePorts", PORTED, held(HostPort(80, ip="10.0.0.1")), None),
+    "the disk is free": ("DiskConflict", WITH_DISK, there(constraints=WITH_DISK.constraints), None),
+    "a new node has no disk in use": ("DiskConflict", WITH_DISK, None, NODE),
+    "a node gets what the profile asks": ("EnforcedNodeAffinity", CORES, NODE, builders.node("n1", labels={"a": "b"})),
     "a counted pod comes": ("PodTopologySpread", SPREAD, None, there(labels=WEB)),
     "a counted pod begins to end": ("PodTopologySpread", SPREAD, there(labels=WEB), there(labels=WEB, deleting=True)),
     "a node of a domain goes": ("PodTopologySpread", SPREAD, NODE, None),
@@ -119,6 +125,9 @@ USELESS: dict[str, Case] = {
     "a node without taints stays so": ("TaintToleration", CORES, NODE, builders.node("n1", labels={"a": "b"})),
     "a node gets a taint": ("TaintToleration", CORES, NODE, TAINTED),
     "a node with a taint comes": ("TaintToleration", CORES, None, TAINTED),
+    "a pod with another disk leaves": ("DiskConflict", WITH_DISK, there(), None),
+    "a disk's node gets a label": ("DiskConflict", WITH_DISK, NODE, builders.node("n1", labels={"a": "b"})),
+    "a node of the same labels": ("EnforcedNodeAffinity", CORES, TAINTED, NODE),
     "a pod leaves one refused for taints": ("TaintToleration", CORES, there(), None),
     "one of two taints goes": (
         "TaintToleration",

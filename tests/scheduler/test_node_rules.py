@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from binder.rejection import Reason
 from kube import model
 from kube.model import NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
-from scheduler.node_rules import NodeAffinity, TaintToleration
+from scheduler.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
 from scheduler.plugin import Filter
+from scheduler.profile import AddedAffinity, Thresholds
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import allowed, reasons, view
@@ -77,8 +78,24 @@ def test_a_rule(plugin: Filter, node: model.Node, pod: model.Pod, reason: Reason
     assert reasons(plugin, pod, view(node)) == {"node-1": reason}
 
 
+SSD = NodeSelector((NodeSelectorTerm((Requirement("disk", "In", ("ssd",)),)),))
+
+
+def test_what_the_profile_asks_of_nodes_holds_for_every_pod() -> None:
+    plugin = EnforcedNodeAffinity(Thresholds(added_affinity=AddedAffinity(required=SSD)))
+    nodes = view(builders.node("n1", labels={"disk": "ssd"}), builders.node("n2", labels={"disk": "hdd"}))
+    wants_other = builders.pod(node_selector={"disk": "hdd"})
+    for pod in (builders.pod(), wants_other):
+        assert reasons(plugin, pod, nodes) == {"n1": None, "n2": Reason.ENFORCED_NODE_AFFINITY}
+    assert reasons(EnforcedNodeAffinity(Thresholds()), wants_other, nodes) == {"n1": None, "n2": None}
+
+
 @settings(deadline=None, max_examples=60)
 @given(clusters.nodes(), clusters.pods("new"))
-@pytest.mark.parametrize("plugin", [TaintToleration(), NodeAffinity()], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "plugin",
+    [TaintToleration(), NodeAffinity(), EnforcedNodeAffinity(Thresholds(added_affinity=AddedAffinity(required=SSD)))],
+    ids=lambda one: one.name,
+)
 def test_the_sets_agree_with_the_reasons(plugin: Filter, nodes: list[model.Node], pod: model.Pod) -> None:
     allowed(plugin, pod, view(*nodes))

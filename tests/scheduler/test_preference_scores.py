@@ -5,6 +5,7 @@ import pytest
 from kube.constraints import Constraints, PreferredNodes
 from kube.model import NodeSelectorTerm, Requirement, Taint, Toleration
 from scheduler.preference_scores import PreferNoSchedule, PreferredNodeAffinity, normalised
+from scheduler.profile import AddedAffinity, Thresholds
 from tests import builders
 from tests.scheduler.judging import scores, view
 
@@ -21,16 +22,23 @@ def wish(weight: int, key: str) -> PreferredNodes:
 
 def test_preferences_add_up_and_the_best_node_gets_all() -> None:
     pod = builders.pod(constraints=Constraints(preferred_nodes=(wish(30, "disk"), wish(10, "rank"))))
-    assert scores(PreferredNodeAffinity(), pod, view(*NODES)) == {"n1": 75, "n2": 100, "n3": 0}
+    assert scores(PreferredNodeAffinity(Thresholds()), pod, view(*NODES)) == {"n1": 75, "n2": 100, "n3": 0}
 
 
 def test_a_preference_without_requirements_prefers_nothing() -> None:
     pod = builders.pod(constraints=Constraints(preferred_nodes=(PreferredNodes(5, NodeSelectorTerm()),)))
-    assert scores(PreferredNodeAffinity(), pod, view(*NODES)) == {"n1": 0, "n2": 0, "n3": 0}
+    assert scores(PreferredNodeAffinity(Thresholds()), pod, view(*NODES)) == {"n1": 0, "n2": 0, "n3": 0}
 
 
 def test_a_pod_without_preferences_is_not_scored_by_them() -> None:
-    assert scores(PreferredNodeAffinity(), builders.pod(), view(*NODES)) is None
+    assert scores(PreferredNodeAffinity(Thresholds()), builders.pod(), view(*NODES)) is None
+
+
+def test_preferences_of_the_profile_are_added_to_those_of_every_pod() -> None:
+    plugin = PreferredNodeAffinity(Thresholds(added_affinity=AddedAffinity(preferred=(wish(10, "rank"),))))
+    pod = builders.pod(constraints=Constraints(preferred_nodes=(wish(30, "disk"),)))
+    assert scores(plugin, pod, view(*NODES)) == {"n1": 75, "n2": 100, "n3": 0}
+    assert scores(plugin, builders.pod(), view(*NODES)) == {"n1": 0, "n2": 100, "n3": 0}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@ import pytest
 
 from binder.rejection import Reason
 from kube.constraints import Constraints, HostPort
+from kube.inline_disks import InlineDisk
 from kube.model import Record
-from scheduler.resource_fit import NodePorts, NodeResourcesFit
+from scheduler.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from tests import builders
 from tests.scheduler.judging import reasons, view
 
@@ -53,6 +54,39 @@ def test_host_ports(taken: HostPort, wanted: HostPort, fits: bool) -> None:
     pod = builders.pod("new", constraints=Constraints(ports=(wanted,)))
     expected = None if fits else Reason.HOST_PORT_TAKEN
     assert reasons(NodePorts(), pod, view(NODE, *there)) == {"n1": expected}
+
+
+PD = InlineDisk("gcePersistentDisk", ("pd",))
+PD_READ = InlineDisk("gcePersistentDisk", ("pd",), read_only=True)
+EBS = InlineDisk("awsElasticBlockStore", ("vol",))
+IQN = InlineDisk("iscsi", ("iqn",))
+IQN_READ = InlineDisk("iscsi", ("iqn",), read_only=True)
+IMAGE = InlineDisk("rbd", ("rbd", "image"), ("m1", "m2"))
+IMAGE_READ = InlineDisk("rbd", ("rbd", "image"), ("m2",), read_only=True)
+
+
+@pytest.mark.parametrize(
+    ("taken", "wanted", "fits"),
+    [
+        pytest.param(PD, PD, False, id="gce"),
+        pytest.param(PD_READ, PD, False, id="gce-one-writes"),
+        pytest.param(PD_READ, PD_READ, True, id="gce-both-read"),
+        pytest.param(PD, InlineDisk(PD.kind, ("other",)), True, id="gce-another"),
+        pytest.param(EBS, EBS, False, id="ebs"),
+        pytest.param(IQN_READ, IQN, False, id="iscsi-one-writes"),
+        pytest.param(IQN_READ, IQN_READ, True, id="iscsi-both-read"),
+        pytest.param(IMAGE, IMAGE_READ, False, id="rbd-one-monitor-in-common"),
+        pytest.param(IMAGE_READ, IMAGE_READ, True, id="rbd-both-read"),
+        pytest.param(IMAGE, InlineDisk("rbd", ("rbd", "image"), ("m3",)), True, id="rbd-other-monitors"),
+        pytest.param(IMAGE, InlineDisk("rbd", ("fast", "image"), ("m1",)), True, id="rbd-other-pool"),
+        pytest.param(PD, InlineDisk(EBS.kind, ("pd",)), True, id="other-kind"),
+    ],
+)
+def test_disks_of_the_spec(taken: InlineDisk, wanted: InlineDisk, fits: bool) -> None:
+    there: list[Record] = [builders.pod("there", node="n1", constraints=Constraints(disks=(taken,)))]
+    pod = builders.pod("new", constraints=Constraints(disks=(wanted,)))
+    expected = None if fits else Reason.DISK_IN_USE
+    assert reasons(DiskConflict(), pod, view(NODE, *there)) == {"n1": expected}
 
 
 def test_a_pod_without_host_ports_is_not_asked_about_them() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from binder.rejection import Reason
 from kube.constraints import Constraints, HostPort
+from kube.inline_disks import InlineDisk
 from kube.model import Pod
 from scheduler.cluster import ClusterView
 from scheduler.plugin import Placement
@@ -16,7 +17,7 @@ from tests.fake_clock import FakeClock
 from tests.scheduler.judging import view
 
 NODE = builders.node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "2"})
-LISTENING = Constraints(ports=(HostPort(80),))
+LISTENING = Constraints(ports=(HostPort(80),), disks=(InlineDisk("awsElasticBlockStore", ("vol",)),))
 
 
 def placed(*claims: str, cpu: str = "1", constraints: Constraints | None = None) -> Pod:
@@ -46,6 +47,11 @@ async def refused(pod: Pod, *others: Pod, node: str = "n1") -> Reason | None:
             builders.pod("other", node="n1", requests={"cpu": "1001m"}), Reason.INSUFFICIENT_RESOURCES, id="too-much"
         ),
         pytest.param(builders.pod("other", node="n1", constraints=LISTENING), Reason.HOST_PORT_TAKEN, id="port"),
+        pytest.param(
+            builders.pod("other", node="n1", constraints=Constraints(disks=LISTENING.disks)),
+            Reason.DISK_IN_USE,
+            id="disk",
+        ),
     ],
 )
 async def test_others_take_room(other: Pod, reason: Reason | None) -> None:

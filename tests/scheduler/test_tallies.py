@@ -24,6 +24,7 @@ def test_every_filter_is_known_to_depend_on_other_pods_or_not() -> None:
     """A filter that joins the registry is put here, or among those that preemption can cure."""
     unmoved = [
         "TaintToleration",
+        "EnforcedNodeAffinity",
         "NodeAffinity",
         "ReservedVolume",
         "VolumeHealth",

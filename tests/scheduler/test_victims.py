@@ -6,6 +6,7 @@ import pytest
 
 from kube import model
 from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
+from kube.inline_disks import InlineDisk
 from kube.model import LabelSelector, Record
 from scheduler.preemption import NO_VICTIMS, NOT_ENOUGH, NOT_HELPFUL, PROTECTED
 from tests import builders
@@ -16,6 +17,7 @@ APART = Constraints(anti_affinity=(PodTerm(builders.HOSTNAME, WEB),))
 TOGETHER = Constraints(affinity=(PodTerm(builders.HOSTNAME, WEB),))
 PORT = Constraints(ports=(HostPort(80),))
 SPREAD = Constraints(spread=(SpreadConstraint(1, builders.HOSTNAME, selector=WEB),))
+DISK = Constraints(disks=(InlineDisk("awsElasticBlockStore", ("vol",)),))
 DRIVER = "disk.csi.example"
 
 
@@ -55,6 +57,12 @@ FULL = [on("a", 1), on("b", 2), on("c", 3), on("d", 4)]
         pytest.param(wanting("2"), [on("a", 11, "4"), on("b", 10, "4")], none(f"1 {NO_VICTIMS}"), id="betters-stay"),
         pytest.param(wanting("4"), [on("a", 11, "6"), on("b", 1, "2")], none(f"1 {NOT_ENOUGH}"), id="not-enough"),
         pytest.param(wanting("9"), FULL, none(f"1 {NOT_ENOUGH}"), id="larger-than-the-node"),
+        pytest.param(
+            wanting("1", constraints=DISK),
+            [on("a", 1, "1", constraints=DISK), on("b", 0, "1")],
+            ("n1", ["a"]),
+            id="the-one-that-uses-the-disk",
+        ),
         pytest.param(
             wanting("2", node_selector={"disk": "ssd"}), FULL, none(f"1 {NOT_HELPFUL}"), id="a-label-does-not-come"
         ),

@@ -1,0 +1,63 @@
+"""Disks that a pod names in its own spec (deprecated in-tree kinds), as far as pods may not share them as they like.
+
+Source: isVolumeConflict in pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from kube import wire_compute
+from kube.sharing import shared, text, texts
+
+GCE: Final = "gcePersistentDisk"
+AWS: Final = "awsElasticBlockStore"
+ISCSI: Final = "iscsi"
+RBD: Final = "rbd"
+
+_DEFAULT_POOL: Final = "rbd"
+
+
+class InlineDisk(Struct, frozen=True, gc=False):
+    """A disk by the field that names it and by what tells it from others of its kind.
+
+    `monitors` are those of Ceph: disks without a common one are different. Of EBS a second read-only user is refused
+    too, so there `read_only` is never true.
+    """
+
+    kind: str
+    identity: tuple[str, ...]
+    monitors: tuple[str, ...] = ()
+    read_only: bool = False
+
+    def excludes(self, other: "InlineDisk") -> bool:
+        """Whether pods with these two may not be on one node."""
+        if self.kind != other.kind or self.identity != other.identity or (self.read_only and other.read_only):
+            return False
+        return self.kind != RBD or not frozenset(self.monitors).isdisjoint(other.monitors)
+
+
+def inline_disks(volumes: Iterable[wire_compute.PodVolume]) -> tuple[InlineDisk, ...]:
+    """Return the disks among a pod's volumes, in their order; claims and all other kinds are left out."""
+    return tuple(shared(disk) for volume in volumes if (disk := _disk(volume)) is not None)
+
+
+def is_inline_disk(volume: wire_compute.PodVolume) -> bool:
+    """Whether the volume is of a kind that pods may not share as they like."""
+    return _disk(volume) is not None
+
+
+def _disk(volume: wire_compute.PodVolume) -> InlineDisk | None:
+    if volume.gce_persistent_disk is not None:
+        gce = volume.gce_persistent_disk
+        return InlineDisk(GCE, (text(gce.pd_name),), read_only=bool(gce.read_only))
+    if volume.aws_elastic_block_store is not None:
+        return InlineDisk(AWS, (text(volume.aws_elastic_block_store.volume_id),))
+    if volume.iscsi is not None:
+        return InlineDisk(ISCSI, (text(volume.iscsi.iqn),), read_only=bool(volume.iscsi.read_only))
+    if volume.rbd is not None:
+        rbd = volume.rbd
+        identity = (text(rbd.pool) or _DEFAULT_POOL, text(rbd.image))
+        return InlineDisk(RBD, identity, texts(rbd.monitors), bool(rbd.read_only))
+    return None

@@ -22,7 +22,7 @@ from scheduler.bind_volumes import BindVolumes
 from scheduler.binding_cycle import BindingPlugins
 from scheduler.config_watch import ConfigurationInForce
 from scheduler.evict import Evictor
-from scheduler.live_cluster import LiveCluster
+from scheduler.live_cluster import PATIENCE, LiveCluster
 from scheduler.making_room import MakingRoom
 from scheduler.plugin import SortKey
 from scheduler.pod_status import PodStatus
@@ -61,8 +61,8 @@ class SchedulerTerm:
         live = LiveObjects(api, leadership, around.store, planning.prefix)
         self.waiting = WaitingPods(around.sort_key)
         for assumed in around.cluster.assumed():
-            # Under way when the last term ended: it may have been assigned, which the watch shows soon, or never.
-            around.cluster.bound(assumed, clock.monotonic())
+            # Under way when the last term ended: whether it was assigned is asked at the first look.
+            around.cluster.bound(assumed, clock.monotonic() - PATIENCE)
         status = PodStatus(api, clock)
         parts = Parts(
             pods=around.pods,

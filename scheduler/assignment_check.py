@@ -72,6 +72,14 @@ class AssignmentCheck:
             self._assigned.upsert(pod)
         return ended
 
+    async def has_node(self, pod: Pod) -> bool:
+        """Whether a pod is assigned; the API server is asked if no watch has shown it. Raises KubeError."""
+        shown = self._assigned.items.get(pod.key)
+        if shown is not None and shown.uid == pod.uid:
+            return True
+        read = await self._read(pod)
+        return read is not None and bool(read.node_name)
+
     async def _read(self, pod: Pod) -> Pod | None:
         """Return the pod as the API server has it; None when it is gone, whoever has its name now."""
         try:

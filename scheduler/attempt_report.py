@@ -109,6 +109,10 @@ class AttemptReport:
         self._metrics.failed(pod.scheduler_name, reason, error=True)
         self._end(Ending(pod, reason=reason, text="the pod is gone, has a node, or somebody else was faster"))
 
+    def withdrawn(self, victim: Pod, preemptor: Pod, node: str) -> None:
+        """A pod lost its node to a better one before it was assigned; it waits again."""
+        self._events.publish(preempted(victim, preemptor, node, " before it was assigned"))
+
     def _end(self, ending: Ending) -> None:
         for told in self.endings:
             told(ending)
@@ -125,3 +129,9 @@ class AttemptReport:
 def reference(pod: Pod) -> ObjectRef:
     """Return the pod as the object of an Event."""
     return ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)
+
+
+def preempted(victim: Pod, preemptor: Pod, node: str, when: str = "") -> EventDraft:
+    """Return the Event about a victim, in kube-scheduler's words."""
+    note = f"Preempted by pod {preemptor.uid} on node {node}{when}"
+    return EventDraft(reference(victim), reference(preemptor), "Normal", "Preempted", "Preempting", note)

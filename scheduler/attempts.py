@@ -5,7 +5,7 @@ Source: scheduleOne, schedulingCycle and bindingCycle in pkg/scheduler/schedule_
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from binder.rejection import Reason, Rejection
@@ -156,7 +156,7 @@ class Attempts:
     ) -> None:
         """Clear a node for a pod. It waits for its victims to be gone, or tries again when they cannot be evicted."""
         try:
-            refusal = await self._room.evict(preemption, pod)
+            refusal = await self._room.evict(await self._withdrawn(preemption, pod), pod)
         except LeadershipLost:
             raise
         except Exception as error:
@@ -169,6 +169,24 @@ class Attempts:
         else:
             self._waiting.failed(attempt, diagnosis.refused_by, now, wanted_by(found))
         self._wake()
+
+    async def _withdrawn(self, preemption: Preemption, pod: Pod) -> Preemption:
+        """Give up victims that have no node yet, and return the preemption of the others: to evict is to delete.
+
+        Source: PreemptPod in pkg/scheduler/framework/preemption/executor.go. Beyond it, a Binding that was sent is
+        waited for, and a pod is evicted only once it is known to have its node.
+        """
+        victims: list[Pod] = []
+        for victim in preemption.victims:
+            if victim.node_name:
+                victims.append(victim)
+                continue
+            await self._cycle.withdraw(victim, f"preemption by pod {pod.uid}")
+            if await self._parts.assignments.has_node(victim):
+                victims.append(victim)
+            else:
+                self._report.withdrawn(victim, pod, preemption.node)
+        return replace(preemption, victims=tuple(victims))
 
     async def _carry_out(self, attempt: Attempt, placement: Placement, zone: str) -> None:
         pod, began = placement.pod, self._clock.monotonic()

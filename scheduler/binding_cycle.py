@@ -6,11 +6,12 @@ Source: bindingCycle in pkg/scheduler/schedule_one.go. Waiting for volumes takes
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from binder.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
+from kube.model import Pod
 from scheduler.plugin import Bind, Placement, PreBind, Reserve
 
 AT_ONCE: Final = 40
@@ -30,14 +31,29 @@ class BindingPlugins:
     binds: Sequence[Bind]
 
 
+@dataclass(slots=True)
+class _UnderWay:
+    """A pod that is being brought to its node.
+
+    `reserved`: no Binding was sent yet. `waiting`: its volumes are being bound. `withdrawn` is why it was given up,
+    empty as long as it was not.
+    """
+
+    uid: str
+    task: asyncio.Task[Any]
+    reserved: bool = True
+    waiting: bool = True
+    withdrawn: str = ""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class BindingCycle:
     """Runs PreBind and Bind for many pods at once."""
 
     def __init__(self, plugins: BindingPlugins, at_once: int = AT_ONCE) -> None:
         self._plugins = plugins
         self._room = asyncio.Semaphore(at_once)
-        self._waiting: dict[str, asyncio.Task[Any]] = {}
-        self._withdrawn: set[str] = set()
+        self._under_way: dict[str, _UnderWay] = {}
 
     async def room(self) -> None:
         """Return when one more pod can be assigned."""
@@ -49,56 +65,72 @@ class BindingCycle:
 
         Raises what the plugins raise. After an error of Bind nothing is undone: the pod may be assigned all the same.
         """
+        task, key = asyncio.current_task(), placement.pod.key
+        assert task is not None
+        under_way = self._under_way[key] = _UnderWay(placement.pod.uid, task)
+        try:
+            return await self._carry_out(placement, under_way)
+        finally:
+            under_way.ended.set()
+            if self._under_way.get(key) is under_way:
+                del self._under_way[key]
+
+    def stop_waiting(self) -> None:
+        """Cancel what waits for volumes; assignments go on. What was written for the volumes stays good."""
+        for under_way in self._under_way.values():
+            if under_way.waiting and not under_way.withdrawn:
+                under_way.task.cancel()
+
+    async def withdraw(self, pod: Pod, why: str) -> None:
+        """Give up a pod for which no Binding was sent yet, and return when nothing is under way for it.
+
+        What was written for its volumes is undone by then as far as it can be. A Binding that was sent is waited for.
+        """
+        under_way = self._under_way.get(pod.key)
+        if under_way is None or under_way.uid != pod.uid:
+            return
+        if under_way.reserved and not under_way.withdrawn:
+            under_way.withdrawn = why
+            under_way.task.cancel()
+        await under_way.ended.wait()
+
+    async def _carry_out(self, placement: Placement, under_way: _UnderWay) -> Rejection | None:
         begun: list[PreBind] = []
         try:
-            rejection = await self._pre_bind(placement, begun)
-        except LeadershipLost:
-            raise
-        except Exception:
-            await _undo(begun, placement)
-            raise
-        if rejection is None:
-            rejection = await self._bind(placement)
+            rejection = await self._pre_bind(placement, begun, under_way)
+            if rejection is None:
+                rejection = await self._bind(placement, under_way)
+        except asyncio.CancelledError:
+            if not (under_way.reserved and under_way.withdrawn):
+                raise
+            under_way.task.uncancel()
+            wanted = "its volumes and its node"
+            rejection = Rejection(Reason.WITHDRAWN, placement.pod.key, wanted, under_way.withdrawn)
+        under_way.reserved = under_way.waiting = False
         if rejection is not None:
             await _undo(begun, placement)
         return rejection
 
-    def stop_waiting(self) -> None:
-        """Cancel what waits for volumes; assignments go on. What was written for the volumes stays good."""
-        for task in self._waiting.values():
-            task.cancel()
-
-    def withdraw(self, pod_key: str) -> bool:
-        """Give up a pod that waits for its volumes, with everything undone that can be; whether there is such a pod."""
-        task = self._waiting.get(pod_key)
-        if task is None:
-            return False
-        self._withdrawn.add(pod_key)
-        task.cancel()
-        return True
-
-    async def _pre_bind(self, placement: Placement, begun: list[PreBind]) -> Rejection | None:
-        task, key = asyncio.current_task(), placement.pod.key
-        assert task is not None
-        self._waiting[key] = task
+    async def _pre_bind(self, placement: Placement, begun: list[PreBind], under_way: _UnderWay) -> Rejection | None:
         try:
             for plugin in self._plugins.pre_binds:
                 begun.append(plugin)
                 rejection = await plugin.pre_bind(placement)
                 if rejection is not None:
                     return rejection
-        except asyncio.CancelledError:
-            if key not in self._withdrawn:
-                raise
-            task.uncancel()
-            return Rejection(Reason.WITHDRAWN, key, "its volumes and its node", "a request to take both back")
-        finally:
-            del self._waiting[key]
-            self._withdrawn.discard(key)
+        except LeadershipLost:
+            raise
+        except Exception:
+            # From here on it cannot be withdrawn: that would cut short what is being undone.
+            under_way.reserved = under_way.waiting = False
+            await _undo(begun, placement)
+            raise
+        under_way.waiting = False
         return None
 
-    async def _bind(self, placement: Placement) -> Rejection | None:
+    async def _bind(self, placement: Placement, under_way: _UnderWay) -> Rejection | None:
         async with self._room:
+            under_way.reserved = False
             for bind in self._plugins.binds:
                 rejection = await bind.bind(placement)
                 if rejection is not None:

@@ -88,7 +88,7 @@ class DrivenBinding:
         ending = self._expect(key)
         # What was decided just now begins to be carried out in between.
         await asyncio.sleep(0)
-        self._cycle.withdraw(key)
+        await self._cycle.withdraw(promised.pod, "a request to take both back")
         found = await ending
         if found is None:
             return _STOPPED

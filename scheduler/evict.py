@@ -13,11 +13,10 @@ import msgspec
 
 from kube.clock import Clock
 from kube.errors import KubeError, NotFound
-from kube.events import EventDraft
 from kube.model import Pod
 from kube.reflector import SILENCE_SECONDS
 from kube.resource import PODS, Resource
-from scheduler.attempt_report import EventSink, reference
+from scheduler.attempt_report import EventSink, preempted
 from scheduler.budgets import Budgets
 from scheduler.preemption import Preemption
 
@@ -101,9 +100,3 @@ def eviction(victim: Pod) -> dict[str, Any]:
         "metadata": {"namespace": victim.namespace, "name": victim.name},
         "deleteOptions": {"preconditions": {"uid": victim.uid}},
     }
-
-
-def preempted(victim: Pod, preemptor: Pod, node: str) -> EventDraft:
-    """Return the Event about a victim, in kube-scheduler's words."""
-    note = f"Preempted by pod {preemptor.uid} on node {node}"
-    return EventDraft(reference(victim), reference(preemptor), "Normal", "Preempted", "Preempting", note)

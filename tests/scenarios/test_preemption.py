@@ -1,6 +1,6 @@
 """The standalone scheduler has others evicted for a pod that fits nowhere, on a real control plane."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from kube.clock import SystemClock
 from kube.connect import connect
 from kube.decode import decode_pod_record
 from kube.events import EventDraft
+from kube.model import SELECTED_NODE
 from kube.resource import PODS
 from scheduler.budgets import Budgets
 from scheduler.evict import Evictor
@@ -20,6 +21,7 @@ from scheduler.preemption import Preemption
 from tests.scenarios import documents
 from tests.scenarios.admin import Document
 from tests.scenarios.composed import Composed, composed
+from tests.scenarios.documents import claim_spec
 from tests.scenarios.waiting import eventually, never
 from tests.scenarios.world import World
 
@@ -46,7 +48,9 @@ class Island:
         for word in ("low", "high", "modest"):
             await self.admin.delete("PriorityClass", self.world.name(word))
 
-    async def pod(self, name: str, priority: str, cpu: str = "2", *, held: bool = False, **labels: str) -> None:
+    async def pod(
+        self, name: str, priority: str, cpu: str = "2", *, claims: Sequence[str] = (), held: bool = False, **labels: str
+    ) -> None:
         taint = self._taint()
         extra = {
             "schedulerName": self.world.namespace,
@@ -55,7 +59,7 @@ class Island:
             "tolerations": [{"key": taint["key"], "operator": "Exists"}],
             "terminationGracePeriodSeconds": 0,
         }
-        found = documents.pod(self.world.namespace, name, documents.pod_spec(extra=extra))
+        found = documents.pod(self.world.namespace, name, documents.pod_spec(claims, extra=extra))
         found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
         found["metadata"] |= {"labels": labels, "finalizers": [HOLD] if held else []}
         await self.admin.create(found)
@@ -157,6 +161,27 @@ async def test_the_node_is_kept_while_the_victim_leaves(island: Island) -> None:
     await island.world.all_run("new")
     assert (await island.world.pod_phases())["rival"] == "Pending"
     assert "nominatedNodeName" not in await island.status("rival")
+
+
+async def test_a_pod_that_waits_for_its_volumes_is_not_deleted(island: Island) -> None:
+    world = island.world
+    disks = await world.storage_class(None, provisioner="never.csi.example")
+    await island.admin.create(documents.claim(world.namespace, "data", claim_spec(disks)))
+    await island.pod("old", "low", "4", claims=["data"])
+
+    async def selected() -> Document:
+        found: Document = (await world.claims())["data"]["metadata"].get("annotations", {})
+        return found
+
+    await eventually(selected, lambda found: SELECTED_NODE in found, "a node is selected for the claim")
+    before = (await world.pods())["old"]["metadata"]["uid"]
+    await island.pod("new", "high", "3")
+    await world.all_run("new")
+    await island.refused("old", "Insufficient cpu")
+    old = (await world.pods())["old"]
+    assert (old["metadata"]["uid"], "nodeName" in old["spec"]) == (before, False)
+    (told,) = await eventually(island.preempted, bool, "an Event Preempted")
+    assert (told["regarding"]["name"], told["note"].endswith("before it was assigned")) == ("old", True)
 
 
 async def test_a_budget_is_respected(island: Island) -> None:

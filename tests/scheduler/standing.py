@@ -165,14 +165,21 @@ class Server:
         return msgspec.Raw(msgspec.json.encode(found))
 
 
-class Nobody:
-    """Evicts nobody."""
+class Evictions:
+    """Notes who was to be evicted; it is refused unless `accepts`."""
+
+    def __init__(self) -> None:
+        self.accepts = False
+        self.evicted: list[str] = []
 
     def going(self) -> frozenset[str]:
         return frozenset()
 
     async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
-        return "nobody is evicted here"
+        if preemption.victims and not self.accepts:
+            return "nobody is evicted here"
+        self.evicted += [victim.name for victim in preemption.victims]
+        return ""
 
 
 @dataclass
@@ -185,7 +192,7 @@ class Desk:
 
     def __init__(self, *nodes: Node, reserves: tuple[Reserve, ...] = (PromiseVolumes(),)) -> None:
         self.clock, self.store, self.pods = FakeClock(), Store(), Collection[Pod]()
-        self.shows = True
+        self.shows, self.evictions = True, Evictions()
         self.binder, self.volumes = Binder(self._show), Volumes()
         self.status, self.metrics, self.events = Status(), Metrics(), Events()
         self.cluster, self.server = LiveCluster(self.store, PlanSettings()), Server()
@@ -200,7 +207,7 @@ class Desk:
                 cluster=self.cluster,
                 assignments=AssignmentCheck(self.server, self.store.pods, self.cluster, self.clock),
                 decider=Decider(),
-                room=MakingRoom(self.store.budgets, Nobody(), self.status),
+                room=MakingRoom(self.store.budgets, self.evictions, self.status),
                 configuration=self.configuration,
                 plugins=BindingPlugins(reserves, (self.volumes,), (self.binder,)),
                 status=self.status,

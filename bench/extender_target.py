@@ -23,6 +23,7 @@ from prebinder.extender_server import Answers, ExtenderServer, Listening
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import new_registry
 from scheduler.extender import Answer, Extender
+from scheduler.extender_preempt import preemption_result, read_preemption
 from scheduler.extender_wire import HostPriority, filter_result, priorities, read
 
 VOLUMES: Final = 10_000
@@ -43,6 +44,10 @@ class Echo:
     def prioritize(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
         asked = read(body)
         return Answer(priorities([HostPriority(name, 0) for name in asked.names]), len(asked.names), len(asked.names))
+
+    def preempt(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
+        found = read_preemption(body)
+        return Answer(preemption_result(found, {}), len(found.victims), len(found.victims))
 
 
 def ours(nodes: int) -> Extender:

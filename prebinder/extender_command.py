@@ -22,15 +22,18 @@ examples:
 
 kube-scheduler's side (KubeSchedulerConfiguration):
   extenders:
-  - urlPrefix: https://pvc-prebinder-extender.pvc-prebinder-system.svc
+  - urlPrefix: https://10.96.0.42    # the Service's cluster IP: kube-scheduler does not resolve its name
     filterVerb: filter
     prioritizeVerb: prioritize
+    preemptVerb: preempt
     weight: 5
     nodeCacheCapable: true    # only names are sent; without it kube-scheduler scores every node as empty
     ignorable: true           # scheduling goes on without us
     httpTimeout: 500ms
     enableHTTPS: true
-    tlsConfig: {caFile: ca.crt, certFile: client.crt, keyFile: client.key}
+    tlsConfig: {caFile: ca.crt, certFile: client.crt, keyFile: client.key, serverName: the name in the certificate}
+  percentageOfNodesToScore: 100    # else it asks about a sample of the nodes, and reserved local volumes are missed;
+                                   # not needed for classes in mode prebind
 
 exit codes:
   0 stopped by a signal   1 error   2 usage

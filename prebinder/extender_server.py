@@ -1,4 +1,4 @@
-"""Serves the extender over HTTP: two verbs, a limit on everything, and an exact status code for what goes wrong.
+"""Serves the extender over HTTP: three verbs, a limit on everything, and an exact status code for what goes wrong.
 
 200 an answer; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
 cluster has not been read yet. kube-scheduler takes everything but 200 as a failure of the extender.
@@ -40,11 +40,13 @@ class Listening:
 
 
 class Answers(Protocol):
-    """The verbs. Both raise BadRequest."""
+    """The verbs. All raise BadRequest."""
 
     def filter(self, body: bytes, now: datetime) -> Answer: ...
 
     def prioritize(self, body: bytes, now: datetime) -> Answer: ...
+
+    def preempt(self, body: bytes, now: datetime) -> Answer: ...
 
 
 class Observer(Protocol):
@@ -73,7 +75,7 @@ class ExtenderServer:
         self._listening = listening
         self._clock = clock
         self._observer = observer
-        self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize}
+        self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize, "preempt": answers.preempt}
         self._open = AsyncExitStack()
         self.port = 0
 

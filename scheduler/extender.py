@@ -12,6 +12,7 @@ from kube.model import NodeSelector
 from kube.store import Store
 from kube.topology import BETA_ZONE_LABEL, ZONE_LABEL
 from scheduler.extender_cache import ExtenderCache
+from scheduler.extender_preempt import preemption_result, read_preemption
 from scheduler.extender_rules import (
     OpenClaim,
     PodClaims,
@@ -58,15 +59,29 @@ class Extender:
     def filter(self, body: bytes, now: datetime) -> Answer:
         """Answer to the verb `filter`: ExtenderFilterResult. Raises BadRequest."""
         asked = read(body, self._lists)
-        pod = self._claims(asked, now)
-        refused = _local_refusals(asked, pod) | self._refusals(asked, pod, now)
+        refused = self._refused(asked, now)
         return Answer(filter_result(asked, refused), len(asked.names), len(asked.names) - len(refused))
+
+    def preempt(self, body: bytes, now: datetime) -> Answer:
+        """Answer to the verb `preempt`: ExtenderPreemptionResult. Raises BadRequest.
+
+        No eviction makes a volume well or takes it from whom it is held for: without the nodes that `filter` would
+        refuse, pods do not die for one that gets no node by it.
+        """
+        preemption = read_preemption(body)
+        asked = preemption.candidates
+        refused = self._refused(asked, now)
+        return Answer(preemption_result(preemption, refused), len(asked.names), len(asked.names) - len(refused))
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
         """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises BadRequest."""
         asked = read(body, self._lists)
         scores = self._scores(asked, self._claims(asked, now))
         return Answer(priorities(scores), len(scores), len(scores))
+
+    def _refused(self, asked: Candidates, now: datetime) -> dict[str, str]:
+        pod = self._claims(asked, now)
+        return _local_refusals(asked, pod) | self._refusals(asked, pod, now)
 
     def _claims(self, asked: Candidates, now: datetime) -> PodClaims:
         if not asked.claims or (self._scheduler_names and asked.scheduler_name not in self._scheduler_names):

@@ -156,11 +156,22 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
     return decoder.decode(parts[name]) if name in parts else None
 
 
+def candidates_of(pod: Raw | None, names: Sequence[str], arguments: str) -> Candidates:
+    """Return a pod, still as text, and these nodes. Raises BadRequest, which names `arguments`, or DecodeError."""
+    found = _POD.decode(pod) if pod is not None else None
+    if found is None:
+        raise BadRequest(f"{arguments}: expected Pod, found none")
+    return _of_pod(found, names)
+
+
 def _candidates(found: _Arguments, lists: NameLists) -> Candidates:
     if not isinstance(found.pod, _Pod):
         raise BadRequest("ExtenderArgs: expected Pod, found none")
-    metadata, spec = found.pod.metadata, found.pod.spec
-    names, items = _nodes(found, lists)
+    return _of_pod(found.pod, *_nodes(found, lists))
+
+
+def _of_pod(pod: _Pod, names: Sequence[str], items: Sequence[Raw] | None = None) -> Candidates:
+    metadata, spec = pod.metadata, pod.spec
     return Candidates(
         namespace=metadata.namespace or "default",
         scheduler_name=spec.scheduler_name or _DEFAULT_SCHEDULER,

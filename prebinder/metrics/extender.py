@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from prebinder.metrics import buckets
 
-_VERBS = ("filter", "prioritize")
+_VERBS = ("filter", "prioritize", "preempt")
 
 
 class ExtenderMetrics:

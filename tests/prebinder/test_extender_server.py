@@ -11,7 +11,7 @@ from prebinder.extender_server import LARGEST_BODY
 from scheduler.extender import Answer, Extender
 from tests.builders import claim
 from tests.prebinder.extending import LOOPBACK, asked
-from tests.scheduler.extending import arguments, extender, nodes, sick_volume
+from tests.scheduler.extending import arguments, extender, nodes, proposed, sick_volume
 
 NAMES = ["n1", "n3"]
 BODY = arguments(NAMES)
@@ -22,7 +22,7 @@ def answers() -> Extender:
 
 
 class Broken:
-    """A bug behind both verbs."""
+    """A bug behind every verb."""
 
     def filter(self, body: bytes, now: datetime) -> Answer:
         raise ZeroDivisionError
@@ -30,15 +30,20 @@ class Broken:
     def prioritize(self, body: bytes, now: datetime) -> Answer:
         raise ZeroDivisionError
 
+    def preempt(self, body: bytes, now: datetime) -> Answer:
+        raise ZeroDivisionError
 
-async def test_both_verbs_answer_and_are_counted() -> None:
+
+async def test_all_verbs_answer_and_are_counted() -> None:
     async with asked(answers()) as server:
         status, body = await server.post("filter", BODY)
         assert (status, json.loads(body)["NodeNames"]) == (200, ["n3"])
         status, body = await server.post("prioritize", BODY)
         assert (status, [one["Host"] for one in json.loads(body)]) == (200, NAMES)
-        assert server.counts.codes == [("filter", 200), ("prioritize", 200)]
-        assert server.counts.nodes == [("filter", 2, 1), ("prioritize", 2, 2)]
+        status, body = await server.post("preempt", proposed({"n1": ["u1"], "n3": ["u3"]}))
+        assert (status, list(json.loads(body)["NodeNameToMetaVictims"])) == (200, ["n3"])
+        assert server.counts.codes == [("filter", 200), ("prioritize", 200), ("preempt", 200)]
+        assert server.counts.nodes == [("filter", 2, 1), ("prioritize", 2, 2), ("preempt", 2, 1)]
         assert server.counts.inflight == 0
 
 
@@ -46,6 +51,7 @@ async def test_both_verbs_answer_and_are_counted() -> None:
     ("verb", "body", "headers", "status"),
     [
         pytest.param("filter", b"{}", {}, 400, id="not a request"),
+        pytest.param("preempt", b"{}", {}, 400, id="no victims"),
         pytest.param("bind", BODY, {}, 404, id="a verb we do not have"),
         pytest.param("", BODY, {}, 404, id="no verb"),
         pytest.param("filter", BODY[:-1] + b" " * (LARGEST_BODY - len(BODY)) + b"}", {}, 200, id="as large as allowed"),

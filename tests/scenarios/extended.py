@@ -72,6 +72,7 @@ def _configuration(authority: Authority, address: str, timeout: str) -> Document
         "urlPrefix": f"https://{address}",
         "filterVerb": "filter",
         "prioritizeVerb": "prioritize",
+        "preemptVerb": "preempt",
         "weight": 5,
         "nodeCacheCapable": True,
         "ignorable": True,

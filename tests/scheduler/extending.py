@@ -87,6 +87,14 @@ def arguments(names: Sequence[str], **how: Any) -> bytes:
     return json.dumps({"Pod": pod(**how), "Nodes": None, "NodeNames": list(names)}).encode()
 
 
+def proposed(victims: Mapping[str, Sequence[str]], violations: int = 0, **how: Any) -> bytes:
+    """ExtenderPreemptionArgs as Go writes them for an extender with nodeCacheCapable: node -> uids of victims."""
+    named = {
+        node: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations} for node, uids in victims.items()
+    }
+    return json.dumps({"Pod": pod(**how), "NodeNameToVictims": None, "NodeNameToMetaVictims": named}).encode()
+
+
 def filtered(answers: Extender, names: Sequence[str], *, seconds: float = 0, **how: Any) -> dict[str, Any]:
     """The decoded answer to `filter`."""
     answer = answers.filter(arguments(names, **how), NOW + timedelta(seconds=seconds))

@@ -116,16 +116,18 @@ class LiveObjects:
 
     async def volume(self, name: str) -> LiveVolume | None:
         """Read a volume; None when it is gone."""
+        as_of = self._store.volumes.version
         try:
-            return self._took_volume(await self._api.get(VOLUMES, name))
+            return self._took_volume(await self._api.get(VOLUMES, name), as_of)
         except NotFound:
             return None
 
     async def claim(self, key: str) -> Claim | None:
         """Read a claim by `namespace/name`; None when it is gone."""
         namespace, _, name = key.partition("/")
+        as_of = self._store.claims.version
         try:
-            return self._took_claim(await self._api.get(CLAIMS, name, namespace))
+            return self._took_claim(await self._api.get(CLAIMS, name, namespace), as_of)
         except NotFound:
             return None
 
@@ -158,12 +160,12 @@ class LiveObjects:
         )
         return self._took_claim(answer)
 
-    def _took_volume(self, raw: msgspec.Raw) -> LiveVolume:
+    def _took_volume(self, raw: msgspec.Raw, as_of: int = 0) -> LiveVolume:
         record = decode_volume(raw, self._prefix)
-        self._store.volumes.remember(record)
+        self._store.volumes.remember(record, as_of)
         return LiveVolume(record, raw)
 
-    def _took_claim(self, raw: msgspec.Raw) -> Claim:
+    def _took_claim(self, raw: msgspec.Raw, as_of: int = 0) -> Claim:
         record = decode_claim(raw, self._prefix)
-        self._store.claims.remember(record)
+        self._store.claims.remember(record, as_of)
         return record

@@ -1,12 +1,15 @@
 """The objects of one kind as one persistent map, its indexes, and who wants to hear of changes.
 
-Changes arrive from three sides that may overtake each other: a list, a watch, and the responses to our own writes.
-Versions decide: nothing older than what is held is taken, and an object that was deleted does not come back from a
-response that was under way. Persistent maps let a reader keep the state of one moment at no cost.
+Changes arrive from three sides that may overtake each other: a list, a watch, and the answers to single requests.
+Versions order them, across deletions and objects recreated under the same name as well: the API server gives every
+change of a kind, a deletion included, a larger version than all before it. So lists and watch together have shown
+everything up to a certain version, and of a direct answer only what is newer than that can be news. Persistent maps let
+a reader keep the state of one moment at no cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from math import inf
 from typing import Final, Generic, TypeVar
 
 from immutables import Map
@@ -19,107 +22,104 @@ T = TypeVar("T", bound=Record)
 STEP: Final = 1_000
 """Objects taken from a list in one step: about 5 ms."""
 
-TOMBSTONES: Final = 4_096
-"""Deletions remembered. A response to a write is late by seconds, not by so many deletions."""
-
 Listener = Callable[[T | None, T | None], None]
 """Called with (old, new) after the change can be seen; None is absence."""
 
 
 class Collection(Generic[T]):
-    """Holds the objects of one kind by key. `synced` says whether a whole list has been taken yet."""
+    """Holds the objects of one kind by key. `synced` says whether a whole list has been taken yet.
+
+    `version` is how far lists and watch have come: `items` shows every change up to it, and of later ones those that
+    direct answers showed. An object that is not held did not exist at `version`.
+    """
 
     def __init__(self, indexes: Sequence[Index[T]] = (), on_change: Callable[[], None] = lambda: None) -> None:
         self.items: Map[str, T] = Map()
         self.synced = False
+        self.version = 0
         self.listeners: list[Listener[T]] = []
         self._indexes = indexes
         self._on_change = on_change
-        self._list_version = 0
-        self._tombstones: dict[str, int] = {}
 
     def replace(self, items: Iterable[T], resource_version: str) -> None:
-        """Take a whole list: what is not in it does not exist, unless it is newer than the list."""
+        """Take a whole list: it overrides all that is held, except what is newer than the list."""
         for _ in self.replace_in_steps(items, resource_version):
             pass
 
     def replace_in_steps(self, items: Iterable[T], resource_version: str) -> Iterator[None]:
         """Do as `replace`, and stop between any two steps, so that a large list does not hold up everything else."""
         version = int(resource_version) if resource_version.isdigit() else 0
-        # A list older than the last one comes from a server that was restored from a backup: believe all of it.
-        restored = version < self._list_version
-        self._list_version = version
-        if restored:
-            self._tombstones.clear()
+        # A list older than what was shown before comes from a server restored from a backup, and nothing is newer
+        # than a list whose version is no number: believe all of it.
+        covered = inf if not version or version < self.version else version
+        self.version = version
         unlisted = set(self.items)
         rest = iter(items)
         while step := list(islice(rest, STEP)):
             if unlisted:
                 unlisted.difference_update(map(record_key, step))
-            self._take(step, believe=restored)
+            self._take(step, covered)
             yield
-        unlisted_keys = iter([key for key in unlisted if restored or self._is_covered(key, version)])
+        unlisted_keys = iter(unlisted)
         while keys := list(islice(unlisted_keys, STEP)):
-            self._drop(keys, version)
+            self._drop(keys, covered)
             yield
         self.synced = True
 
-    def _is_covered(self, key: str, version: int) -> bool:
-        """Whether a list of that version would show the object if it existed. A version that is no number is newest."""
-        held = self.items.get(key)
-        return held is None or not version or held.resource_version <= version
-
     def upsert(self, item: T) -> None:
-        """Take one object, unless a newer one is held or it has been deleted since."""
+        """Take what the watch shows, unless a direct answer showed a newer version."""
+        self.version = max(self.version, item.resource_version)
         self._take((item,))
 
-    def remember(self, item: T) -> None:
-        """Take the response to a write of ours: what is held is never older than what we wrote."""
-        self._take((item,))
+    def remember(self, item: T, as_of: int = 0) -> None:
+        """Take the answer to a single read or write, which may be late.
 
-    def delete(self, key: str) -> None:
-        """Drop one object."""
-        self._drop((key,), 0)
+        `as_of` is the collection's version when a read was sent: the answer is not older than that. An object that is
+        not held, and was not changed since `version`, is taken only if nothing else was shown in the meantime: it may
+        have been its deletion.
+        """
+        if item.resource_version > self.version or as_of >= self.version or record_key(item) in self.items:
+            self._take((item,))
 
-    def _take(self, items: Sequence[T], *, believe: bool = False) -> None:
+    def forget(self, key: str, version: int) -> None:
+        """Drop an object of which a direct answer says that it did not exist at that version."""
+        self._drop((key,), version)
+
+    def delete(self, key: str, version: int = 0) -> None:
+        """Take from the watch that an object did not exist at that version; a newer one of its name stays.
+
+        0 means that the version is not known: whatever is held is dropped.
+        """
+        held = self.items.get(key)
+        self.version = max(self.version, version or (held.resource_version if held is not None else 0))
+        self._drop((key,), version or inf)
+
+    def _take(self, items: Sequence[T], covered: float = -1) -> None:
+        """Take what is newer than what is held, or overrides it: `covered` is the version up to which items do."""
         changes: list[Change[T]] = []
         mutation = self.items.mutate()
         for item in items:
             key = record_key(item)
             held = mutation.get(key)
-            if item != held if believe else self._is_news(held, item):
+            if held is None or (
+                item != held and (item.resource_version >= held.resource_version or held.resource_version <= covered)
+            ):
                 mutation[key] = item
                 changes.append((key, held, item))
-                if held is not None and held.uid != item.uid:
-                    self._bury(held, held.resource_version)
         self.items = mutation.finish()
         self._changed(changes)
 
-    def _is_news(self, held: T | None, item: T) -> bool:
-        if held is None:
-            return item.resource_version > self._tombstones.get(item.uid, -1)
-        if item.resource_version == held.resource_version:
-            return item != held
-        return item.resource_version > held.resource_version
-
-    def _drop(self, keys: Sequence[str], version: int) -> None:
+    def _drop(self, keys: Sequence[str], covered: float) -> None:
+        """Drop what is held under these keys, unless it is newer than the version `covered`."""
         changes: list[Change[T]] = []
         mutation = self.items.mutate()
         for key in keys:
-            held = mutation.pop(key, None)
-            if held is not None:
+            held = mutation.get(key)
+            if held is not None and held.resource_version <= covered:
+                del mutation[key]
                 changes.append((key, held, None))
-                self._bury(held, max(held.resource_version, version))
         self.items = mutation.finish()
         self._changed(changes)
-
-    def _bury(self, item: T, version: int) -> None:
-        """Remember that this object, by uid, was gone at that version."""
-        if item.uid:
-            self._tombstones.pop(item.uid, None)
-            self._tombstones[item.uid] = version
-        while len(self._tombstones) > TOMBSTONES:
-            del self._tombstones[next(iter(self._tombstones))]
 
     def _changed(self, changes: Sequence[Change[T]]) -> None:
         if not changes:

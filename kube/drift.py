@@ -17,7 +17,7 @@ import msgspec
 
 from kube.api import METADATA_ONLY, KubeApi
 from kube.errors import KubeError, NotFound
-from kube.reflector import ObjectHead, ObjectMeta
+from kube.reflector import ObjectHead
 from kube.resource import Resource
 
 PAGE: Final = 5_000
@@ -53,9 +53,15 @@ class Held(Protocol[T]):
     @property
     def items(self) -> Mapping[str, T]: ...
 
-    def upsert(self, item: T) -> None: ...
+    @property
+    def version(self) -> int:
+        """How far lists and watch have come."""
 
-    def delete(self, key: str) -> None: ...
+    def remember(self, item: T, as_of: int) -> None:
+        """Take the answer to a read that was sent at `version` `as_of`."""
+
+    def forget(self, key: str, version: int) -> None:
+        """Drop an object that did not exist at that version."""
 
 
 class Relisting(Protocol):
@@ -85,25 +91,29 @@ class DriftPart(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A difference seen once. `version` is the listed one, or for an extra object the held one."""
+    """A difference seen once. `listed` is the object's version in the list, 0 if absent; `as_of` the list's own."""
 
     kind: str
-    version: int
+    listed: int
+    as_of: int
 
 
-def suspect(held: Versioned | None, listed: ObjectMeta) -> Suspicion | None:
-    """Compare a listed object with what is held. Versions order all objects of a kind (KEP-5504)."""
-    version = int(listed.resource_version)
+def suspect(held: Versioned | None, listed: int, as_of: int) -> Suspicion | None:
+    """Compare a listed object with what is held. Versions order all objects of a kind (KEP-5504).
+
+    What is held must be as listed, unless it is newer than the list.
+    """
     if held is None:
-        return Suspicion("missing", version)
-    return Suspicion("outdated", version) if held.resource_version < version else None
+        return Suspicion("missing", listed, as_of)
+    outdated = held.resource_version != listed and held.resource_version <= as_of
+    return Suspicion("outdated", listed, as_of) if outdated else None
 
 
 def still_suspect(held: Versioned | None, suspicion: Suspicion) -> bool:
     """Say whether a difference seen before is still there."""
-    if suspicion.kind == "extra":
-        return held is not None and held.resource_version == suspicion.version
-    return held is None or held.resource_version < suspicion.version
+    if held is None:
+        return suspicion.kind != "extra"
+    return held.resource_version != suspicion.listed and held.resource_version <= suspicion.as_of
 
 
 class _Walk:
@@ -115,27 +125,35 @@ class _Walk:
         self.suspicions: dict[str, Suspicion] = {}
         self.malformed: dict[str, int] = {}
         self._unlisted: set[str] = set()
+        self._began_at = 0
 
     def begin(self) -> None:
         self.following = ""
         self._unlisted = set(self.part.held.items)
+        self._began_at = self.part.held.version
 
-    async def compare(self, items: Sequence[bytes]) -> None:
+    async def compare(self, items: Sequence[bytes], as_of: int) -> None:
+        """Compare a page of a list of that version."""
         for start in range(0, len(items), _TURN):
             for raw in items[start : start + _TURN]:
                 listed = _HEAD.decode(raw).metadata
                 self._unlisted.discard(listed.key)
-                found = suspect(self.part.held.items.get(listed.key), listed)
-                if found is not None and self.malformed.get(listed.key) != found.version:
+                found = suspect(self.part.held.items.get(listed.key), int(listed.resource_version), as_of)
+                if found is not None and self.malformed.get(listed.key) != found.listed:
                     self.suspicions[listed.key] = found
             await asyncio.sleep(0)
 
-    def finish(self, list_version: str) -> None:
-        """Suspect what is held and was not listed, unless it is newer than the list."""
+    def finish(self, as_of: int) -> None:
+        """Suspect what is held and was not listed, unless it is newer than the list.
+
+        A list older than what was shown before it comes from a server restored from a backup: then all may be wrong.
+        """
+        if as_of < self._began_at:
+            self.part.reflector.relist()
         for key in self._unlisted:
             held = self.part.held.items.get(key)
-            if held is not None and held.resource_version <= int(list_version):
-                self.suspicions[key] = Suspicion("extra", held.resource_version)
+            if held is not None and held.resource_version <= as_of:
+                self.suspicions[key] = Suspicion("extra", 0, as_of)
         self._unlisted = set()
 
     def standing(self) -> dict[str, Suspicion]:
@@ -195,10 +213,11 @@ class DriftCheck:
             page = await self._api.list_page(
                 walk.part.resource, limit=PAGE, following=walk.following, accept=METADATA_ONLY
             )
-            await walk.compare(page.items)
+            as_of = int(page.resource_version)
+            await walk.compare(page.items, as_of)
             walk.following = page.following
             if not page.following:
-                walk.finish(page.resource_version)
+                walk.finish(as_of)
                 return True
         return False
 
@@ -219,26 +238,25 @@ class DriftCheck:
 
     async def _repair(self, walk: _Walk, key: str, said: Suspicion) -> bool:
         """Read the object and put what is true into the collection. Returns whether we were wrong about it."""
-        part = walk.part
+        part, as_of = walk.part, walk.part.held.version
         namespace, _, name = key.rpartition("/")
         try:
             raw = await self._api.get(part.resource, name, namespace)
         except NotFound:
-            return self._settle(part, key, said, None)
+            held = part.held.items.get(key)
+            wrong = held is not None and still_suspect(held, said)
+            if wrong:
+                part.held.forget(key, said.as_of)
+            return wrong
         try:
             item = part.decode(raw)
         except Exception:  # any failure of a decoder means the object is malformed; the reflector has said so
-            walk.malformed[key] = said.version
+            walk.malformed[key] = said.listed
             return False
-        return self._settle(part, key, said, item)
-
-    def _settle(self, part: DriftPart[Any], key: str, said: Suspicion, item: Versioned | None) -> bool:
-        held = part.held.items.get(key)
-        if not still_suspect(held, said):
+        if not still_suspect(part.held.items.get(key), said):
             return False
-        if item is not None:
-            part.held.upsert(item)
-            return held is None or held.resource_version < item.resource_version
-        if held is not None:
-            part.held.delete(key)
-        return held is not None
+        part.held.remember(item, as_of)
+        if still_suspect(part.held.items.get(key), said):
+            # The watch went on meanwhile, so that the answer may be late: a list tells for certain.
+            part.reflector.relist()
+        return True

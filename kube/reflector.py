@@ -51,7 +51,8 @@ class Sink(Protocol[T_contra]):
 
     def upsert(self, item: T_contra) -> None: ...
 
-    def delete(self, key: str) -> None: ...
+    def delete(self, key: str, version: int) -> None:
+        """Drop an object that did not exist at that version: what is held may be newer. 0 is a version not known."""
 
 
 class WatchObserver(Protocol):
@@ -78,6 +79,11 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def version(self) -> int:
+        """The resource version as a number; a deletion has one of its own. 0 if it is none."""
+        return int(self.resource_version) if self.resource_version.isdigit() else 0
 
 
 class ObjectHead(msgspec.Struct, frozen=True, gc=False):
@@ -207,12 +213,12 @@ class Reflector(Generic[T]):
             return
         if event.type == "DELETED":
             self._refused.pop(meta.key, None)
-            self._sink.delete(meta.key)
+            self._sink.delete(meta.key, meta.version)
         elif event.type in {"ADDED", "MODIFIED"}:
             item = self._take(event.object)
             if item is None:
                 # A version we cannot read must not leave an older one standing: a relist would drop it too.
-                self._sink.delete(meta.key)
+                self._sink.delete(meta.key, meta.version)
             else:
                 self._sink.upsert(item)
         self._progressed = self._progressed or event.type != "BOOKMARK"

@@ -52,6 +52,6 @@ def _follower(joined: Held[Pod]) -> Listener[Pod]:
         held = joined.items.get(old.key) if old is not None else None
         # A pod made anew for another of our schedulers may have been shown before the end of this one.
         if old is not None and held is not None and held.uid == old.uid:
-            joined.delete(old.key)
+            joined.delete(old.key, held.resource_version)
 
     return follow

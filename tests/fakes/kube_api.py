@@ -80,7 +80,8 @@ class FakeKubeApi:
     def remove(self, plural: str, key: str) -> None:
         document = self.objects.pop((plural, key))
         self._version += 1
-        self._tell(plural, document, None)
+        deleted = {**document, "metadata": {**document["metadata"], "resourceVersion": str(self._version)}}
+        self._tell(plural, deleted, None)
 
     def get(self, plural: str, key: str) -> Object:
         return self.objects[plural, key]
@@ -155,7 +156,8 @@ class FakeKubeApi:
             if new is not None:
                 collection.upsert(_record(plural, new))
             elif old is not None:
-                collection.delete(record_key(_record(plural, old)))
+                deleted = _record(plural, old)
+                collection.delete(record_key(deleted), deleted.resource_version)
 
 
 class Connection:

@@ -46,7 +46,7 @@ class Held:
     def upsert(self, item: Thing) -> None:
         self.things[item.metadata.name] = item.metadata.resource_version
 
-    def delete(self, key: str) -> None:
+    def delete(self, key: str, version: int) -> None:
         self.things.pop(key, None)
 
     def watch_restarted(self, resource: str, cause: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kube.collection import STEP, TOMBSTONES, Collection
+from kube.collection import STEP, Collection
 from kube.index import Index
 from kube.model import Volume
 from tests import builders
@@ -54,7 +54,7 @@ def test_objects_without_versions_are_compared() -> None:
 Change = Callable[[Collection[Volume], Volume], None]
 UPSERT: Change = lambda volumes, item: volumes.upsert(item)  # noqa: E731
 REMEMBER: Change = lambda volumes, item: volumes.remember(item)  # noqa: E731
-LIST: Change = lambda volumes, item: volumes.replace([item], "20")  # noqa: E731
+LIST: Change = lambda volumes, item: volumes.replace([item], "19")  # noqa: E731
 
 
 @pytest.mark.parametrize("change", [UPSERT, REMEMBER, LIST], ids=["watch", "write", "list"])
@@ -135,13 +135,43 @@ def test_deleting_what_is_not_there_is_nothing() -> None:
     assert changes == []
 
 
-def test_remembers_a_bounded_number_of_deletions() -> None:
-    volumes = collection(*(pv(f"pv-{number}") for number in range(TOMBSTONES + 1)))
-    for number in range(TOMBSTONES + 1):
-        volumes.delete(f"pv-{number}")
-    volumes.remember(pv("pv-0"))
-    volumes.remember(pv("pv-1"))
-    assert list(volumes.items) == ["pv-0"]
+def test_no_late_response_brings_back_any_of_many_deleted_objects() -> None:
+    volumes = collection(*(pv(f"pv-{number}") for number in range(10_000)))
+    for number in range(10_000):
+        volumes.delete(f"pv-{number}", 11 + number)
+    for number in range(10_000):
+        volumes.remember(pv(f"pv-{number}"))
+    assert not volumes.items
+
+
+def test_the_end_of_an_object_does_not_take_its_successor_away() -> None:
+    volumes = collection(pv(version=10, uid="first"))
+    second = pv(version=12, uid="second")
+    volumes.remember(second)
+    volumes.delete("pv", 11)
+    assert volumes.items["pv"] == second
+    volumes.upsert(second)
+    assert volumes.items["pv"] == second
+
+
+def test_a_list_overrides_all_that_it_covers() -> None:
+    volumes = collection(pv(version=10, uid="first"))
+    volumes.delete("pv", 19)
+    listed = pv(version=9, uid="listed")
+    volumes.replace([listed], "20")
+    assert volumes.items["pv"] == listed
+    volumes.upsert(pv(version=21, uid="listed"))
+    volumes.replace([listed], "30")
+    assert volumes.items["pv"] == listed
+
+
+def test_a_read_overrides_a_deletion_that_it_was_sent_after() -> None:
+    volumes = collection(pv(version=10))
+    volumes.delete("pv", 19)
+    volumes.remember(pv(version=12), as_of=18)
+    assert not volumes.items
+    volumes.remember(pv(version=12), as_of=19)
+    assert volumes.items["pv"].resource_version == 12
 
 
 def test_a_reader_keeps_the_state_of_its_moment() -> None:

@@ -38,11 +38,15 @@ class Collected:
         self.synced.set()
         self.relists = 0
         self.seen: dict[str, int] = {}
+        self.version = 0
 
     def upsert(self, item: Kept) -> None:
         self.items[item.name] = item
 
-    def delete(self, key: str) -> None:
+    def remember(self, item: Kept, as_of: int) -> None:
+        self.items[item.name] = item
+
+    def forget(self, key: str, version: int) -> None:
         self.items.pop(key, None)
 
     def relist(self) -> None:
@@ -124,7 +128,7 @@ async def test_what_the_watch_brings_in_the_meantime_is_no_drift() -> None:
     await check.check()
     held.upsert(decode(json.dumps(thing("late", 8)).encode()))
     held.upsert(decode(json.dumps(thing("coming", 9)).encode()))
-    held.delete("going")
+    del held.items["going"]
     await check.check()
     assert held.seen == {"missing": 0, "extra": 0, "outdated": 0}
     assert len(transport.requests) == 2
@@ -169,6 +173,26 @@ async def test_a_flood_of_differences_is_repaired_by_one_list() -> None:
     assert held.relists == 1
     assert held.seen["missing"] == 30
     assert len(transport.requests) == 2
+
+
+async def test_what_the_collection_does_not_take_from_a_single_read_is_repaired_by_a_list() -> None:
+    class Moving(Collected):
+        def remember(self, item: Kept, as_of: int) -> None: ...
+
+    held = Moving()
+    check, _ = checking(Cluster(missing=5), held)
+    await check.check()
+    await check.check()
+    assert held.relists == 1
+    assert held.seen["missing"] == 1
+
+
+async def test_a_server_restored_from_a_backup_is_listed_anew() -> None:
+    held = Collected(a=1)
+    held.version = 2000
+    check, _ = checking(Cluster(a=1), held)
+    await check.check()
+    assert held.relists == 1
 
 
 async def test_a_large_kind_is_walked_over_several_checks_within_the_budget() -> None:

@@ -85,7 +85,7 @@ class Controller:
         access = Access(transport, clock, settings.cluster, instruments.requests)
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
-        self._extender = ExtenderPart(settings, self._store, self._not_ready, clock, instruments.extender)
+        self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
         self._cache = Cache(
             access.api(),
             collections_in(self._store, duty.resources),
@@ -135,7 +135,12 @@ class Controller:
                 lambda: self._tenure.term is not None,
             )
             with scheduled({"drift": drift, **sweeps}, self._instruments.jobs):
+                # The Lease is given back meanwhile: nobody has to wait for kube-scheduler to look elsewhere.
+                draining = group.create_task(self._drain(stop))
                 await self._tenure.until(stop, self._synced)
+                if stop.is_set():
+                    await draining
+                draining.cancel()
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:
                 task.cancel()
@@ -156,8 +161,12 @@ class Controller:
         )
         await serve_pages(stack, self._settings.serving, checks, self._render)
 
-    def _not_ready(self) -> str | None:
-        return self._tenure.stops() or self._cache.waiting_for()
+    def _waiting_for(self) -> str | None:
+        return self._cache.waiting_for()
+
+    async def _drain(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        await self._extender.drain()
 
     def _class_changed(self, _old: StorageClass | None, new: StorageClass | None) -> None:
         if new is not None:

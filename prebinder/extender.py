@@ -53,7 +53,7 @@ class ExtenderProcess:
         self._serving = settings.serving
         self._instruments = instruments = ExtenderInstruments()
         self._store = Store(settings.binding.annotation_prefix)
-        self._extender = ExtenderPart(settings, self._store, self._not_ready, clock, instruments.extender)
+        self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
         access = Access(ReadOnlyTransport(transport), clock, settings.cluster, instruments.requests)
         self._cache = Cache(
             access.api(),
@@ -67,10 +67,11 @@ class ExtenderProcess:
         self._stopping = False
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Answer until `stop` is set."""
+        """Answer until `stop` is set, and then until kube-scheduler has been told that we leave."""
         calm_collector()
         async with AsyncExitStack() as stack:
-            checks = Checks({"event loop": self._heartbeat.problem}, {"caches": self._not_ready})
+            ready = {"shutdown": self._stops, "caches": self._waiting_for}
+            checks = Checks({"event loop": self._heartbeat.problem}, ready)
             await serve_pages(stack, self._serving, checks, self._instruments.render)
             await stack.enter_async_context(self._extender.serving())
             group = await stack.enter_async_context(asyncio.TaskGroup())
@@ -79,7 +80,8 @@ class ExtenderProcess:
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
             with scheduled({"drift": drift}, self._instruments.jobs):
                 await stop.wait()
-            self._stopping = True
+                self._stopping = True
+                await self._extender.drain()
             for task in tasks:
                 task.cancel()
 
@@ -88,5 +90,8 @@ class ExtenderProcess:
         settle_heap()
         logger.info("Synced", extra={"volumes": len(self._store.volumes.items), "nodes": len(self._store.nodes.items)})
 
-    def _not_ready(self) -> str | None:
-        return "stopping" if self._stopping else self._cache.waiting_for()
+    def _stops(self) -> str | None:
+        return "stopping" if self._stopping else None
+
+    def _waiting_for(self) -> str | None:
+        return self._cache.waiting_for()

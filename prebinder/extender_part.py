@@ -1,6 +1,7 @@
 """The extender as a part of a process that keeps a store: from its settings to a server that answers."""
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,8 @@ from prebinder.serving_certificate import CertificateFiles, ServingCertificate
 from prebinder.settings import ExtenderSettings, Settings, parse_address
 from scheduler.extender import Extender
 
+logger = logging.getLogger(__name__)
+
 
 class ExtenderPart:
     """Make it before the store's first list. Without an address it is nothing and costs nothing."""
@@ -24,6 +27,8 @@ class ExtenderPart:
         """`not_ready` says why nothing can be answered yet, None when it can. Raises UsageError."""
         chosen = settings.extender
         self._clock = clock
+        self._not_ready = not_ready
+        self._delay = chosen.shutdown_delay_duration.total_seconds()
         self._certificate: ServingCertificate | None = None
         self._server: ExtenderServer | None = None
         address = parse_address(chosen.bind_address)
@@ -53,6 +58,17 @@ class ExtenderPart:
             if following is not None:
                 following.cancel()
             await self._server.__aexit__()
+
+    async def drain(self) -> None:
+        """Go on answering for a while after a signal: kube-scheduler comes until the Service's endpoints have moved.
+
+        Nobody is sent here who never was ready.
+        """
+        if self._server is None or self._not_ready() is not None:
+            return
+        logger.info("Draining", extra={"seconds": self._delay})
+        self._server.leave()
+        await self._clock.sleep(self._delay)
 
 
 def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> ServingCertificate | None:

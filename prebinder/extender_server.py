@@ -77,6 +77,7 @@ class ExtenderServer:
         self._observer = observer
         self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize, "preempt": answers.preempt}
         self._open = AsyncExitStack()
+        self._leaving = False
         self.port = 0
 
     async def __aenter__(self) -> Self:
@@ -100,6 +101,10 @@ class ExtenderServer:
     async def __aexit__(self, *_: object) -> None:
         await self._open.aclose()
 
+    def leave(self) -> None:
+        """From now on end each connection with its answer: the next one goes to whoever has taken our place."""
+        self._leaving = True
+
     def _handler(self, verb: str) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handler(request: web.Request) -> web.Response:
             began, code = self._clock.monotonic(), 0
@@ -107,6 +112,8 @@ class ExtenderServer:
             try:
                 response = await self._respond(verb, request)
                 code = response.status
+                if self._leaving:
+                    response.force_close()
             except web.HTTPException as error:
                 code = error.status
                 raise

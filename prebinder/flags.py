@@ -54,6 +54,13 @@ def extender_flags(prefix: str) -> tuple[Flag, ...]:
             "say something only about pods of this scheduler, default all; repeatable",
             "NAME",
         ),
+        Flag(
+            f"--{prefix}shutdown-delay-duration",
+            "extender",
+            "shutdown_delay_duration",
+            "answer that long after SIGTERM, until endpoints have moved; default 10s",
+            "DURATION",
+        ),
     )
 
 

@@ -170,9 +170,13 @@ class ExtenderSettings:
     """Authority of the clients to be admitted; None admits everybody who can connect."""
     scheduler_names: tuple[str, ...] = ()
     """Schedulers whose pods it has something to say about; empty: all that ask."""
+    shutdown_delay_duration: timedelta = timedelta(seconds=10)
+    """How long it answers after a signal: until then kube-scheduler is still sent here, though /readyz says 503."""
 
     def __post_init__(self) -> None:
         parse_address(self.bind_address)
+        delay = self.shutdown_delay_duration
+        _require(delay >= timedelta(0), "shutdown delay", "0s or more", delay)
         _require(all(self.scheduler_names), "scheduler name", "as in spec.schedulerName of pods", "empty")
 
 

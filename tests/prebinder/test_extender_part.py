@@ -1,23 +1,30 @@
 """From settings to a server: what cannot be served is an error that says what to do."""
 
+import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from devcluster.ports import LOOPBACK, free_ports
 from kube.store import Store
 from prebinder.errors import CommandError, UsageError
 from prebinder.extender_part import ExtenderPart
+from prebinder.health_server import Check
 from prebinder.settings import ExtenderSettings, Settings
 from tests.fake_clock import FakeClock
 from tests.prebinder.extending import Counts, Party
+from tests.scheduler.extending import arguments
 
 
-def part(store: Store | None = None, **chosen: Any) -> ExtenderPart:
+def part(
+    store: Store | None = None, clock: FakeClock | None = None, not_ready: Check = lambda: None, **chosen: Any
+) -> ExtenderPart:
     settings = replace(Settings(), extender=ExtenderSettings(**chosen))
-    return ExtenderPart(settings, store or Store(), lambda: None, FakeClock(), Counts())
+    return ExtenderPart(settings, store or Store(), not_ready, clock or FakeClock(), Counts())
 
 
 @pytest.mark.parametrize(
@@ -73,6 +80,34 @@ async def test_an_address_that_is_taken_is_an_error() -> None:
 async def test_loopback_does_without_a_certificate(host: str) -> None:
     async with part(bind_address=f"{host}:{free_ports(1)[0]}").serving():
         pass
+
+
+async def test_it_goes_on_answering_for_a_while_after_it_was_told_to_stop() -> None:
+    clock, address = FakeClock(), f"{LOOPBACK}:{free_ports(1)[0]}"
+    body = arguments(["n1"])
+    leaving = part(clock=clock, bind_address=address, shutdown_delay_duration=timedelta(seconds=7))
+    async with leaving.serving(), aiohttp.ClientSession() as session:
+
+        async def connection() -> str | None:
+            async with session.post(f"http://{address}/filter", data=body) as answer:
+                assert answer.status == 200
+                return answer.headers.get("Connection")
+
+        assert await connection() is None
+        draining = asyncio.create_task(leaving.drain())
+        await clock.advance(6.9)
+        assert await connection() == "close"
+        assert not draining.done()
+        await clock.advance(0.1)
+        assert draining.done()
+
+
+async def test_nobody_waits_for_one_that_was_never_ready() -> None:
+    clock = FakeClock()
+    waiting = part(clock=clock, not_ready=lambda: "waiting", bind_address=f"{LOOPBACK}:{free_ports(1)[0]}")
+    async with waiting.serving():
+        await waiting.drain()
+    assert clock.slept == []
 
 
 async def test_without_an_address_it_is_nothing_and_follows_nothing() -> None:

@@ -1,5 +1,7 @@
 """A real kube-scheduler asks the extender: reserved zones win, wrong volumes are avoided, and nobody waits for it."""
 
+import os
+import signal
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -132,6 +134,31 @@ async def test_scheduling_goes_on_without_it(impatient: Extended, how: str) -> N
     assert zone_of((await world.own_volumes())[(await world.bound())["data"]]) in ZONES
     if how == "slow":
         impatient.extender.resume()
+
+
+async def test_after_sigterm_it_answers_until_endpoints_have_moved(own_world: World) -> None:
+    async with extended(own_world, timeout="30s", delay="10m") as both:
+        disks = await own_world.storage_class("off")
+        await volumes(own_world, disks, "zone-a", "zone-b")
+        said = {f"{own_world.prefix}health": "Inaccessible", f"{own_world.prefix}health-reason": "NotFound"}
+        unhealthy = own_world.name("zone-a-0")
+        await own_world.admin.patch("PersistentVolume", unhealthy, {"metadata": {"annotations": said}})
+        os.kill(both.extender.pid, signal.SIGTERM)
+        await eventually(both.is_ready, lambda ready: not ready, "it says that it is not ready any more")
+        await both.pod("late", {"late-data": claim_spec(disks)}, nodeSelector={ZONE: "zone-a"})
+        told = await eventually(lambda: both.refusals("late"), bool, "kube-scheduler has been answered")
+        assert f"claim late-data would get volume {unhealthy}: Unhealthy" in told[0]
+        assert both.extender.running
+        os.kill(both.extender.pid, signal.SIGTERM)
+        await eventually(both.ended, bool, "a second signal ends it at once")
+
+
+async def test_it_ends_when_endpoints_have_had_their_time(own_world: World) -> None:
+    async with extended(own_world, timeout="30s", delay="100ms") as both:
+        os.kill(both.extender.pid, signal.SIGTERM)
+        await eventually(both.ended, bool, "it has ended")
+        assert "Draining" in both.extender.log_tail()
+        assert "Stopped" in both.extender.log_tail()
 
 
 async def test_the_controller_can_answer_too(own_world: World) -> None:

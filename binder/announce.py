@@ -32,6 +32,7 @@ _NEXT_STEP: Final = {
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
     Reason.REQUESTED_VOLUME_MISMATCH: "Delete the claim and name another volume, or none.",
+    Reason.EXPLANATION_PENDING: "Many pods were refused at once; the reason follows when this pod is looked at again.",
     Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
     " (scheduling gate removed, classes in mode off).",
     Reason.CLAIM_LOST: "Delete the claim; its volume is gone.",
@@ -85,6 +86,8 @@ class Announcer:
         One root reason is told once in REPEAT, however its evidence changes in the meantime.
         """
         told, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
+        if told and decision.reason is Reason.EXPLANATION_PENDING:
+            return
         evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
         refusal = (decision.pod.uid, decision.reason, evidence)
         # What was kept back once is not told later, when nothing changes any more.

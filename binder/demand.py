@@ -1,6 +1,9 @@
 """What a pod still needs, as a frozen value: the claims to plan for, and what limits where the pod may go."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from binder.decision import Mode
@@ -15,7 +18,7 @@ MOST_CLAIMS: Final = 64
 large clouds hardly attach more volumes than that to all of their pods."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Demand:
     """One pod and its unbound claims that are ours to plan.
 
@@ -39,7 +42,7 @@ class Demand:
         created = self.pod.created
         return (-self.pod.priority, created.timestamp() if created else float("inf"), self.pod.key)
 
-    @property
+    @cached_property
     def needs_of_node(self) -> tuple[object, ...]:
         """All of the pod that decides which nodes fit it: pods equal in it are interchangeable to a node."""
         pod = self.pod
@@ -53,13 +56,13 @@ class Demand:
             tuple([volume.name for volume in self.anchors]),
         )
 
-    @property
+    @cached_property
     def kind(self) -> tuple[object, ...]:
         """Equal for demands that are interchangeable altogether."""
         return (
             self.needs_of_node,
-            tuple(sorted(map(repr, map(self.shape_of, self.required)))),
-            tuple(sorted(map(repr, map(self.shape_of, self.optional)))),
+            frozenset(Counter(map(self.shape_of, self.required)).items()),
+            frozenset(Counter(map(self.shape_of, self.optional)).items()),
         )
 
     def pin_of(self, claim: Claim) -> str:
@@ -67,6 +70,13 @@ class Demand:
         return next((volume for key, volume in self.pins if key == claim.key), "")
 
     def shape_of(self, claim: Claim) -> ClaimShape:
+        return self._shapes.get(claim.key) or self._shape(claim)
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, ClaimShape]:
+        return {claim.key: self._shape(claim) for claim in (*self.required, *self.optional)}
+
+    def _shape(self, claim: Claim) -> ClaimShape:
         return (
             claim.storage_class or "",
             claim.volume_mode,

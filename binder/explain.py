@@ -1,15 +1,23 @@
-"""Why no volume was promised to a pod: the root reason, and for each claim and node what came nearest."""
+"""Why no volume was promised to a pod: the root reason, and for each claim and node what came nearest.
+
+What is worked out is kept by the shape of a claim or the kind of a pod, so that a thousand replicas cost little more
+than one; names of claims and pods are put in when it is told. An Explainer looks at so many objects and no more: pods
+refused beyond that are told so, and are explained when they are looked at again.
+"""
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from heapq import nsmallest
 from typing import Final
 
 from binder.assignment import assign
 from binder.decision import Refuse
 from binder.demand import ClaimShape, Demand
 from binder.evidence import Evidence, modes_text, quantity_text, selector_text
+from binder.exchange import Bits, Exchange
 from binder.matching import class_of, scheduler_refusal
 from binder.offers import Offers
 from binder.quarantine import in_quarantine
@@ -21,12 +29,16 @@ from binder.view import View
 from kube.model import Claim, Volume
 
 MOST_REJECTIONS: Final = 20
+MOST_LOOKS: Final = 20_000
+"""Volumes, nodes and topologies (once for each claim) looked at in one pass to explain refusals: some 0.1 s."""
 _NEAREST: Final = 4
 """Volumes shown for one claim."""
 _MOST_VOLUMES: Final = 5000
 """Volumes looked through for one claim."""
 _MOST_TOPOLOGIES: Final = 50
-"""Topologies and nodes looked at for a refusal: enough to tell why, bounded on clusters with a volume per node."""
+"""Topologies looked at for a refusal: enough to tell why, bounded on clusters with a volume per node."""
+_MOST_NODES: Final = 1000
+"""Nodes asked why they do not fit a pod."""
 
 _MOST_TELLING: Final = (
     Reason.UNHEALTHY,
@@ -47,6 +59,37 @@ _MOST_TELLING: Final = (
 _TELLING: Final = {reason: place for place, reason in enumerate(_MOST_TELLING)}
 
 
+Failed = tuple[Reason, Volume]
+"""A volume and the first test it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """How many volumes failed which test, and the failures that came nearest to success."""
+
+    counts: Counter[Reason]
+    nearest: tuple[Failed, ...]
+
+    @classmethod
+    def of(cls, failed: Iterable[Failed], smaller: int = 0) -> "_Failures":
+        every = list(failed)
+        counts = Counter(reason for reason, _ in every)
+        counts[Reason.TOO_SMALL] += smaller
+        return cls(+counts, tuple(nsmallest(_NEAREST, every, key=_nearness)))
+
+    def with_more(self, more: "_Failures") -> "_Failures":
+        nearest = nsmallest(_NEAREST, (*self.nearest, *more.nearest), key=_nearness)
+        return _Failures(self.counts + more.counts, tuple(nearest))
+
+
+@dataclass(frozen=True, slots=True)
+class _OfClass:
+    """The volumes of a class: those without a claimRef, and how those of other claims fail for everybody else."""
+
+    unclaimed: Sequence[Volume]
+    claimed: _Failures
+
+
 class Explainer:
     """Explains the refusals of one pass. `got` says which claim of the pass got a volume, by the volume's name."""
 
@@ -57,74 +100,133 @@ class Explainer:
         self._seats = seats
         self._got = got
         self._offers = Offers(view, now)
-        self._by_class: dict[str, list[Volume]] | None = None
-        self._told: dict[tuple[object, ...], tuple[Rejection, ...]] = {}
-        self._attached: dict[tuple[object, ...], Attach] = {}
+        self._looks = 0
+        self._classes: dict[str, _OfClass] | None = None
+        self._met: dict[ClaimShape, bool] = {}
+        self._failures: dict[ClaimShape, _Failures] = {}
+        self._joint: dict[tuple[object, ...], tuple[Topology, ...]] = {}
+        self._short: dict[tuple[object, ...], list[tuple[Topology, frozenset[ClaimShape], int]]] = {}
+        self._nodes: dict[tuple[object, ...], list[Rejection]] = {}
         self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
 
     def refusal(self, demand: Demand) -> Refuse:
-        """Return the root reason with its evidence, at most MOST_REJECTIONS of it."""
-        unmet = [claim for claim in demand.required if not self._any(demand, claim, None)]
+        """Return the root reason with its evidence, at most MOST_REJECTIONS of it, or that it is told later."""
+        if self._looks >= MOST_LOOKS and not self._knows(demand):
+            return Refuse(demand.pod, Reason.EXPLANATION_PENDING, ())
+        unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
             return self._refuse(demand, Reason.NO_VOLUME_FITS, self._of_claims(demand, unmet))
-        joint = [topology for topology in self._reach.open_to(demand) if self._joint(demand, topology)]
-        if not joint:
+        if not self._jointly_met(demand):
             return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT, self._of_topologies(demand))
-        nodes = self._of_nodes(demand, joint)
-        if len(nodes) > 1:
-            return self._refuse(demand, Reason.NO_NODE_FITS, nodes)
+        nodes = self._of_nodes(demand)
+        if nodes:
+            return self._refuse(demand, Reason.NO_NODE_FITS, [_no_node(demand, nodes), *nodes])
         return self._lost(demand)
+
+    def _knows(self, demand: Demand) -> bool:
+        """Whether the answer is there already, but for the names."""
+        shapes = [demand.shape_of(claim) for claim in demand.required]
+        if not all(shape in self._met for shape in shapes):
+            return False
+        unmet = [shape for shape in shapes if not self._met[shape]]
+        if unmet:
+            own = any(self._is_known_to_volumes(claim) for claim in demand.required)
+            return not own and all(shape in self._failures for shape in unmet)
+        return demand.kind in (self._nodes if self._joint.get(demand.kind) else self._short)
+
+    def _is_met(self, demand: Demand, claim: Claim) -> bool:
+        """Whether some usable volume fits the claim."""
+        shape = demand.shape_of(claim)
+        if shape not in self._met:
+            self._looks += 1
+            self._met[shape] = self._any(demand, claim, None)
+        return self._met[shape]
 
     def _any(self, demand: Demand, claim: Claim, topology: Topology | None) -> bool:
         return next(self._offers.volumes(demand, claim, topology), None) is not None
 
-    def _joint(self, demand: Demand, topology: Topology) -> bool:
-        count = len(demand.required)
-        offers = {claim.key: self._offers.offer(demand, claim, topology) for claim in demand.required}
-        return assign({key: offer.first(count, ()) for key, offer in offers.items()}) is not None
+    def _jointly_met(self, demand: Demand) -> tuple[Topology, ...]:
+        """Return the topologies that have volumes for all claims at once."""
+        if demand.kind not in self._joint:
+            open_to = self._reach.open_to(demand)
+            self._looks += len(open_to) * len(demand.required)
+            found = tuple(topology for topology in open_to if assign(self._options(demand, topology)) is not None)
+            self._joint[demand.kind] = found
+        return self._joint[demand.kind]
+
+    def _options(self, demand: Demand, topology: Topology) -> dict[str, list[Volume]]:
+        """Return for each claim as many volumes of the topology as can matter."""
+        first: dict[ClaimShape, list[Volume]] = {}
+        options: dict[str, list[Volume]] = {}
+        for claim in demand.required:
+            shape = demand.shape_of(claim)
+            if shape not in first:
+                first[shape] = self._offers.offer(demand, claim, topology).first(len(demand.required), ())
+            options[claim.key] = first[shape]
+        return options
 
     def _refuse(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Refuse:
         return Refuse(demand.pod, reason, tuple(rejections)[:MOST_REJECTIONS])
 
     def _of_claims(self, demand: Demand, claims: Sequence[Claim]) -> list[Rejection]:
         """Each claim's own summary first, so that none is cut off by the volumes of another; nothing twice."""
-        found = [self._of_claim(demand, claim) for claim in claims]
-        volumes = dict.fromkeys(one for told in found for one in told[1:])
-        return _merged([told[0] for told in found]) + sorted(volumes, key=lambda one: _place(one.reason))
+        failures = [(claim, self._failures_of(demand, claim)) for claim in claims]
+        volumes: dict[Rejection, None] = {}
+        for claim, failed in failures:
+            volumes |= dict.fromkeys(self._rejection(claim, volume, reason) for reason, volume in failed.nearest)
+        summaries = [_summary(claim, failed.counts) for claim, failed in failures]
+        return _merged(summaries) + sorted(volumes, key=lambda rejection: _place(rejection.reason))
 
-    def _of_claim(self, demand: Demand, claim: Claim) -> tuple[Rejection, ...]:
-        """Return a summary of the volumes of the claim's class, then those that came nearest."""
-        key = (demand.shape_of(claim), claim.key)
-        if key not in self._told:
-            failed, smaller = self._failures(claim)
-            failed.sort(key=lambda pair: (_place(pair[0]), -pair[1].capacity, pair[1].name))
-            counts = Counter(reason for reason, _ in failed)
-            counts[Reason.TOO_SMALL] += smaller
-            nearest = tuple(self._rejection(claim, volume, reason) for reason, volume in failed[:_NEAREST])
-            self._told[key] = (_summary(claim, +counts), *nearest)
-        return self._told[key]
+    def _failures_of(self, demand: Demand, claim: Claim) -> _Failures:
+        """Return how the volumes of the claim's class fail it; claims that no volume knows share it by their shape."""
+        if self._is_known_to_volumes(claim):
+            return self._fail(claim)
+        shape = demand.shape_of(claim)
+        if shape not in self._failures:
+            self._failures[shape] = self._fail(claim)
+        return self._failures[shape]
 
-    def _failures(self, claim: Claim) -> tuple[list[tuple[Reason, Volume]], int]:
-        """Return volumes of the class with the first test each failed, and how many more were merely too small.
+    def _is_known_to_volumes(self, claim: Claim) -> bool:
+        """Whether some volume is another matter for this claim than for one that differs in name only."""
+        snapshot = self._view.snapshot
+        return (
+            claim.key in snapshot.volumes_by_claim
+            or claim.key in snapshot.volumes_reserved_for
+            or any(self._view.ledger.of_claim(claim.key))
+        )
 
-        In a large cluster only free volumes are looked at, and of those too small only the largest.
-        """
-        volumes, smaller = self._of_class(claim), 0
-        if volumes is None:
+    def _fail(self, claim: Claim) -> _Failures:
+        """In a large cluster only free volumes are looked at, and of those too small only the largest."""
+        if len(self._view.snapshot.volumes) > _MOST_VOLUMES:
             volumes, smaller = self._free_of_class(claim)
-        pairs = ((self._first_failure(claim, volume), volume) for volume in volumes)
-        return [(reason, volume) for reason, volume in pairs if reason is not None], smaller
+            return _Failures.of(self._failed(claim, volumes), smaller)
+        of_class = self._of_class(class_of(claim))
+        if not self._is_known_to_volumes(claim):
+            return _Failures.of(self._failed(claim, of_class.unclaimed)).with_more(of_class.claimed)
+        snapshot = self._view.snapshot
+        return _Failures.of(
+            self._failed(claim, [volume for volume in snapshot.volumes.values() if class_of(volume) == class_of(claim)])
+        )
 
-    def _of_class(self, claim: Claim) -> Sequence[Volume] | None:
-        """Return all volumes of the class, None when the cluster has too many to look through."""
-        volumes = self._view.snapshot.volumes
-        if len(volumes) > _MOST_VOLUMES:
-            return None
-        if self._by_class is None:
-            self._by_class = {}
-            for volume in volumes.values():
-                self._by_class.setdefault(class_of(volume), []).append(volume)
-        return self._by_class.get(class_of(claim), [])
+    def _failed(self, claim: Claim, volumes: Sequence[Volume]) -> list[Failed]:
+        self._looks += len(volumes)
+        pairs = ((self._first_failure(claim, volume), volume) for volume in volumes)
+        return [(reason, volume) for reason, volume in pairs if reason is not None]
+
+    def _of_class(self, name: str) -> _OfClass:
+        """Return the volumes of a class, sorted out once for all classes and claims."""
+        if self._classes is None:
+            by_class: dict[str, tuple[list[Volume], list[Failed]]] = {}
+            for volume in self._view.snapshot.volumes.values():
+                unclaimed, claimed = by_class.setdefault(class_of(volume), ([], []))
+                if volume.claim is None:
+                    unclaimed.append(volume)
+                else:
+                    claimed.append((self._claimed(volume), volume))
+            self._classes = {
+                name: _OfClass(unclaimed, _Failures.of(claimed)) for name, (unclaimed, claimed) in by_class.items()
+            }
+        return self._classes.get(name, _EMPTY_CLASS)
 
     def _free_of_class(self, claim: Claim) -> tuple[list[Volume], int]:
         """Return the free volumes of the class that are large enough or nearly so, and the number of the others."""
@@ -142,13 +244,17 @@ class Explainer:
 
     def _first_failure(self, claim: Claim, volume: Volume) -> Reason | None:
         reason = scheduler_refusal(claim, volume)
-        if reason is Reason.CLAIMED_BY_OTHER and in_quarantine(volume, self._view.settings.prefix):
-            # The placeholder claim is ours: what is behind it says more.
-            return Reason.QUARANTINED
+        if reason is Reason.CLAIMED_BY_OTHER:
+            return self._claimed(volume)
         if reason is None:
             own = refuse_use(self._view, volume, self._now, claim)
             reason = None if own is None else own.reason
         return reason
+
+    def _claimed(self, volume: Volume) -> Reason:
+        """The placeholder claim of a quarantine is ours: what is behind it says more."""
+        in_ours = in_quarantine(volume, self._view.settings.prefix)
+        return Reason.QUARANTINED if in_ours else Reason.CLAIMED_BY_OTHER
 
     def _rejection(self, claim: Claim, volume: Volume, reason: Reason) -> Rejection:
         own = refuse_use(self._view, volume, self._now, claim)
@@ -158,58 +264,48 @@ class Explainer:
 
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
         """Return for each topology which claims go without a volume there, the one with fewest such claims first."""
+        if demand.kind not in self._short:
+            open_to = self._reach.open_to(demand)[:_MOST_TOPOLOGIES]
+            self._looks += len(open_to) * len(demand.required)
+            self._short[demand.kind] = [self._shortage(demand, topology) for topology in open_to]
         told: list[tuple[int, Rejection]] = []
-        for topology in self._reach.open_to(demand)[:_MOST_TOPOLOGIES]:
-            missing = [claim.key for claim in demand.required if not self._any(demand, claim, topology)]
+        for topology, shapes, short in self._short[demand.kind]:
+            missing = [claim.key for claim in demand.required if demand.shape_of(claim) in shapes]
             if missing:
                 told.append((len(missing), _missing(demand, topology, f"none for {', '.join(missing)}")))
             else:
-                short = len(demand.required) - self._matched(demand, topology)
                 told.append((short, _missing(demand, topology, f"{short} too few that suit them together")))
         told.sort(key=lambda pair: (pair[0], pair[1].subject))
         return [rejection for _, rejection in told] or [_no_topology(demand)]
 
-    def _matched(self, demand: Demand, topology: Topology) -> int:
-        """Return how many of the claims can have volumes in the topology at once."""
-        count = len(demand.required)
-        options = {claim.key: self._offers.offer(demand, claim, topology).first(count, ()) for claim in demand.required}
-        owner: dict[str, str] = {}
+    def _shortage(self, demand: Demand, topology: Topology) -> tuple[Topology, frozenset[ClaimShape], int]:
+        """Return the shapes for which the topology has nothing, else how many claims go without a volume at least."""
+        options = self._options(demand, topology)
+        shapes = frozenset(demand.shape_of(claim) for claim in demand.required if not options[claim.key])
+        return topology, shapes, 0 if shapes else len(options) - most_served(options)
 
-        def augment(claim: str, seen: set[str]) -> bool:
-            for volume in options[claim]:
-                if volume.name not in seen:
-                    seen.add(volume.name)
-                    if volume.name not in owner or augment(owner[volume.name], seen):
-                        owner[volume.name] = claim
-                        return True
-            return False
+    def _of_nodes(self, demand: Demand) -> list[Rejection]:
+        """Return why the nodes that reach volumes for all claims do not fit, nothing when some do."""
+        if demand.kind not in self._nodes:
+            self._nodes[demand.kind] = self._refused_nodes(demand)
+        return self._nodes[demand.kind]
 
-        return sum(augment(claim, set()) for claim in options)
-
-    def _of_nodes(self, demand: Demand, topologies: Sequence[Topology]) -> list[Rejection]:
-        """Return why the nodes do not fit; only a summary when some do."""
+    def _refused_nodes(self, demand: Demand) -> list[Rejection]:
         told: list[Rejection] = []
-        looked_at = [(topology, node) for topology in topologies for node in topology.nodes][:1000]
-        for topology, node in looked_at:
-            rejection = self._seats.refuse(demand, node, self._attach(demand, topology))
-            if rejection is None:
-                return []
-            told.append(rejection)
-        counts = Counter(rejection.reason for rejection in told)
-        offered = f"{len(told)} nodes: {_counted(counts)}"
-        return [
-            Rejection(Reason.NO_NODE_FITS, demand.pod.key, "a node that fits and reaches the volumes", offered),
-            *told,
-        ]
+        for topology in self._jointly_met(demand):
+            attach = self._attach(demand, topology)
+            for node in topology.nodes[: _MOST_NODES - len(told)]:
+                self._looks += 1
+                rejection = self._seats.refuse(demand, node, attach)
+                if rejection is None:
+                    return []
+                told.append(rejection)
+        return told
 
     def _attach(self, demand: Demand, topology: Topology) -> Attach:
         """Return what would have to be attached if the pod got the first volume of each claim."""
-        key = (topology.number, tuple(map(demand.shape_of, demand.required)))
-        if key not in self._attached:
-            offers = (self._offers.volumes(demand, claim, topology) for claim in demand.required)
-            first = (next(offer, None) for offer in offers)
-            self._attached[key] = attach_of(volume for volume in first if volume is not None)
-        return self._attached[key]
+        offers = (self._offers.offer(demand, claim, topology).first(1, ()) for claim in demand.required)
+        return attach_of(volume for first in offers for volume in first)
 
     def _lost(self, demand: Demand) -> Refuse:
         """Return who was faster: the pod could have been served alone, but others of the pass came first."""
@@ -225,6 +321,7 @@ class Explainer:
             lost: list[Rejection] = []
             left = False
             for volume in self._offers.volumes(demand, claim, None):
+                self._looks += 1
                 winner = self._got.get(volume.name)
                 left = left or winner is None
                 if winner is not None and len(lost) < _NEAREST:
@@ -234,6 +331,34 @@ class Explainer:
                     break
             self._lost_to[shape] = (tuple(lost), left)
         return self._lost_to[shape]
+
+
+def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
+    """Return how many of the claims can have volumes at once."""
+    kinds: dict[tuple[str, ...], int] = {}
+    bit_of: dict[str, Bits] = {}
+    wanted: list[int] = []
+    for volumes in options.values():
+        names = tuple([volume.name for volume in volumes])
+        wanted.append(kinds.setdefault(names, len(kinds)))
+        for name in names:
+            bit_of.setdefault(name, 1 << len(bit_of))
+    suits = [sum([bit_of[name] for name in names]) for names in kinds]
+    exchange = Exchange(suits, [0] * len(suits), (1 << len(bit_of)) - 1)
+    return sum([exchange.add(kind) for kind in wanted])
+
+
+def _no_node(demand: Demand, told: Sequence[Rejection]) -> Rejection:
+    offered = f"{len(told)} nodes: {_counted(Counter(rejection.reason for rejection in told))}"
+    return Rejection(Reason.NO_NODE_FITS, demand.pod.key, "a node that fits and reaches the volumes", offered)
+
+
+def _nearness(failed: Failed) -> tuple[int, int, str]:
+    reason, volume = failed
+    return _place(reason), -volume.capacity, volume.name
+
+
+_EMPTY_CLASS: Final = _OfClass((), _Failures(Counter(), ()))
 
 
 def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:

@@ -64,6 +64,7 @@ class Reason(StrEnum):
     NO_VOLUME_FITS = "NoVolumeFits"
     NO_JOINT_ASSIGNMENT = "NoJointAssignment"
     NO_NODE_FITS = "NoNodeFits"
+    EXPLANATION_PENDING = "ExplanationPending"
     WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
     CLASS_NOT_FOUND = "StorageClassNotFound"
     BINDING_MODE_MISSING = "BindingModeMissing"

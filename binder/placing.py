@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final
 
 from binder.assignment import assign
-from binder.demand import Demand
+from binder.demand import ClaimShape, Demand
 from binder.offers import Offer, Offers
 from binder.reach import Reach, Topology
 from binder.seats import Attach, Seats, attach_of
@@ -143,12 +143,15 @@ class Placing:
         self, demand: Demand, claims: tuple[Claim, ...], topology: Topology, gone: Set[str]
     ) -> dict[str, Volume] | None:
         options: dict[str, list[Volume]] = {}
+        by_shape: dict[ClaimShape, list[Volume]] = {}
         for claim in claims:
-            offer = self.offers.offer(demand, claim, topology)
-            first = offer.first(len(claims) + len(gone), self.taken)
-            options[claim.key] = [volume for volume in first if volume.name not in gone] if gone else first
-            if not options[claim.key]:
+            shape = demand.shape_of(claim)
+            if shape not in by_shape:
+                first = self.offers.offer(demand, claim, topology).first(len(claims) + len(gone), self.taken)
+                by_shape[shape] = [volume for volume in first if volume.name not in gone] if gone else first
+            if not by_shape[shape]:
                 return None
+            options[claim.key] = by_shape[shape]
         if len(options) == 1:
             return {key: volumes[0] for key, volumes in options.items()}
         return assign(options) if options else {}

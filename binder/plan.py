@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from binder.decision import Decision, Mode, Placement, Reserve, Wait
+from binder.decision import Decision, Mode, Placement, Refuse, Reserve, Wait
 from binder.demand import Demand
 from binder.eligible import demand_of
 from binder.explain import Explainer
@@ -18,7 +18,7 @@ from binder.ledger import Hold
 from binder.offers import Offers
 from binder.placing import Placing, Seated
 from binder.racing import may_race
-from binder.reach import Reach, reach_of
+from binder.reach import Groupings, Reach, reach_of
 from binder.rejection import Reason
 from binder.repack import repack
 from binder.seats import Seats
@@ -29,25 +29,46 @@ _MOST_LOCAL_NODES: Final = 16
 """Longest list of nodes worth naming for a local volume."""
 
 
-def plan(view: View, pods: Iterable[Pod], now: datetime) -> tuple[Decision, ...]:
-    """Return one decision for each pod, in the order given."""
+_MOST_ROUNDS: Final = 8
+"""Rounds of a pass. Pods that share a claim are planned in different ones; whoever is left asks for another pass."""
+
+
+def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | None = None) -> tuple[Decision, ...]:
+    """Return one decision for each pod, in the order given.
+
+    `groupings` remembers from pass to pass how nodes were grouped, and changes no decision.
+    """
+    groupings = groupings or Groupings()
     ordered = list({pod.key: pod for pod in pods}.values())
     decided: dict[str, Decision] = {}
-    while len(decided) < len(ordered):
+    refused: dict[tuple[object, ...], Refuse] = {}
+    for _ in range(_MOST_ROUNDS):
         demands: list[Demand] = []
         for pod in ordered:
             if pod.key not in decided:
-                found = demand_of(view, pod, now)
-                if isinstance(found, Demand):
-                    demands.append(found)
+                demand = demand_of(view, pod, now)
+                if not isinstance(demand, Demand):
+                    decided[pod.key] = demand
+                elif _wants(demand) in refused:
+                    decided[pod.key] = replace(refused[_wants(demand)], pod=pod)
                 else:
-                    decided[pod.key] = found
+                    demands.append(demand)
         turn = _first_users(sorted(demands, key=lambda demand: demand.urgency))
-        decisions = _decide(view, turn, now)
+        decisions = _decide(view, turn, now, groupings)
         decided |= {decision.pod.key: decision for decision in decisions}
+        if len(decided) == len(ordered):
+            break
+        for demand, decision in zip(turn, decisions, strict=True):
+            if isinstance(decision, Refuse):
+                refused[_wants(demand)] = decision
         reserved = (hold for one in decisions if isinstance(one, Reserve) for hold in holds_of(one, now))
-        view = replace(view, ledger=view.ledger.with_holds(reserved)) if len(decided) < len(ordered) else view
-    return tuple(decided[pod.key] for pod in ordered)
+        view = replace(view, ledger=view.ledger.with_holds(reserved))
+    return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
+
+
+def _wants(demand: Demand) -> tuple[object, ...]:
+    """Equal for replicas that use the same claims: what one of them is refused the others are refused too."""
+    return (demand.kind, frozenset(claim.key for claim in (*demand.required, *demand.optional)))
 
 
 def holds_of(reserve: Reserve, now: datetime) -> tuple[Hold, ...]:
@@ -92,14 +113,14 @@ class _Pass:
         return Placing(self.reach, Offers(self.view, self.now), Seats(self.view, self.planned))
 
 
-def _decide(view: View, demands: Sequence[Demand], now: datetime) -> list[Decision]:
+def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings) -> list[Decision]:
     if not demands:
         return []
-    reach = reach_of(view.snapshot.nodes, view.index, demands)
+    reach = reach_of(view.snapshot.nodes, view.index, demands, groupings)
     this = _Pass(view, now, reach, frozenset(demand.pod.key for demand in demands))
     placing = this.placing()
     failed = [demand for demand in demands if placing.place(demand) is None]
-    rivals = _servable_alone(this, failed)
+    rivals = _servable_alone(this, failed) if placing.seated else []
     if rivals:
         repack(placing, rivals)
     got = {volume.name: key for seated in placing.seated.values() for key, volume in seated.volumes.items()}

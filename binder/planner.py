@@ -1,13 +1,19 @@
 """Gathers pods for a short while and plans them together, so that they do not steal from each other.
 
-A pass has no await between taking the snapshot and noting its promises in the ledger: what one pass promised, the
-next one sees, long before the watch shows it.
+A pass works on one frozen view, away from the event loop: how long it takes is up to what users created, and the Lease
+has to be renewed meanwhile. Passes never overlap, and each notes its promises in the ledger before the next takes its
+view: what one pass promised, the next one sees, long before the watch shows it. What changes while a pass is worked out
+is met like any change between a decision and its writes: the pod is compared before it is answered, and the writes are
+conditional.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from immutables import Map
 
@@ -17,6 +23,7 @@ from binder.index import VolumeIndex
 from binder.ledger import Hold, Ledger
 from binder.listening import listening
 from binder.plan import holds_of, plan
+from binder.reach import Groupings
 from binder.reservation import reservation_of, reservation_of_claim
 from binder.usable import refuse_health
 from binder.view import PlanSettings, View
@@ -29,14 +36,28 @@ QUIET: Final = 0.05
 """Seconds without another pod after which a pass begins: the former at first, growing while pods keep coming."""
 LONGEST: Final = 0.5
 """Seconds after which a pass begins anyway."""
+MOST_CLAIMS_OF_A_PASS: Final = 5000
+"""Claims after which the pods that asked later wait for the next pass."""
 STEP: Final = 100
-"""Volumes filed without a pause: some 5 ms."""
+"""Volumes filed, or pods and claims answered, without a pause: some 5 ms."""
+
+T = TypeVar("T")
+Answer = asyncio.Future[Decision | None]
+
+
+class Aside(Protocol):
+    """Works something out while the event loop goes on (`kube.aside.in_a_thread`)."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """Return what `work` returns, or raise what it raises."""
 
 
 class Planner:
     """Decides about pods. Keeps the index of free volumes and the ledger of promises in step with the store."""
 
-    def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
+    def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings, aside: Aside) -> None:
+        self._aside = aside
+        self._groupings = Groupings()
         self._store = store
         self._gate = gate
         self._clock = clock
@@ -44,8 +65,8 @@ class Planner:
         self._index = VolumeIndex()
         self._indexed: Map[str, Volume] = Map()
         self.ledger = Ledger()
-        self._asked: dict[str, asyncio.Future[Decision | None]] = {}
-        self._pass: asyncio.Task[None] | None = None
+        self._asked: dict[str, Answer] = {}
+        self._passes: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
         """File the free volumes before `following`, in steps: 100,000 at once would hold up everything else."""
@@ -67,16 +88,16 @@ class Planner:
             try:
                 yield
             finally:
-                if self._pass is not None:
-                    self._pass.cancel()
+                if self._passes is not None:
+                    self._passes.cancel()
 
     async def decide(self, pod_key: str) -> Decision | None:
         """Return the decision of the next pass; None if there is no such pod. Its volumes are promised from then on."""
         answer = self._asked.get(pod_key)
         if answer is None:
             answer = self._asked[pod_key] = asyncio.get_running_loop().create_future()
-        if self._pass is None:
-            self._pass = asyncio.create_task(self._gather_and_plan())
+        if self._passes is None:
+            self._passes = asyncio.create_task(self._plan_until_nobody_asks())
         return await asyncio.shield(answer)
 
     def written(self, volumes: Iterable[Volume]) -> None:
@@ -89,8 +110,7 @@ class Planner:
 
     def stands(self, decision: Reserve | Finish) -> bool:
         """Whether a decision made moments ago still holds, now that its volumes were asked about."""
-        pod = self._store.snapshot().pods.get(decision.pod.key)
-        if pod is None or _decisive(pod) != _decisive(decision.pod):
+        if not self._is_about(decision.pod):
             return False
         view, now = self._view(), self._clock.now()
         return all(
@@ -109,43 +129,75 @@ class Planner:
         """The pod is gone: what was promised to it and never written is free again."""
         self.ledger = self.ledger.without(*self._unwritten(pod_key))
 
-    async def _gather_and_plan(self) -> None:
+    async def _plan_until_nobody_asks(self) -> None:
+        try:
+            while self._asked:
+                await self._gather()
+                await self._pass(self._next_to_answer())
+        finally:
+            self._passes = None
+
+    async def _gather(self) -> None:
         started = self._clock.monotonic()
         waiting, window = 0, SHORTEST
         while len(self._asked) > waiting and self._clock.monotonic() - started < LONGEST:
             waiting = len(self._asked)
             await self._clock.sleep(window)
             window = min(2 * window, QUIET)
-        asked, self._asked, self._pass = self._asked, {}, None
-        pods = self._store.snapshot().pods
-        decisions = self._plan([pods[key] for key in asked if key in pods])
-        for key, answer in asked.items():
-            if answer.done():
-                continue
-            decided = decisions.get(key)
-            if isinstance(decided, Exception):
-                answer.set_exception(decided)
-            else:
-                answer.set_result(decided)
 
-    def _plan(self, pods: Sequence[Pod]) -> dict[str, Decision | Exception]:
-        """Plan all together; if that fails, each alone, so that one odd pod does not stop the others."""
-        now = self._clock.now()
+    def _next_to_answer(self) -> dict[str, Answer]:
+        """Take those who asked first, as many as a pass may have."""
+        pods, claims = self._store.snapshot().pods, 0
+        taken: dict[str, Answer] = {}
+        for key, answer in self._asked.items():
+            pod = pods.get(key)
+            claims += len(pod.claims) if pod is not None else 0
+            if taken and claims > MOST_CLAIMS_OF_A_PASS:
+                break
+            taken[key] = answer
+        for key in taken:
+            del self._asked[key]
+        return taken
+
+    async def _pass(self, asked: Mapping[str, Answer]) -> None:
+        snapshot, now = self._store.snapshot(), self._clock.now()
+        pods = [snapshot.pods[key] for key in asked if key in snapshot.pods]
         for pod in pods:
             self.ledger = self.ledger.without(*self._unwritten(pod.key))
         try:
-            decisions = plan(self._view(), pods, now)
-        except Exception as error:
-            if len(pods) == 1:
-                return {pods[0].key: error}
-            return {key: decision for pod in pods for key, decision in self._plan([pod]).items()}
-        for decision in decisions:
+            decided = await self._aside(partial(_decided, self._view(), pods, now, self._groupings))
+            await self._answer(asked, decided, now)
+        finally:
+            for answer in asked.values():
+                _tell(answer, None)
+
+    async def _answer(
+        self, asked: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
+    ) -> None:
+        """Note the promises and answer, a few at a time: all at once would hold the loop up."""
+        noted = 0
+        for key, answer in asked.items():
+            decision = decided.get(key)
+            if decision is None or isinstance(decision, Exception):
+                _tell(answer, decision)
+                continue
+            if not self._is_about(decision.pod):
+                continue
             if isinstance(decision, Reserve):
                 self.ledger = self.ledger.with_holds(holds_of(decision, now))
-        return {decision.pod.key: decision for decision in decisions}
+            _tell(answer, decision)
+            noted += 1 + len(decision.pod.claims)
+            if noted >= STEP:
+                noted = 0
+                await asyncio.sleep(0)
 
     def _view(self) -> View:
         return View(self._store.snapshot(), self._index, self.ledger, self._gate.verdicts, self._settings)
+
+    def _is_about(self, planned: Pod) -> bool:
+        """Whether the pod is still what it was when it was planned."""
+        pod = self._store.snapshot().pods.get(planned.key)
+        return pod is not None and _decisive(pod) == _decisive(planned)
 
     def _is_promised(self, placement: Placement) -> bool:
         hold = self.ledger.holds.get(placement.volume.name)
@@ -199,3 +251,28 @@ class Planner:
 def _decisive(pod: Pod) -> tuple[object, ...]:
     """What of a pod, changed after it was planned, makes another plan necessary."""
     return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates)
+
+
+def _decided(view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings) -> dict[str, Decision | Exception]:
+    """Plan all together; if that fails, each alone, so that one odd pod does not stop the others."""
+    try:
+        return {decision.pod.key: decision for decision in plan(view, pods, now, groupings)}
+    except Exception as error:
+        if len(pods) == 1:
+            return {pods[0].key: error}
+    decided: dict[str, Decision | Exception] = {}
+    for pod in pods:
+        alone = _decided(view, [pod], now, groupings)[pod.key]
+        if isinstance(alone, Reserve):
+            view = replace(view, ledger=view.ledger.with_holds(holds_of(alone, now)))
+        decided[pod.key] = alone
+    return decided
+
+
+def _tell(answer: Answer, decided: Decision | Exception | None) -> None:
+    if answer.done():
+        return
+    if isinstance(decided, Exception):
+        answer.set_exception(decided)
+    else:
+        answer.set_result(decided)

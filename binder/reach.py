@@ -89,9 +89,9 @@ class Reach:
         return filed
 
 
-def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Iterable[Demand]) -> Reach:
+def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Iterable[Demand], groupings: "Groupings") -> Reach:
     """Return the topologies that matter to these demands."""
-    return Reach(_topologies(nodes, _deciding_labels(index, demands)))
+    return Reach(groupings.topologies(nodes, _deciding_labels(index, demands)))
 
 
 def _deciding_labels(index: VolumeIndex, demands: Iterable[Demand]) -> frozenset[str]:
@@ -141,21 +141,27 @@ def _with_nodes(topology: Topology, changed: Mapping[str, Node]) -> Topology:
     return replace(topology, nodes=tuple([changed.get(node.name, node) for node in topology.nodes]))
 
 
-_GROUPINGS: Final[dict[frozenset[str], _Grouping]] = {}
-"""The latest grouping for each of the last few sets of label keys: nodes say that they are alive every few seconds,
-and grouping 5,000 of them anew each time would take as long as the rest of a pass."""
+class Groupings:
+    """The latest grouping for each of the last few sets of label keys.
+
+    Nodes say that they are alive every few seconds, and grouping 5,000 of them anew each time would take as long as the
+    rest of a pass. Whoever plans pass after pass keeps one.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[frozenset[str], _Grouping] = {}
+
+    def topologies(self, nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
+        known = self._latest.pop(keys, None)
+        carried = known.carried_over(nodes) if known is not None else None
+        topologies = _grouped(nodes, keys) if carried is None else carried
+        if len(self._latest) >= _MOST_GROUPINGS:
+            del self._latest[next(iter(self._latest))]
+        self._latest[keys] = _Grouping(nodes, topologies)
+        return topologies
+
+
 _MOST_GROUPINGS: Final = 4
-
-
-def _topologies(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
-    known = _GROUPINGS.pop(keys, None)
-    found = known.carried_over(nodes) if known is not None else None
-    if found is None:
-        found = _grouped(nodes, keys)
-    if len(_GROUPINGS) >= _MOST_GROUPINGS:
-        del _GROUPINGS[next(iter(_GROUPINGS))]
-    _GROUPINGS[keys] = _Grouping(nodes, found)
-    return found
 
 
 def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:

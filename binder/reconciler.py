@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from binder.announce import Announcer
 from binder.attempt import Applied, Lost
 from binder.decision import Decision, Finish, Refuse, Reserve, Wait
+from binder.demand import MOST_CLAIMS
 from binder.gate import HealthGate
 from binder.listening import listening
 from binder.matching import binding_mode, class_of
@@ -226,9 +227,10 @@ class Reconciler:
             binding = binding_mode(claim, snapshot.classes) or ""
             self.metrics.attempted(class_of(claim), binding, success=False, dry_run=self.actor.dry_run)
             self.metrics.failed(class_of(claim), decision.reason)
-        self.announcer.refused(decision, claims)
-        self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims})
-        return self._later(decision)
+        self.announcer.refused(decision, claims if len(claims) <= MOST_CLAIMS else ())
+        wait = self._later(decision)
+        self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims}, wait)
+        return wait
 
     def _later(self, decision: Decision) -> float:
         """Return the seconds until a pod that got nothing is looked at again, growing."""

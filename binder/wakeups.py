@@ -2,12 +2,14 @@
 
 Refused pods wait by the class of their open claims. One change wakes only so many of them, those that waited longest
 first; who finds nothing goes back to the end. Nobody is forgotten: each refused pod is also looked at again in time.
+What changes all the time in a large cluster, nodes and pods that end, wakes a pod no sooner than its backoff allows, as
+kube-scheduler keeps pods that an event concerns in its backoff queue.
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -19,21 +21,33 @@ from kube.store import Store
 from kube.workqueue import WorkQueue
 
 WOKEN_AT_ONCE: Final = 100
+LONGEST_BACKOFF: Final = 10.0
+"""Seconds, kube-scheduler's podMaxBackoff: after them a change wakes a refused pod at once, however often it was."""
 
 R = TypeVar("R", Claim, Volume, Pod, Node, StorageClass)
+
+
+class Elapsed(Protocol):
+    """The part of a clock that is needed here."""
+
+    def monotonic(self) -> float: ...
 
 
 class Wakeups:
     """Adds keys of pods to the queue as the store changes."""
 
-    def __init__(self, store: Store, queue: WorkQueue[str]) -> None:
+    def __init__(self, store: Store, queue: WorkQueue[str], clock: Elapsed) -> None:
         self._store = store
         self._queue = queue
+        self._clock = clock
         self._waiting: dict[str, dict[str, None]] = {}
+        self._refused: dict[str, tuple[frozenset[str], float]] = {}
 
-    def refused(self, pod_key: str, classes: Iterable[str]) -> None:
-        """The pod waits for room in these classes."""
-        for name in classes:
+    def refused(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
+        """The pod waits for room in these classes, and is not to be looked at for every change within the backoff."""
+        self.forget(pod_key)
+        self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, LONGEST_BACKOFF))
+        for name in self._refused[pod_key][0]:
             self._waiting.setdefault(name, {})[pod_key] = None
 
     def room_in(self, class_name: str) -> None:
@@ -48,7 +62,8 @@ class Wakeups:
 
     def forget(self, pod_key: str) -> None:
         """The pod waits for nothing any more."""
-        for name in [name for name, pods in self._waiting.items() if pod_key in pods]:
+        classes, _ = self._refused.pop(pod_key, (frozenset[str](), 0.0))
+        for name in classes:
             del self._waiting[name][pod_key]
             if not self._waiting[name]:
                 del self._waiting[name]
@@ -108,13 +123,20 @@ class Wakeups:
             self._queue.add(pod_key)
 
     def _wake_all(self) -> None:
+        """Wake pods of every class, each when its backoff is over; until then they wait on for what concerns them."""
+        now = self._clock.monotonic()
         for name in list(self._waiting):
-            self._wake(name)
+            for pod_key in list(islice(self._waiting.get(name, ()), WOKEN_AT_ONCE)):
+                _, earliest = self._refused[pod_key]
+                if earliest > now:
+                    self._queue.add_after(pod_key, earliest - now)
+                else:
+                    self.forget(pod_key)
+                    self._queue.add(pod_key)
 
     def _wake(self, class_name: str, most: int = WOKEN_AT_ONCE) -> None:
-        pods = self._waiting.get(class_name, {})
-        for pod_key in list(islice(pods, most)):
-            del pods[pod_key]
+        for pod_key in list(islice(self._waiting.get(class_name, ()), most)):
+            self.forget(pod_key)
             self._queue.add(pod_key)
 
 

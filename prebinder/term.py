@@ -31,6 +31,7 @@ from binder.wakeups import Wakeups
 from csi.drivers import Drivers
 from csi.health import HealthRecord
 from csi.verdict import USABLE
+from kube.aside import in_a_thread
 from kube.clock import Clock
 from kube.errors import LeadershipLost
 from kube.leadership import Leadership
@@ -78,10 +79,10 @@ class Term:
         self._pods: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("pods"))
         self._subjects: WorkQueue[Subject] = WorkQueue(clock, around.rng, instruments.queues.of("reservations"))
         self._volumes: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("volumes"))
-        wakeups = self._wakeups = Wakeups(store, self._pods)
+        wakeups = self._wakeups = Wakeups(store, self._pods, clock)
         self._reconciler = Reconciler(
             store=store,
-            planner=Planner(store, self._gate, clock, plan_settings(around.settings)),
+            planner=Planner(store, self._gate, clock, plan_settings(around.settings), in_a_thread),
             gate=self._gate,
             actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, binding.concurrency),
             pod_gate=GateRehearsal(prefix) if binding.dry_run else PodGate(api, leadership, store, prefix, announcer),

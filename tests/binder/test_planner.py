@@ -1,32 +1,38 @@
 """Gathering pods into one pass, and keeping promises in step with the store."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
 from msgspec.structs import replace
 
 from binder.decision import Decision, Reserve
 from binder.gate import HealthGate
-from binder.planner import LONGEST, QUIET, SHORTEST, Planner
+from binder.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Aside, Planner
 from binder.view import PlanSettings
 from csi.verdict import HealthState
+from kube.aside import in_a_thread
 from kube.model import Pod
 from kube.store import Store
 from tests.binder.world import Doctor, reservation
 from tests.builders import claim, node, pod, storage_class, volume
 from tests.fake_clock import FakeClock, settle
+from tests.fakes.aside import at_once
+
+T = TypeVar("T")
 
 
 class Desk:
     """A planner over a store with one zonal volume for each of two pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Aside = at_once) -> None:
         self.clock, self.store = FakeClock(), Store()
         self.doctor = Doctor(self.clock)
         self.gate = HealthGate(self.doctor, timedelta(seconds=30))
-        self.planner = Planner(self.store, self.gate, self.clock, PlanSettings())
+        self.planner = Planner(self.store, self.gate, self.clock, PlanSettings(), aside)
         self.store.classes.upsert(storage_class())
         self.store.nodes.upsert(node())
         for name in ("red", "blue"):
@@ -146,9 +152,89 @@ async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
     desk = Desk()
     # A settings value no plan survives, for any pod: each asker gets the error, none waits for ever.
     broken = PlanSettings(prefix=None)  # type: ignore[arg-type]
-    planner = Planner(desk.store, HealthGate(Doctor(desk.clock), timedelta(seconds=30)), desk.clock, broken)
+    planner = Planner(desk.store, HealthGate(Doctor(desk.clock), timedelta(seconds=30)), desk.clock, broken, at_once)
     with planner.following():
         tasks = [asyncio.create_task(planner.decide(f"default/{name}")) for name in ("red", "blue")]
         await desk.clock.advance(1)
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [TypeError, TypeError]
+
+
+class Held:
+    """Works nothing out before it is let to; `asked` counts what it was given."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.asked = 0
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        self.asked += 1
+        await self.let.wait()
+        return work()
+
+
+@pytest.fixture
+async def held() -> AsyncIterator[tuple[Desk, Held]]:
+    aside = Held()
+    desk = Desk(aside)
+    with desk.planner.following():
+        yield desk, aside
+
+
+async def test_passes_do_not_overlap_and_each_sees_what_the_one_before_promised(held: tuple[Desk, Held]) -> None:
+    desk, aside = held
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    blue = desk.ask("blue")
+    await desk.clock.advance(1)
+    assert aside.asked == 1
+    assert not red.done()
+    aside.let.set()
+    await desk.clock.advance(1)
+    assert aside.asked == 2
+    assert {chosen(red.result()), chosen(blue.result())} == {"pv-1", "pv-2"}
+
+
+@pytest.mark.parametrize(
+    "after", [None, pod("red", claims=["red"], uid="another"), pod("red", claims=["red"], node="node-1")]
+)
+async def test_a_pod_that_changes_while_it_is_planned_is_promised_nothing(
+    held: tuple[Desk, Held], after: Pod | None
+) -> None:
+    desk, aside = held
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    if after is None:
+        desk.store.pods.delete("default/red")
+    else:
+        desk.store.pods.upsert(replace(after, resource_version=9))
+    aside.let.set()
+    await desk.clock.advance(1)
+    assert red.result() is None
+    assert not desk.planner.ledger.holds
+
+
+async def test_the_event_loop_goes_on_while_a_pass_is_worked_out() -> None:
+    """As the controller is composed: the work may not come to its end before the loop has had its turn."""
+    turn = threading.Event()
+    asyncio.get_running_loop().call_later(0.01, turn.set)
+    assert await in_a_thread(lambda: turn.wait(30))
+
+
+async def test_an_error_of_what_is_worked_out_aside_reaches_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_a_thread(lambda: 1 // 0)
+
+
+async def test_so_many_claims_are_planned_in_a_pass_and_the_rest_in_the_next() -> None:
+    aside = Held()
+    desk = Desk(aside)
+    aside.let.set()
+    names = [f"c{number}" for number in range(MOST_CLAIMS_OF_A_PASS - 1)]
+    desk.store.pods.upsert(pod("crowd", claims=names))
+    with desk.planner.following():
+        tasks = [desk.ask(name) for name in ("red", "crowd", "blue")]
+        await desk.clock.advance(LONGEST)
+        assert aside.asked == 2
+        await desk.clock.advance(1)
+    assert all(task.done() for task in tasks)

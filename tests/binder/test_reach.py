@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from binder.decision import Mode
 from binder.demand import Demand
 from binder.index import VolumeIndex
-from binder.reach import Topology, reach_of
+from binder.reach import Groupings, Topology, reach_of
 from kube.model import Node
 from tests.builders import claim, node, pod, volume
 
@@ -15,8 +15,11 @@ INDEX = VolumeIndex.of([volume("pv-1", zone="a"), volume("pv-2", zone="b")])
 DEMAND = Demand(pod("web"), Mode.ANNOTATE, (claim("data"),))
 
 
+GROUPINGS = Groupings()
+
+
 def topologies(nodes: Map[str, Node]) -> tuple[Topology, ...]:
-    return reach_of(nodes, INDEX, [DEMAND]).topologies
+    return reach_of(nodes, INDEX, [DEMAND], GROUPINGS).topologies
 
 
 def test_a_heartbeat_keeps_the_groups_and_shows_the_present_node() -> None:

@@ -40,6 +40,7 @@ from kube.store import Store
 from kube.workqueue import WorkQueue
 from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle
+from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection, FakeKubeApi, Killed
 from tests.fakes.objects import class_object, node_object
 from tests.invariants import violations
@@ -163,9 +164,9 @@ class Process:
         )
         announcer = Announcer(self.sink, clock)
         gate = self.gate = HealthGate(world.doctor, plan_settings.health_max_age)
-        self.planner = Planner(self.store, gate, clock, plan_settings)
+        self.planner = Planner(self.store, gate, clock, plan_settings, at_once)
         pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
-        self.wakeups = Wakeups(self.store, pods)
+        self.wakeups = Wakeups(self.store, pods, clock)
         self.reconciler = Reconciler(
             store=self.store,
             planner=self.planner,

@@ -31,7 +31,8 @@ def _competing(placing: Placing, rivals: Sequence[Demand]) -> list[Seated]:
     """Return the placed pods that use, directly or through others, a class that a rival needs."""
     classes = _classes(rivals)
     while True:
-        found = [seated for seated in placing.seated.values() if not classes.isdisjoint(_classes([seated.demand]))]
+        movable = (seated for seated in placing.seated.values() if not placing.seats.is_tied(seated.demand))
+        found = [seated for seated in movable if not classes.isdisjoint(_classes([seated.demand]))]
         wider = classes | _classes(seated.demand for seated in found)
         if wider == classes:
             return found

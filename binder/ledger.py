@@ -95,6 +95,10 @@ class Ledger:
         """Yield the holds for a claim."""
         return (self.holds[name] for name in self.by_claim.get(claim_key, Map()))
 
+    def of_pod(self, pod_key: str) -> Iterator[Hold]:
+        """Yield the holds for a pod."""
+        return (self.holds[name] for name in self.by_pod.get(pod_key, Map()))
+
     def on_node(self, node: str) -> Iterator[Hold]:
         """Yield the holds that book a node."""
         holds = (self.holds[name] for name in self.by_node.get(node, Map()))

@@ -1,7 +1,8 @@
 """Places one pod after the other: all its claims together, in the topology that wastes least, as long as it lasts.
 
 Fast, because volumes and room only become fewer while it runs: what a kind of pod could not have once it cannot have
-later. Where pods compete it may place too few; `binder.repack` then moves what was placed here.
+later. Where pods compete it may place too few; `binder.repack` then moves what was placed here, except pods that are
+tied to others by affinity, spread or ports.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -67,17 +68,20 @@ class Placing:
 
     def best(self, demand: Demand) -> Seated | None:
         """Return how `place` would place the pod, without placing it."""
-        kind = self._kinds.get(demand.kind)
+        alike = self.seats.kind(demand)
+        kind = self._kinds.get(alike)
         if kind is None:
             open_to = {topology.number: topology for topology in self._reach.open_to(demand)}
-            kind = self._kinds.setdefault(demand.kind, _Kind(open_to))
+            kind = self._kinds.setdefault(alike, _Kind(open_to))
         best: Seated | None = None
         for least, topology in self._worth_trying(demand, kind):
             if best is not None and least >= best.waste and len(best.volumes) == _claims_of(demand):
                 break
             found = self.in_topology(demand, topology)
-            if found is None:
+            if found is None and not self.seats.may_gain(demand):
                 kind.open.pop(topology.number, None)
+            elif found is None:
+                continue
             elif best is None or _rank(found) < _rank(best):
                 best = found
         return best
@@ -95,7 +99,7 @@ class Placing:
     def settle(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> None:
         """Place a pod with the volumes chosen for its required claims, if a node has room for them."""
         volumes = {**required, **self._optional(demand, topology, required)}
-        node = self.seats.find(demand, topology, attach_of(volumes.values()))
+        node = self.seats.seat(demand, topology, volumes.values())
         if node is not None:
             self._keep(Seated(demand, topology, node, volumes))
 
@@ -117,7 +121,7 @@ class Placing:
     def _keep(self, seated: Seated) -> None:
         self.seated[seated.demand.pod.key] = seated
         self.taken.update([volume.name for volume in seated.volumes.values()])
-        self.seats.take(seated.demand, seated.node, seated.attach)
+        self.seats.keep(seated.demand, seated.node, seated.volumes.values())
 
     def in_topology(self, demand: Demand, topology: Topology) -> Seated | None:
         """Return how the pod could be placed in this topology with what is left, or None."""
@@ -127,7 +131,7 @@ class Placing:
         volumes = required | self._optional(demand, topology, required)
         if not volumes:
             return None
-        node = self.seats.find(demand, topology, attach_of(volumes.values()))
+        node = self.seats.seat(demand, topology, volumes.values())
         return None if node is None else Seated(demand, topology, node, volumes)
 
     def _optional(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> dict[str, Volume]:

@@ -16,6 +16,7 @@ from binder.eligible import demand_of
 from binder.explain import Explainer
 from binder.ledger import Hold
 from binder.offers import Offers
+from binder.other_pods import OtherPods, other_pods_of
 from binder.placing import Placing, Seated
 from binder.racing import may_race
 from binder.reach import Groupings, Reach, reach_of
@@ -107,25 +108,42 @@ class _Pass:
     now: datetime
     reach: Reach
     planned: frozenset[str]
+    others: OtherPods | None
 
     def placing(self) -> Placing:
         """Return an empty table: nothing of this round is placed."""
-        return Placing(self.reach, Offers(self.view, self.now), Seats(self.view, self.planned))
+        return Placing(self.reach, Offers(self.view, self.now), self.seats())
+
+    def seats(self) -> Seats:
+        """Return the room on nodes as it is before this round."""
+        return Seats(self.view, self.planned, self.others)
 
 
 def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings) -> list[Decision]:
     if not demands:
         return []
     reach = reach_of(view.snapshot.nodes, view.index, demands, groupings)
-    this = _Pass(view, now, reach, frozenset(demand.pod.key for demand in demands))
+    planned = frozenset(demand.pod.key for demand in demands)
+    this = _Pass(view, now, reach, planned, other_pods_of(view, demands))
     placing = this.placing()
-    failed = [demand for demand in demands if placing.place(demand) is None]
+    failed = [demand for demand in _place_all(placing, demands) if not placing.seats.is_tied(demand)]
     rivals = _servable_alone(this, failed) if placing.seated else []
     if rivals:
         repack(placing, rivals)
     got = {volume.name: key for seated in placing.seated.values() for key, volume in seated.volumes.items()}
-    explainer = Explainer(view, now, reach, Seats(view, this.planned), got)
+    explainer = Explainer(view, now, reach, this.seats(), got)
     return [_decision(view, reach, explainer, demand, placing.seated.get(demand.pod.key)) for demand in demands]
+
+
+def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
+    """Place what can be placed and return the rest. A pod that wants company may find it in one placed after it."""
+    failed = [demand for demand in demands if placing.place(demand) is None]
+    while any(map(placing.seats.may_gain, failed)):
+        again = [demand for demand in failed if not placing.seats.may_gain(demand) or placing.place(demand) is None]
+        if len(again) == len(failed):
+            break
+        failed = again
+    return failed
 
 
 def _servable_alone(this: _Pass, failed: Sequence[Demand]) -> list[Demand]:

@@ -57,6 +57,7 @@ class Reason(StrEnum):
     TOPOLOGY_SPREAD = "TopologySpreadExceeded"
     HOST_PORT_TAKEN = "HostPortTaken"
     STORAGE_LABEL_MISSING = "StorageLabelMissing"
+    OTHER_POD_PENDING = "OtherPodPending"
     VOLUME_IN_USE = "ReadWriteOncePodInUse"
     DISK_IN_USE = "DiskInUse"
     ENFORCED_NODE_AFFINITY = "EnforcedNodeAffinityMismatch"

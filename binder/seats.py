@@ -1,12 +1,14 @@
 """Room on nodes while a pass is being worked out: what is free, less what the pass has given away so far."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from binder.demand import Demand
+from binder.neighbourhood import Neighbourhood
 from binder.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
 from binder.node_storage import refuse_storage
+from binder.other_pods import OtherPods
 from binder.reach import Topology
 from binder.rejection import Reason, Rejection
 from binder.view import View
@@ -69,17 +71,56 @@ class _Fitting:
 
 
 class Seats:
-    """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count."""
+    """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count.
 
-    def __init__(self, view: View, planned: Iterable[str]) -> None:
+    `others` is what other pods require that concerns those of the pass, None if nothing does. A pod that is tied to
+    others is booked for good: it is found by `seat`, kept by `keep` and never given back.
+    """
+
+    def __init__(self, view: View, planned: Iterable[str], others: OtherPods | None) -> None:
         self._view = view
+        self._others = None if others is None else Neighbourhood(others)
         self._planned = frozenset(planned)
         self._rooms: dict[str, Room] = {}
         self._fitting: dict[tuple[object, ...], _Fitting] = {}
         self._given_back: list[str] = []
 
+    def is_tied(self, demand: Demand) -> bool:
+        """Whether other pods matter to where the pod may go, or the pod to where others may."""
+        return self._others is not None and self._others.is_tied(demand)
+
+    def may_gain(self, demand: Demand) -> bool:
+        """Whether a tied pod that finds no node may find one after others were booked."""
+        return self._others is not None and self._others.may_gain(demand)
+
+    def kind(self, demand: Demand) -> tuple[object, ...]:
+        """Return what is equal for demands that are interchangeable altogether, to other pods too."""
+        if self._others is None or not self._others.is_tied(demand):
+            return demand.kind
+        return (demand.kind, self._others.alike(demand))
+
+    def seat(self, demand: Demand, topology: Topology, volumes: Collection[Volume]) -> str | None:
+        """Return a node of the topology for the pod with these volumes; None if there is none beside the others."""
+        attach = attach_of(volumes)
+        if self._others is None or not self._others.is_tied(demand):
+            return self.find(demand, topology, attach)
+        return self._others.find(demand, volumes, topology, self._fits(demand, attach))
+
+    def keep(self, demand: Demand, node: str, volumes: Collection[Volume]) -> None:
+        """Book the pod on the node that `seat` returned."""
+        attach = attach_of(volumes)
+        if self._others is not None and self._others.is_tied(demand):
+            self._others.take(demand, volumes, node, self._fits(demand, attach))
+        self.take(demand, node, attach)
+
+    def _fits(self, demand: Demand, attach: Attach) -> Callable[[Node], bool]:
+        return lambda node: self._refuse_for_good(demand, node, attach) is None and self._has_room(demand, node, attach)
+
     def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
-        """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does."""
+        """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does.
+
+        Other pods matter by the room that they take, and by nothing else.
+        """
         fitting = self._fitting_nodes(demand, topology, attach)
         fitting.reopen(self._given_back)
         while (node := fitting.first()) is not None:
@@ -99,7 +140,8 @@ class Seats:
 
     def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
         """Return why the node does not fit the pod now, or None."""
-        return self._refuse_for_good(demand, node, attach) or self._refuse_now(demand, node, attach)
+        beside = None if self._others is None else self._others.refuse(demand, node)
+        return self._refuse_for_good(demand, node, attach) or beside or self._refuse_now(demand, node, attach)
 
     def _fitting_nodes(self, demand: Demand, topology: Topology, attach: Attach) -> _Fitting:
         key = (topology.number, attach, demand.needs_of_node)

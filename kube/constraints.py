@@ -82,5 +82,11 @@ class Constraints(Struct, frozen=True, gc=False):
         """Whether there is any pod (anti-)affinity."""
         return bool(self.affinity or self.anti_affinity or self.preferred_affinity or self.preferred_anti_affinity)
 
+    @property
+    def is_required(self) -> bool:
+        """Whether any of it can keep the pod off a node because of other pods."""
+        spread = any(constraint.when_unsatisfiable == DO_NOT_SCHEDULE for constraint in self.spread)
+        return bool(self.affinity or self.anti_affinity or self.ports or spread)
+
 
 NO_CONSTRAINTS: Final = Constraints()

@@ -36,6 +36,8 @@ class Snapshot:
     `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
     `attachments_by_node`: node name -> names of its VolumeAttachments.
     `csi_nodes_by_ailing_driver`: driver -> names of the CSINodes that report a condition of its storage.
+    `constraining_pods`: key -> key of the pods that limit where others may go: by required anti-affinity, and while
+    they have no node by any rule about other pods (`Constraints.is_required`); finished ones left out.
     """
 
     claims: Map[str, Claim] = Map()
@@ -54,3 +56,4 @@ class Snapshot:
     claims_by_volume: Mapping[str, Keys] = _NONE
     attachments_by_node: Mapping[str, Keys] = _NONE
     csi_nodes_by_ailing_driver: Mapping[str, Keys] = _NONE
+    constraining_pods: Mapping[str, Keys] = _NONE

@@ -42,11 +42,14 @@ class Store:
         self._claims_by_volume: Index[Claim] = Index(lambda claim: _words(claim.volume_name))
         self._attachments_by_node: Index[VolumeAttachment] = Index(lambda found: _words(found.node_name))
         self._csi_nodes_by_ailing_driver: Index[CSINode] = Index(_ailing_drivers)
+        self._constraining_pods: Index[Pod] = Index(_constraining)
         changed = self._forget_snapshot
         self.claims: Collection[Claim] = Collection((self._claims_by_volume,), changed)
         self.volumes: Collection[Volume] = Collection((self._volumes_by_claim, self._volumes_reserved_for), changed)
         self.classes: Collection[StorageClass] = Collection((), changed)
-        self.pods: Collection[Pod] = Collection((self._pods_by_claim, self._pods_by_node), changed)
+        self.pods: Collection[Pod] = Collection(
+            (self._pods_by_claim, self._pods_by_node, self._constraining_pods), changed
+        )
         self.nodes: Collection[Node] = Collection((), changed)
         self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_ailing_driver,), changed)
         self.csi_drivers: Collection[CSIDriver] = Collection((), changed)
@@ -82,6 +85,7 @@ class Store:
                 claims_by_volume=self._claims_by_volume.entries,
                 attachments_by_node=self._attachments_by_node.entries,
                 csi_nodes_by_ailing_driver=self._csi_nodes_by_ailing_driver.entries,
+                constraining_pods=self._constraining_pods.entries,
             )
         return self._snapshot
 
@@ -91,6 +95,14 @@ class Store:
 
 def _words(word: str | None) -> tuple[str, ...]:
     return (word,) if word else ()
+
+
+def _constraining(pod: Pod) -> tuple[str, ...]:
+    constraints = pod.constraints
+    if constraints is None or pod.finished:
+        return ()
+    constrains = constraints.anti_affinity or (not pod.node_name and constraints.is_required)
+    return (pod.key,) if constrains else ()
 
 
 def _ailing_drivers(csi_node: CSINode) -> tuple[str, ...]:

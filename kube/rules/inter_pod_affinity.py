@@ -40,23 +40,35 @@ def affinity_verdicts(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
     ]
 
 
-def near(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[TermVerdict]:
-    """Each term needs, in the node's domain, a pod that all terms mean; the first of a series needs none."""
+def near(
+    pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods, at_least: PlacedPods | None = None
+) -> list[TermVerdict]:
+    """Each term needs, in the node's domain, a pod that all terms mean; the first of a series needs none.
+
+    `at_least` are the pods that are sure to be where they are, if that is not sure of all of `placed`: the others are
+    no company, and yet the pod is not the first of a series beside them.
+    """
     if not terms:
         return []
+    allowed = _company(pod, terms, at_least or placed)
+    alone = not any(allowed) and (at_least is None or not any(_company(pod, terms, placed)))
+    if alone and _means_itself(pod, terms, placed):
+        allowed = [placed.index.with_key(term.topology_key) for term in terms]
+    return [TermVerdict(bits, Side.AFFINITY, term) for bits, term in zip(allowed, terms, strict=True)]
+
+
+def _company(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[int]:
+    """Return for each term the nodes in whose domain there is a pod that all terms mean."""
     meant = [
         places
         for group, places in groups_meant(terms[0], pod.namespace, placed)
         if all(means(term, pod.namespace, group, placed.namespaces) for term in terms[1:])
     ]
     numbers = {number for places in meant for number in places}
-    allowed = [domain_nodes(placed, term.topology_key, numbers) for term in terms]
-    if not any(allowed) and means_itself(pod, terms, placed):
-        allowed = [placed.index.with_key(term.topology_key) for term in terms]
-    return [TermVerdict(bits, Side.AFFINITY, term) for bits, term in zip(allowed, terms, strict=True)]
+    return [domain_nodes(placed, term.topology_key, numbers) for term in terms]
 
 
-def means_itself(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> bool:
+def _means_itself(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> bool:
     """Whether the pod's terms all mean pods like itself, so that it may be the first of a series."""
     itself = group_of(pod)
     return all(means(term, pod.namespace, itself, placed.namespaces) for term in terms)

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,7 @@ from prebinder.cluster_checks import cluster_checks
 from prebinder.doctor_checks import Check, State
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.health_watch import Unobserved
+from prebinder.kube_scheduler_checks import scheduler_file_checks
 from prebinder.logs import configure
 from prebinder.match_report import console_for
 from prebinder.requirements import CONTROLLER, SCHEDULER
@@ -28,6 +30,7 @@ DESCRIPTION = """\
 Looks whether all is there that the controller, or the scheduler, needs: the server's version, the kinds it serves, the
 rights of the credentials in use, and each CSI driver named by --csi-endpoint. Says what does not work without what is
 missing.
+With --scheduler-config it looks at a file of kube-scheduler instead.
 Nothing is changed; one's own rights are asked for by SelfSubjectAccessReview, which everybody may.
 """
 
@@ -35,6 +38,8 @@ EPILOG = """\
 examples:
   pvc-prebinder doctor
   pvc-prebinder doctor --scheduler
+  pvc-prebinder doctor --scheduler-config /etc/kubernetes/scheduler/config.yaml
+      whether kube-scheduler, with this file, asks the extender as it should; needs no cluster
   pvc-prebinder doctor --kubeconfig controller.kubeconfig --csi-endpoint csi.example.com=unix:///csi/csi.sock
 
 exit codes:
@@ -58,6 +63,11 @@ def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig, default its current one")
     parser.add_argument("--scheduler", action="store_true", help="look for what the standalone scheduler needs instead")
     parser.add_argument(
+        "--scheduler-config",
+        metavar="FILE",
+        help="look at a KubeSchedulerConfiguration instead: does it make kube-scheduler ask the extender?",
+    )
+    parser.add_argument(
         "--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system"
     )
     parser.add_argument(
@@ -75,12 +85,26 @@ def run(arguments: argparse.Namespace) -> int:
     """Look and report. Raises CommandError for a cluster that cannot be reached, UsageError for a bad endpoint."""
     # What a driver answers is in the report; it need not be logged beside it.
     configure(LoggingSettings(level=LogLevel(arguments.log_level or LogLevel.ERROR)))
+    if arguments.scheduler_config:
+        checks = scheduler_file_checks(_text_of(arguments.scheduler_config))
+        return _finish(checks, arguments.output)
     try:
         endpoints = [parse_endpoint(one) for one in arguments.csi_endpoint]
     except ValueError as error:
         raise UsageError(f"--csi-endpoint: {error}") from error
-    checks = asyncio.run(_look(arguments, endpoints))
-    _report(checks, arguments.output)
+    return _finish(asyncio.run(_look(arguments, endpoints)), arguments.output)
+
+
+def _text_of(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise CommandError(f"cannot read {file}: {why}") from error
+
+
+def _finish(checks: Sequence[Check], output: str) -> int:
+    _report(checks, output)
     return ExitCode.PROBLEM_FOUND if any(check.state is State.PROBLEM for check in checks) else ExitCode.FINE
 
 

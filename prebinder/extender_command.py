@@ -35,6 +35,8 @@ kube-scheduler's side (KubeSchedulerConfiguration):
   percentageOfNodesToScore: 100    # else it asks about a sample of the nodes, and reserved local volumes are missed;
                                    # not needed for classes in mode prebind
 
+`pvc-prebinder doctor --scheduler-config FILE` looks whether such a file has all of it.
+
 exit codes:
   0 stopped by a signal   1 error   2 usage
 """

@@ -112,7 +112,7 @@ async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
         stack.push_async_callback(drivers.close)
         drivers.records.listeners.append(delays.learned)
         jobs = sweep_jobs(Settings(health=health), drivers, store, meter, lambda: True)
-        stack.enter_context(scheduled(jobs, meter))
+        stack.enter_context(scheduled(jobs, meter, SystemClock()))
         say(f"{', '.join(case.title for case in cases)}: the first look at all")
         while meter.ended.keys() < {case.driver for case in cases}:  # noqa: ASYNC110 - simpler than an event
             await asyncio.sleep(0.1)

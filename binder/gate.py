@@ -45,9 +45,7 @@ class HealthGate:
         stale = [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
         await asyncio.gather(*(self._ask(volume) for volume in stale))
         if len(self.verdicts) > LONGEST_MEMORY:
-            kept = {
-                key: verdict for key, verdict in self.verdicts.items() if now - verdict.observed_at <= self._max_age
-            }
+            kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
             self.verdicts = Map(kept)
         return bool(stale)
 

@@ -54,7 +54,8 @@ class VolumeReservation:
     holder: Holder
 
     def expired(self, now: datetime) -> bool:
-        return self.expires_at <= now
+        """Whether it counts as absent."""
+        return _is_over(self.bound_at, self.expires_at, now)
 
     def is_for(self, claim: Claim) -> bool:
         """Whether it holds the volume for exactly this claim, not for an earlier one of the same name."""
@@ -75,7 +76,8 @@ class ClaimReservation:
     nodes: tuple[str, ...] = ()
 
     def expired(self, now: datetime) -> bool:
-        return self.expires_at <= now
+        """Whether it counts as absent."""
+        return _is_over(self.bound_at, self.expires_at, now)
 
 
 R = TypeVar("R", VolumeReservation, ClaimReservation)
@@ -195,6 +197,14 @@ def parse_time(text: str | None) -> datetime | None:
         return moment.astimezone(UTC) if moment.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def _is_over(begin: datetime, end: datetime, now: datetime) -> bool:
+    """Whether the time from begin to end is over, or so far ahead that the clock was set back since.
+
+    Clocks of replicas differ, so being ahead is no reason by itself; but nothing lasts twice as long as it was to.
+    """
+    return end <= now or begin - now > end - begin
 
 
 V = TypeVar("V", str, str | None)

@@ -27,6 +27,7 @@ SWEEPS_PER_GET: Final = 20
 """Sweeps by a list of the sick until each volume that it leaves out was asked about by itself."""
 _BREATH: Final = 500
 """Records written before others get a turn on the event loop."""
+_NO_AGE: Final = timedelta()
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -114,21 +115,26 @@ class Sweep:
         self._done, self._total = 0, len(handles)
         answered = await self._sweep(handles)
         self._records.keep(self._driver, handles, started_at)
-        ages = (self._clock.now() - record.checked_at for _, record in self._records.of_driver(self._driver))
-        oldest = max(ages, default=timedelta())
+        now = self._clock.now()
+        oldest = max((now - record.checked_at for _, record in self._records.of_driver(self._driver)), default=_NO_AGE)
         seconds = self._clock.monotonic() - started
-        self._observer.swept(SweepProgress(self._driver, self._done, self._total, seconds, answered, oldest))
+        self._observer.swept(
+            SweepProgress(self._driver, self._done, self._total, seconds, answered, max(oldest, _NO_AGE))
+        )
 
     def _ordered(self, handles: Iterable[str]) -> list[str]:
         """Put first what is not known, in the given order; then what was looked at longest ago.
 
-        So no volume waits longer than from one sweep to the next, whatever becomes more urgent than it.
+        So no volume waits longer than from one sweep to the next, whatever becomes more urgent than it. What was
+        learned before the clock was set back is of unknown age, and comes first too.
         """
-        return sorted((handle for handle in dict.fromkeys(handles) if handle), key=self._known_at)
+        now = self._clock.now()
+        return sorted((handle for handle in dict.fromkeys(handles) if handle), key=lambda one: self._known_at(one, now))
 
-    def _known_at(self, handle: str) -> datetime:
+    def _known_at(self, handle: str, now: datetime) -> datetime:
         record = self._records.state(self._driver, handle)
-        return record.checked_at if record is not None and record.silence is None else _NEVER
+        known = record is not None and record.silence is None and record.checked_at <= now
+        return record.checked_at if record is not None and known else _NEVER
 
     async def _sweep(self, handles: Sequence[str]) -> bool:
         """Return whether the driver answered to the end."""

@@ -27,6 +27,9 @@ UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
 UNKNOWN_BELIEVED_FOR: Final = timedelta(seconds=15)
 """How long a plan refuses a volume because its driver could not say: longer than a question to a driver that hangs."""
 
+LEARNED_SINCE: Final = timedelta(seconds=5)
+"""How much later than `now` a verdict may have come: a plan may have begun before its driver answered."""
+
 _BADNESS: Final = (
     HealthState.UNSUPPORTED,
     HealthState.HEALTHY,
@@ -84,4 +87,4 @@ class Verdict:
     def stands(self, now: datetime, max_age: timedelta) -> bool:
         """Whether a plan still goes by it; what does not stand has to be asked again before anything is written."""
         limit = min(max_age, UNKNOWN_BELIEVED_FOR) if self.state is HealthState.UNKNOWN else max_age
-        return now - self.observed_at <= limit
+        return -LEARNED_SINCE <= now - self.observed_at <= limit

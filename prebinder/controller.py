@@ -134,7 +134,7 @@ class Controller:
                 self._instruments.drivers,
                 lambda: self._tenure.term is not None,
             )
-            with scheduled({"drift": drift, **sweeps}, self._instruments.jobs):
+            with scheduled({"drift": drift, **sweeps}, self._instruments.jobs, self._clock):
                 # The Lease is given back meanwhile: nobody has to wait for kube-scheduler to look elsewhere.
                 draining = group.create_task(self._drain(stop))
                 await self._tenure.until(stop, self._synced)

@@ -63,6 +63,7 @@ class ExtenderProcess:
             Random(),
             instruments.watches,
         )
+        self._clock = clock
         self._heartbeat = Heartbeat(clock)
         self._stopping = False
 
@@ -78,7 +79,7 @@ class ExtenderProcess:
             parts = (self._heartbeat.run(), self._cache.run(), self._settle())
             tasks = [group.create_task(part) for part in parts]
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
-            with scheduled({"drift": drift}, self._instruments.jobs):
+            with scheduled({"drift": drift}, self._instruments.jobs, self._clock):
                 await stop.wait()
                 self._stopping = True
                 await self._extender.drain()

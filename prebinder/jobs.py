@@ -1,18 +1,29 @@
 """The few periodic jobs, on APScheduler.
 
 A run that is late happens once, as soon as it can; a job does not overlap itself unless it says so. Runs that did not
-happen are counted, because a check that silently stops looks like a check that finds nothing.
+happen are counted, because a check that silently stops looks like a check that finds nothing. For the same reason all
+jobs start at once when the clock was set back: APScheduler goes by the wall clock, and would run none of them until it
+reaches the time from before.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from kube.clock import Clock
+
+LOOK_AT_CLOCK_SECONDS: Final = 5.0
+SET_BACK_SECONDS: Final = 1.0
+"""Less is how clocks are corrected all the time, and no job's interval is shorter than some seconds."""
+
+logger = logging.getLogger(__name__)
 
 _CAUSES: Final = {
     EVENT_JOB_MISSED: "missed",
@@ -42,7 +53,7 @@ class JobObserver(Protocol):
 
 
 @contextmanager
-def scheduled(jobs: Mapping[str, Job], observer: JobObserver) -> Iterator[None]:
+def scheduled(jobs: Mapping[str, Job], observer: JobObserver, clock: Clock) -> Iterator[None]:
     """Run the jobs while inside."""
     scheduler: Any = AsyncIOScheduler(timezone=UTC)
     scheduler.add_listener(lambda event: observer.skipped(event.job_id, _CAUSES[event.code]), sum(_CAUSES))
@@ -60,11 +71,30 @@ def scheduled(jobs: Mapping[str, Job], observer: JobObserver) -> Iterator[None]:
             max_instances=job.at_once,
         )
     scheduler.start()
+    watching = asyncio.ensure_future(_start_all_when_set_back(scheduler, clock))
     try:
         yield
     finally:
+        watching.cancel()
         stopping.set()
         scheduler.shutdown(wait=False)
+
+
+async def _start_all_when_set_back(scheduler: Any, clock: Clock) -> None:
+    """Follow how the wall clock differs from the monotonic one: it shrinks when somebody sets the time back."""
+
+    def difference() -> float:
+        return clock.now().timestamp() - clock.monotonic()
+
+    before = difference()
+    while True:
+        await clock.sleep(LOOK_AT_CLOCK_SECONDS)
+        now = difference()
+        if before - now > SET_BACK_SECONDS:
+            logger.warning("The clock was set back", extra={"seconds": round(before - now, 1)})
+            for job in scheduler.get_jobs():
+                job.modify(next_run_time=datetime.now(UTC))
+        before = now
 
 
 def _calm(job: Job, stopping: asyncio.Event) -> Callable[[], Awaitable[None]]:

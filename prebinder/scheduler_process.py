@@ -136,7 +136,7 @@ class SchedulerProcess:
                 parts.append(self._configuration.follow(self._clock))
             tasks = [group.create_task(part) for part in parts]
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
-            with scheduled({"drift": drift}, self._instruments.jobs):
+            with scheduled({"drift": drift}, self._instruments.jobs, self._clock):
                 await self._tenure.until(stop, self._synced)
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:

@@ -45,3 +45,15 @@ async def test_news_about_a_volume_outdate_its_verdict() -> None:
     gate.outdated("disk.csi.example", "never-asked")
     assert await gate.ask(chosen, clock.now())
     assert doctor.asked == ["handle-pv-0", "handle-pv-1", "handle-pv-1"]
+
+
+async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    gate = HealthGate(doctor, timedelta(seconds=30))
+    chosen = decision("csi")
+    await gate.ask(chosen, clock.now())
+    assert not await gate.ask(chosen, clock.now() - timedelta(seconds=1)), "a plan that began before the answer"
+    clock.set_time(-3600)
+    assert await gate.ask(chosen, clock.now())
+    assert not await gate.ask(chosen, clock.now())

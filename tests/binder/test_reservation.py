@@ -92,6 +92,28 @@ def test_a_reservation_ends_at_its_instant() -> None:
     assert ON_VOLUME.expired(ON_VOLUME.expires_at)
 
 
+@pytest.mark.parametrize("reservation", [ON_VOLUME, ON_CLAIM])
+@pytest.mark.parametrize(
+    ("ahead", "expired"),
+    [
+        pytest.param(timedelta(seconds=30), False, id="another replica's clock"),
+        pytest.param(timedelta(minutes=5), False, id="set back by as long as it lasts"),
+        pytest.param(timedelta(minutes=5, seconds=1), True, id="set back by longer than it lasts"),
+        pytest.param(timedelta(days=400), True, id="set back by a year"),
+    ],
+)
+def test_a_clock_that_is_set_back_makes_no_reservation_last_twice_as_long(
+    reservation: VolumeReservation | ClaimReservation, ahead: timedelta, expired: bool
+) -> None:
+    assert reservation.expired(AT - ahead) is expired
+
+
+def test_a_reservation_to_the_end_of_the_calendar_can_be_judged() -> None:
+    endless = ClaimReservation("pv-1", AT, datetime.max.replace(tzinfo=UTC))
+    assert not endless.expired(AT)
+    assert ClaimReservation("pv-1", endless.expires_at, AT).expired(AT - timedelta(days=1))
+
+
 def test_a_recreated_claim_is_another_claim() -> None:
     assert ON_VOLUME.is_for(Claim("ns", "data", "uid-1", 1))
     assert not ON_VOLUME.is_for(Claim("ns", "data", "uid-2", 1))

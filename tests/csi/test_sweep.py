@@ -60,6 +60,23 @@ async def test_each_volume_is_asked_about_once_in_the_given_order(driver: Script
     await stage.drivers.close()
 
 
+async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first(driver: ScriptedDriver) -> None:
+    asked = asked_for(driver)
+    clock = Leaping()
+    stage = Stage(driver, clock, Pace(100_000, at_once=1))
+    stage.order.ordered = ["a", "b"]
+    await stage.sweep.run()
+    clock.set_time(-3600)
+    stage.order.ordered = ["c"]
+    await stage.sweep.run()
+    asked.clear()
+    clock.jump(1)
+    stage.order.ordered = ["c", "b", "a"]
+    await stage.sweep.run()
+    assert asked == ["b", "a", "c"]
+    await stage.drivers.close()
+
+
 async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_longest_ago(
     driver: ScriptedDriver,
 ) -> None:
@@ -114,7 +131,7 @@ async def test_sick_volumes_are_told_to_the_listeners_once(stage: Stage) -> None
 
 
 async def test_a_verdict_is_taken_from_the_sweep_if_it_is_fresh(driver: ScriptedDriver) -> None:
-    clock = FakeClock()
+    clock = Leaping()
     stage = Stage(driver, clock, Pace(at_once=3))
     await stage.sweep.run()
     stage.calls()

@@ -83,7 +83,7 @@ class Watched:
                 create_volume(process.root, "v", 1024)
                 await stack.enter_async_context(process)
             stack.push_async_callback(self.drivers.close)
-            stack.enter_context(scheduled(self.jobs, self))
+            stack.enter_context(scheduled(self.jobs, self, SystemClock()))
             yield
 
     def skipped(self, job: str, cause: str) -> None:

@@ -2,7 +2,7 @@
 # Needs make, Python 3.11 or newer, and PyPI or a mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo test check bench soak clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
@@ -44,6 +44,10 @@ bench: install ## Measure, print a table and write bench/results/*.json
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m bench
 
+soak: install ## Random users and faults, judged at every state: make soak MINUTES=10 SEED=7 (default: a random seed)
+	@$(BIN)/python -m devcluster.build
+	@$(BIN)/python -m soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
 clean: ## Remove .venv and caches (not the built control plane in the user's cache directory)
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist bench/results
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist bench/results soak/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -34,18 +34,18 @@ def test_packages_import_one_way_and_rules_are_pure() -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT, "tests", "bench"), ids=name_of)
+@pytest.mark.parametrize("module", modules(*PRODUCT, "tests", "bench", "soak"), ids=name_of)
 def test_modules_are_short(module: Path) -> None:
     assert len(module.read_text().splitlines()) <= LONGEST_MODULE
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT), ids=name_of)
+@pytest.mark.parametrize("module", modules(*PRODUCT, "soak"), ids=name_of)
 def test_modules_say_what_they_are(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))
 
 
 @pytest.mark.parametrize(
-    "package", [module for module in modules(*PRODUCT) if module.name == "__init__.py"], ids=name_of
+    "package", [module for module in modules(*PRODUCT, "soak") if module.name == "__init__.py"], ids=name_of
 )
 def test_a_package_has_a_charter_that_ends_with_what_it_never_holds(package: Path) -> None:
     charter = ast.get_docstring(ast.parse(package.read_text())) or ""

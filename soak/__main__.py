@@ -1,0 +1,49 @@
+"""`python -m soak`: soak with a seed and print what was found; the exit code is 1 if anything was violated."""
+
+import argparse
+import asyncio
+import sys
+import time
+from pathlib import Path
+from random import SystemRandom
+from shutil import rmtree
+from typing import Final
+
+from soak.report import report
+from soak.run import soak
+from soak.schedule import schedule
+
+RESULTS: Final = Path(__file__).with_name("results")
+
+
+def main() -> int:
+    """Run one soak."""
+    parser = argparse.ArgumentParser(prog="python -m soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long there is trouble, default 10")
+    parser.add_argument("--seed", type=int, help="default a random one, which is printed")
+    parser.add_argument("--print-schedule", action="store_true", help="print what would happen when, and exit")
+    arguments = parser.parse_args()
+    seed = SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
+    plan = schedule(seed, arguments.minutes * 60)
+    if arguments.print_schedule:
+        for operation in sorted((*plan.operations, *plan.faults, *plan.network), key=lambda each: each.at):
+            print(operation)
+        return 0
+    directory = RESULTS / str(seed)
+    rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"soak, seed {seed}, {time.monotonic() - start:4.0f} s: {text}", flush=True)
+
+    say(f"{plan.setting}")
+    outcome = asyncio.run(soak(plan, directory, say))
+    text = "\n".join(report(outcome))
+    (directory / "report.txt").write_text(text + "\n", encoding="utf-8")
+    print(text, flush=True)
+    return 1 if outcome.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

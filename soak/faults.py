@@ -1,0 +1,114 @@
+"""Carries out faults: each begins, lasts, and is taken back; none leaves anything behind."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from devcluster.errors import ClusterError
+from devcluster.processes import Component
+from soak.network import Network
+from soak.replica import Replica
+from soak.schedule import Operation
+from soak.stage import Stage
+
+_RESTART_SECONDS: Final = 120.0
+
+
+class Faults:
+    """Harms a stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.done: Counter[str] = Counter()
+
+    async def carry_out(self, fault: Operation) -> None:
+        """Let a fault begin, last and end."""
+        verb, _, subject = fault.kind.partition("-")
+        if fault.kind in {"slow", "cutting", "cut-once", "silent"}:
+            await self._network(fault, self._stage.networks[int(fault.subject)])
+        elif subject in {"leader", "standby", "scheduler"}:
+            replica = await self._replica(subject)
+            if replica is None:
+                return
+            await self._process(verb, replica, fault.seconds)
+        else:
+            await self._component(verb, self._named(subject), fault.seconds)
+        self.done[fault.kind] += 1
+
+    async def _replica(self, role: str) -> Replica | None:
+        if role == "scheduler":
+            return self._stage.schedulers[0]
+        leading = {replica.name: await replica.leads() for replica in self._stage.replicas}
+        return next((each for each in self._stage.replicas if leading[each.name] == (role == "leader")), None)
+
+    def _named(self, subject: str) -> Component:
+        cluster = self._stage.cluster
+        return {
+            "api-server": cluster.apiserver,
+            "etcd": cluster.etcd,
+            "controller-manager": cluster.controller_manager,
+            "kube-scheduler": cluster.scheduler,
+        }[subject]
+
+    async def _process(self, verb: str, replica: Replica, seconds: float) -> None:
+        if verb == "pause":
+            async with _paused(replica.component):
+                await asyncio.sleep(seconds)
+            return
+        await (replica.kill() if verb == "kill" else replica.stop())
+        await asyncio.sleep(seconds)
+        await replica.start()
+
+    async def _component(self, verb: str, component: Component, seconds: float) -> None:
+        if verb == "pause":
+            async with _paused(component):
+                await asyncio.sleep(seconds)
+            return
+        await (component.kill() if verb == "kill" else component.stop())
+        await asyncio.sleep(seconds)
+        await component.start(_RESTART_SECONDS)
+
+    async def _network(self, fault: Operation, network: Network) -> None:
+        try:
+            if fault.kind == "slow":
+                network.delay = float(fault.detail)
+                await asyncio.sleep(fault.seconds)
+            elif fault.kind == "silent":
+                network.fall_silent()
+                await asyncio.sleep(fault.seconds)
+            elif fault.kind == "cutting":
+                for _ in range(round(fault.seconds / float(fault.detail))):
+                    network.cut()
+                    await asyncio.sleep(float(fault.detail))
+            else:
+                network.cut()
+        finally:
+            network.recover()
+
+
+@asynccontextmanager
+async def _paused(component: Component) -> AsyncIterator[None]:
+    component.pause()
+    try:
+        yield
+    finally:
+        component.resume()
+
+
+async def all_well(stage: Stage) -> None:
+    """Bring back whatever does not run, so that the cluster can come to rest."""
+    for network in stage.networks:
+        network.recover()
+    for component in stage.cluster.components():
+        component.resume()
+        if not component.running:
+            await component.start(_RESTART_SECONDS)
+    for replica in stage.processes:
+        if replica.component.running:
+            replica.component.resume()
+        elif not replica.wanted:
+            await replica.start()
+    if not all(component.running for component in stage.cluster.components()):
+        raise ClusterError("the control plane does not come back")

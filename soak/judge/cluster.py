@@ -1,0 +1,168 @@
+"""The cluster as the history has it at one revision, with what the rules ask about the moments before."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+from soak.judge.facts import (
+    GATE,
+    MODE,
+    annotation,
+    claim_keys,
+    gates,
+    key_of,
+    reference,
+    refers_to,
+    reported_unschedulable,
+    reserved_for,
+    uid,
+    volume_name,
+)
+from soak.judge.history import Change, Object
+from soak.judge.writes import Party, Write
+
+LOOK_BACK: Final = 60.0
+"""Seconds for which a mode, a gate or a consumer that is gone still explains a write that was decided under it."""
+
+
+@dataclass(slots=True)
+class Consumer:
+    """A pod that mounts a claim: what it ever was, also after it is gone. Times are those of changes."""
+
+    key: str
+    uid: str
+    gated_at: float = -1.0
+    unschedulable: bool = False
+    gone_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote something that stands on an object, and when; `party` is None if the audit log does not tell."""
+
+    party: Party | None
+    revision: int
+    at: float
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Apply a change, ask, then attribute the change: in between, authors are those of the version before."""
+
+    objects: dict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
+    nodes_ever: dict[str, Object] = field(default_factory=dict)
+    referring: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Claim's key -> the volumes whose claimRef names it."""
+    naming: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Volume -> the claims whose spec.volumeName names it."""
+    consumers: defaultdict[str, dict[str, Consumer]] = field(default_factory=lambda: defaultdict(dict))
+    """Claim's key -> the pods that mount it or did, by uid."""
+    references: dict[str, Author] = field(default_factory=dict)
+    """Volume -> who named the claim in its claimRef."""
+    reservations: dict[str, Author] = field(default_factory=dict)
+    """Volume -> who wrote the reservation on it."""
+    phases: dict[str, Author] = field(default_factory=dict)
+    """Volume -> who wrote its phase."""
+    unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Volume and claim uid -> when the volume ceased to refer to the claim."""
+    modes: defaultdict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    """Class -> its modes, each with the time since when."""
+    holders: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Lease -> who holds it, and when it last changed."""
+
+    @property
+    def volumes(self) -> dict[str, Object]:
+        return self.objects["PersistentVolume"]
+
+    @property
+    def claims(self) -> dict[str, Object]:
+        return self.objects["PersistentVolumeClaim"]
+
+    @property
+    def pods(self) -> dict[str, Object]:
+        return self.objects["Pod"]
+
+    @property
+    def nodes(self) -> dict[str, Object]:
+        return self.objects["Node"]
+
+    def apply(self, change: Change) -> None:
+        """Take the change in."""
+        found = self.objects[change.kind]
+        if change.after is None:
+            found.pop(change.key, None)
+        else:
+            found[change.key] = change.after
+        if change.kind == "PersistentVolume":
+            self._volume(change)
+        elif change.kind == "PersistentVolumeClaim":
+            self._refile(self.naming, volume_name(change.before), volume_name(change.after), change.key)
+        elif change.kind == "Pod":
+            self._pod(change)
+        elif change.kind == "Node" and change.after is not None:
+            self.nodes_ever[change.key] = change.after
+        elif change.kind == "StorageClass" and change.after is not None:
+            self.modes[change.key].append((change.at, annotation(change.after, MODE) or ""))
+        elif change.kind == "Lease" and change.after is not None:
+            self.holders[change.key] = (change.after["spec"].get("holderIdentity") or "", change.at)
+
+    def attribute(self, change: Change, write: Write | None) -> None:
+        """Note who made the change."""
+        if change.kind != "PersistentVolume":
+            return
+        author = Author(None if write is None else write.party, change.revision, change.at)
+        before, after = reference(change.before), reference(change.after)
+        if after is None:
+            self.references.pop(change.key, None)
+        elif before is None or before[0] != after[0]:
+            self.references[change.key] = author
+        if reserved_for(change.after) != reserved_for(change.before):
+            self.reservations[change.key] = author
+        if (change.after or {}).get("status") != (change.before or {}).get("status"):
+            self.phases[change.key] = author
+
+    def recent_modes(self, class_name: str, now: float) -> set[str]:
+        """Return the modes the class had in the last LOOK_BACK seconds."""
+        known = self.modes.get(class_name) or [(0.0, "")]
+        ends = [*(since for since, _ in known[1:]), now + 1]
+        return {mode for (_, mode), end in zip(known, ends, strict=True) if end >= now - LOOK_BACK}
+
+    def recent_consumers(self, claim_key: str, now: float) -> list[Consumer]:
+        """Return the pods that mount the claim or did in the last LOOK_BACK seconds."""
+        return [
+            each
+            for each in self.consumers[claim_key].values()
+            if each.gone_at is None or each.gone_at >= now - LOOK_BACK
+        ]
+
+    def volumes_of(self, claim: Object) -> list[Object]:
+        """Return the volumes that are held for a claim: bound, committed or reserved."""
+        key = key_of(claim)
+        bound = self.volumes.get(volume_name(claim))
+        if bound is not None:
+            return [bound]
+        committed = [self.volumes[each] for each in self.referring[key] if refers_to(self.volumes[each], claim)]
+        wanted = (key, uid(claim))
+        return committed or [volume for volume in self.volumes.values() if reserved_for(volume) == wanted]
+
+    def _volume(self, change: Change) -> None:
+        before, after = reference(change.before), reference(change.after)
+        self._refile(self.referring, before[0] if before else "", after[0] if after else "", change.key)
+        if before is not None and before != after:
+            self.unreferenced_at[change.key, before[1]] = change.at
+
+    def _pod(self, change: Change) -> None:
+        for key in claim_keys(change.object):
+            mounting = self.consumers[key]
+            consumer = mounting.setdefault(uid(change.object), Consumer(change.key, uid(change.object)))
+            if GATE in gates(change.object):
+                consumer.gated_at = change.at
+            consumer.unschedulable = consumer.unschedulable or reported_unschedulable(change.object)
+            consumer.gone_at = change.at if change.after is None else None
+
+    @staticmethod
+    def _refile(index: defaultdict[str, set[str]], before: str, after: str, name: str) -> None:
+        if before and before != after:
+            index[before].discard(name)
+        if after:
+            index[after].add(name)

@@ -1,0 +1,162 @@
+"""What objects say, read from their JSON: the annotation contract and Kubernetes' fields, spelled out once more."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from soak.judge.history import Object
+
+PREFIX: Final = "scheduler.cloud.example/"
+GATE: Final = PREFIX + "volumes"
+MODE: Final = PREFIX + "mode"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+UNHEALTHY: Final = frozenset({"Degraded", "Inaccessible", "DataLoss"})
+RESERVATION_KEYS: Final = tuple(
+    PREFIX + word
+    for word in (
+        "reserved-for",
+        "reserved-for-uid",
+        "reserved-volume",
+        "reserved-zone",
+        "reserved-nodes",
+        "reserved-by",
+        "bound-at",
+        "expires-at",
+    )
+)
+QUARANTINE_KEYS: Final = (PREFIX + "quarantine", PREFIX + "quarantined-at")
+PLACEHOLDER: Final = "quarantine-"
+
+
+def annotation(found: Object | None, key: str) -> str | None:
+    value = ((found or {}).get("metadata", {}).get("annotations") or {}).get(key)
+    return None if value is None else str(value)
+
+
+def uid(found: Object) -> str:
+    return str(found["metadata"].get("uid", ""))
+
+
+def name(found: Object) -> str:
+    return str(found["metadata"]["name"])
+
+
+def key_of(found: Object) -> str:
+    namespace = found["metadata"].get("namespace")
+    return f"{namespace}/{name(found)}" if namespace else name(found)
+
+
+def deleting(found: Object) -> bool:
+    return "deletionTimestamp" in found["metadata"]
+
+
+def reference(volume: Object | None) -> tuple[str, str] | None:
+    """Return key and uid (perhaps empty) of the claim in the volume's claimRef."""
+    found = (volume or {}).get("spec", {}).get("claimRef")
+    if not found:
+        return None
+    return f"{found.get('namespace', '')}/{found.get('name', '')}", str(found.get("uid", ""))
+
+
+def refers_to(volume: Object | None, claim: Object) -> bool:
+    """Whether the volume is committed to this very claim: by its uid, or by its name alone."""
+    found = reference(volume)
+    return found is not None and found[0] == key_of(claim) and found[1] in {"", uid(claim)}
+
+
+def is_placeholder(volume: Object) -> bool:
+    found = reference(volume)
+    return found is not None and found[0].rpartition("/")[2] == PLACEHOLDER + name(volume) and not found[1]
+
+
+def volume_name(claim: Object | None) -> str:
+    return str((claim or {}).get("spec", {}).get("volumeName") or "")
+
+
+def phase(found: Object | None) -> str:
+    return str((found or {}).get("status", {}).get("phase") or "")
+
+
+def class_name(found: Object) -> str:
+    return str(found["spec"].get("storageClassName") or "")
+
+
+def reserved_for(volume: Object | None) -> tuple[str, str] | None:
+    """Return key and uid of the claim that the volume's annotations name."""
+    claim, its_uid = (annotation(volume, PREFIX + word) for word in ("reserved-for", "reserved-for-uid"))
+    return (claim, its_uid) if claim and its_uid else None
+
+
+def expires_at(found: Object | None) -> float | None:
+    text = annotation(found, PREFIX + "expires-at")
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def unhealthy(volume: Object | None) -> bool:
+    return annotation(volume, PREFIX + "health") in UNHEALTHY
+
+
+def gates(pod: Object | None) -> tuple[str, ...]:
+    return tuple(gate["name"] for gate in (pod or {}).get("spec", {}).get("schedulingGates") or ())
+
+
+def claim_keys(pod: Object) -> list[str]:
+    """Return the keys of the claims that the pod mounts."""
+    namespace = pod["metadata"]["namespace"]
+    mounted = (each.get("persistentVolumeClaim") for each in pod["spec"].get("volumes") or ())
+    return [f"{namespace}/{claim['claimName']}" for claim in mounted if claim]
+
+
+def finished(pod: Object) -> bool:
+    return phase(pod) in {"Succeeded", "Failed"}
+
+
+def reported_unschedulable(pod: Object | None) -> bool:
+    """Whether a scheduler has said that it cannot place the pod; that a pod is gated is no such report."""
+    conditions = (pod or {}).get("status", {}).get("conditions") or ()
+    return any(
+        each["type"] == "PodScheduled" and each["status"] == "False" and each.get("reason") == "Unschedulable"
+        for each in conditions
+    )
+
+
+def reachable_from(volume: Object, node: Object) -> bool:
+    """Whether the volume's node affinity admits the node; only the operators that the soak's volumes use are read."""
+    required = volume["spec"].get("nodeAffinity", {}).get("required")
+    if required is None:
+        return True
+    labels: dict[str, str] = node["metadata"].get("labels") or {}
+    return any(_admits(term, labels) for term in required["nodeSelectorTerms"])
+
+
+def _admits(term: dict[str, Any], labels: dict[str, str]) -> bool:
+    expressions = term.get("matchExpressions") or ()
+    return bool(expressions) and all(
+        each["operator"] == "In" and labels.get(each["key"]) in each["values"] for each in expressions
+    )
+
+
+def in_one_topology(volumes: Iterable[Object], nodes: Iterable[Object]) -> bool:
+    """Whether some node reaches all the volumes."""
+    wanted = list(volumes)
+    return any(all(reachable_from(volume, node) for volume in wanted) for node in nodes)
+
+
+def changed_fields(before: object, after: object, path: str = "") -> Iterator[str]:
+    """Name the leaves that differ, such as `spec.claimRef.uid`; lists count as leaves."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from changed_fields(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(before, dict) and after is None and before:
+        for key in sorted(before):
+            yield from changed_fields(before[key], None, f"{path}.{key}")
+    elif isinstance(after, dict) and before is None and after:
+        for key in sorted(after):
+            yield from changed_fields(None, after[key], f"{path}.{key}")
+    elif before != after:
+        yield path

@@ -1,0 +1,39 @@
+"""Asks every rule at every change of a history."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from soak.judge.cluster import Cluster
+from soak.judge.history import Change
+from soak.judge.requests import identities, judge_fencing, judge_request
+from soak.judge.rules import RULES, Moment, Violation
+from soak.judge.writes import Authors, Party
+
+
+@dataclass(slots=True)
+class Judged:
+    """What a replay gave: the violations, the cluster at the end, and how much was looked at."""
+
+    cluster: Cluster
+    violations: list[Violation] = field(default_factory=list)
+    states: int = 0
+    own_writes: int = 0
+
+
+def replay(changes: Iterable[Change], authors: Authors) -> Judged:
+    """Judge a whole history."""
+    judged, known = Judged(Cluster()), identities(authors.writes)
+    for request in authors.writes:
+        judged.violations += judge_request(request)
+    for change in changes:
+        judged.states += 1
+        judged.cluster.apply(change)
+        write = authors.of(change.kind, change.key, change.revision) if change.after is not None else None
+        if write is not None and write.party is not Party.OTHER:
+            judged.own_writes += 1
+            judged.violations += judge_fencing(change, write, judged.cluster.holders, known)
+            moment = Moment(change, write, judged.cluster)
+            for rule in RULES:
+                judged.violations += rule(moment)
+        judged.cluster.attribute(change, write)
+    return judged

@@ -1,0 +1,57 @@
+"""Rules about requests themselves: nothing is deleted, no write is unconditional, and none is without the Lease."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from soak.judge.history import Change
+from soak.judge.rules import Violation
+from soak.judge.writes import Party, Write
+
+LEASES: Final = {
+    Party.CONTROLLER: "pvc-prebinder-system/pvc-prebinder",
+    Party.SCHEDULER: "pvc-prebinder-system/pvc-prebinder-scheduler",
+}
+LONGEST_WITHOUT_RENEWAL: Final = 16.0
+"""The Lease's duration and a second for the recorder: nobody writes on a Lease that others could have taken."""
+_BINDING: Final = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
+_UNFENCED: Final = frozenset({"Lease", "events", "selfsubjectaccessreviews", "selfsubjectreviews"})
+
+
+def judge_request(write: Write) -> Iterator[Violation]:
+    """Judge a request by itself, whatever came of it."""
+    if write.party is Party.OTHER:
+        return
+    if write.verb.startswith("delete"):
+        yield Violation("nothing is deleted", f"{write.party} asked for it: {write}", (write.revision,))
+    conditional = _BINDING | ({"Pod"} if write.party is Party.CONTROLLER else frozenset())
+    if write.kind in conditional and write.verb in {"patch", "update"}:
+        metadata = write.body.get("metadata")
+        if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+            yield Violation("every write is conditional", f"it names no resourceVersion: {write}", (write.revision,))
+
+
+def identities(writes: Iterable[Write]) -> dict[str, str]:
+    """Return which credential has which identity, by what each wrote into a Lease."""
+    known: dict[str, str] = {}
+    for write in writes:
+        holder = (write.body.get("spec") or {}).get("holderIdentity") if write.kind == "Lease" else None
+        if holder and write.party is not Party.OTHER and write.code < 300:
+            known.setdefault(write.credential, holder)
+    return known
+
+
+def judge_fencing(
+    change: Change, write: Write, holders: dict[str, tuple[str, float]], known: dict[str, str]
+) -> Iterator[Violation]:
+    """Judge whether the author of a change held the Lease at that revision."""
+    if write.party is Party.OTHER or write.kind in _UNFENCED:
+        return
+    holder, renewed = holders.get(LEASES[write.party], ("", 0.0))
+    me = known.get(write.credential, "a process that never held it")
+    if holder != me:
+        text = f"{change.kind} {change.key} written by {me} while {holder or 'nobody'} held the Lease"
+        yield Violation("no write without the Lease", text, (change.revision,))
+    elif write.received - renewed > LONGEST_WITHOUT_RENEWAL:
+        age = write.received - renewed
+        text = f"{change.kind} {change.key} written by {me} {age:.1f} s after it last renewed the Lease"
+        yield Violation("no write without the Lease", text, (change.revision,))

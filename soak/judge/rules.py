@@ -1,0 +1,293 @@
+"""The rules, each asked at every change that one of ours made. The cluster has taken the change in, not its author.
+
+Two objects cannot be written in one transaction, so a write that was decided rightly can arrive after another party's
+write to another object. GRACE is how long ago that write must have been for ours to be wrong; our own earlier writes
+and the object itself, whose resourceVersion the write names, get none.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from soak.judge import facts
+from soak.judge.cluster import LOOK_BACK, Author, Cluster
+from soak.judge.facts import BIND_COMPLETED, BOUND_BY_CONTROLLER, GATE, PREFIX, key_of, reference, refers_to, uid
+from soak.judge.history import Change, Object
+from soak.judge.writes import Party, Write
+
+GRACE: Final = 3.0
+_COMMITTING: Final = frozenset({"prebind", "complete"})
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What must not have happened. `revisions` are those of the writes that matter, the offending one last."""
+
+    rule: str
+    text: str
+    revisions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A change one of ours made, the write that made it, and the cluster right after."""
+
+    change: Change
+    write: Write
+    cluster: Cluster
+
+    def violation(self, rule: str, text: str, *earlier: int) -> Violation:
+        who = f"{self.write.party} wrote {self.change.kind} {self.change.key}"
+        return Violation(rule, f"{who}: {text}", (*earlier, self.change.revision))
+
+    def was_there(self, author: Author | None) -> bool:
+        """Whether what another object says could be known when this write was decided."""
+        if author is None:
+            return False
+        return author.party is self.write.party or author.at < self.write.received - GRACE
+
+    @property
+    def commits_anew(self) -> bool:
+        """Whether the claimRef names another claim than before, which is not a placeholder of quarantine."""
+        before, after = reference(self.change.before), reference(self.change.after)
+        if after is None or self.change.after is None or facts.is_placeholder(self.change.after):
+            return False
+        return before is None or before[0] != after[0]
+
+
+def one_claim_never_holds_two_volumes(moment: Moment) -> Iterator[Violation]:
+    change, cluster = moment.change, moment.cluster
+    named = reference(change.after)
+    if change.kind != "PersistentVolume" or named is None or reference(change.before) == named:
+        return
+    claim = cluster.claims.get(named[0])
+    if claim is None or not refers_to(change.after, claim):
+        return
+    for other in sorted(cluster.referring[named[0]] - {change.key}):
+        author = cluster.references.get(other)
+        if refers_to(cluster.volumes[other], claim) and author is not None and moment.was_there(author):
+            text = f"claimRef to {named[0]}, to which {other} refers since {author.revision}"
+            yield moment.violation("one claim, one volume", text, author.revision)
+
+
+def one_claim_never_has_two_reservations(moment: Moment) -> Iterator[Violation]:
+    change, cluster = moment.change, moment.cluster
+    named = facts.reserved_for(change.after)
+    if change.kind != "PersistentVolume" or named is None or named == facts.reserved_for(change.before):
+        return
+    for other, volume in cluster.volumes.items():
+        author = cluster.reservations.get(other)
+        ours = author is not None and author.party is moment.write.party
+        if other != change.key and facts.reserved_for(volume) == named and author is not None and ours:
+            text = f"reserves it for {named[0]}, for which {other} is reserved since {author.revision}"
+            yield moment.violation("one claim, one reservation", text, author.revision)
+
+
+def a_second_volume_never_becomes_bound(moment: Moment) -> Iterator[Violation]:
+    change, cluster = moment.change, moment.cluster
+    if change.kind != "PersistentVolume" or facts.phase(change.after) != "Bound":
+        return
+    named = reference(change.after)
+    if facts.phase(change.before) == "Bound" or named is None:
+        return
+    claim = cluster.claims.get(named[0])
+    if claim is None or not refers_to(change.after, claim):
+        return
+    for other in sorted(cluster.referring[named[0]] - {change.key}):
+        volume, author = cluster.volumes[other], cluster.phases.get(other)
+        if refers_to(volume, claim) and facts.phase(volume) == "Bound" and moment.was_there(author):
+            text = f"phase Bound for {named[0]}, for which {other} is Bound"
+            yield moment.violation("one claim, one Bound volume", text, *([author.revision] if author else []))
+
+
+def one_volume_never_has_two_claims(moment: Moment) -> Iterator[Violation]:
+    change, cluster = moment.change, moment.cluster
+    name = facts.volume_name(change.after)
+    if change.kind == "PersistentVolumeClaim" and name and name != facts.volume_name(change.before):
+        for other in sorted(cluster.naming[name] - {change.key}):
+            yield moment.violation("one volume, one claim", f"volumeName {name}, which claim {other} has")
+
+
+def a_claim_ref_is_never_taken_over(moment: Moment) -> Iterator[Violation]:
+    before, after = reference(moment.change.before), reference(moment.change.after)
+    if moment.change.kind != "PersistentVolume" or before is None or after is None:
+        return
+    if before[0] != after[0] or (before[1] and before[1] != after[1]):
+        author = moment.cluster.references.get(moment.change.key)
+        text = f"claimRef {_shown(before)} becomes {_shown(after)}"
+        yield moment.violation("no claimRef is taken over", text, *([author.revision] if author else []))
+
+
+def no_unhealthy_volume_is_taken(moment: Moment) -> Iterator[Violation]:
+    """What the write was conditional on said that the volume is unhealthy."""
+    change = moment.change
+    if change.kind != "PersistentVolume" or not facts.unhealthy(change.before):
+        return
+    state = facts.annotation(change.before, PREFIX + "health")
+    reserved = facts.reserved_for(change.after)
+    if moment.commits_anew:
+        yield moment.violation("no unhealthy volume", f"committed although published as {state}")
+    elif reserved is not None and reserved != facts.reserved_for(change.before):
+        yield moment.violation("no unhealthy volume", f"reserved although published as {state}")
+    elif facts.phase(change.after) == "Bound" and facts.phase(change.before) != "Bound":
+        yield moment.violation("no unhealthy volume", f"phase Bound although published as {state}")
+
+
+def volume_name_is_written_whole_and_in_mode_complete(moment: Moment) -> Iterator[Violation]:
+    change, cluster = moment.change, moment.cluster
+    claim, name = change.after, facts.volume_name(change.after)
+    if change.kind != "PersistentVolumeClaim" or claim is None or not name or name == facts.volume_name(change.before):
+        return
+    modes = cluster.recent_modes(facts.class_name(claim), change.at)
+    if "complete" not in modes:
+        yield moment.violation("volumeName", f"written in mode {sorted(modes)}")
+    if facts.annotation(claim, BIND_COMPLETED) is None:
+        yield moment.violation("volumeName", "written without bind-completed")
+    if reference(cluster.volumes.get(name)) != (change.key, uid(claim)):
+        ended = cluster.unreferenced_at.get((name, uid(claim)))
+        if ended is None or ended < moment.write.received - GRACE:
+            shown = _shown(reference(cluster.volumes.get(name)))
+            yield moment.violation("volumeName", f"volume {name} does not refer to the claim but to {shown}")
+
+
+def only_those_are_committed_who_may_be(moment: Moment) -> Iterator[Violation]:
+    """The controller commits for gated pods, and for those that a scheduler has reported unschedulable."""
+    change, cluster = moment.change, moment.cluster
+    if change.kind != "PersistentVolume" or not moment.commits_anew or moment.write.party is not Party.CONTROLLER:
+        return
+    named = reference(change.after)
+    assert named is not None
+    modes = cluster.recent_modes(facts.class_name(change.object), change.at)
+    if not modes & _COMMITTING:
+        yield moment.violation("who is committed", f"claimRef to {named[0]} in mode {sorted(modes)}")
+    consumers = cluster.recent_consumers(named[0], change.at)
+    if not any(each.gated_at >= change.at - LOOK_BACK or each.unschedulable for each in consumers):
+        pods = [each.key for each in consumers]
+        text = f"claimRef to {named[0]}, whose pods {pods} are neither gated nor reported unschedulable"
+        yield moment.violation("who is committed", text)
+
+
+def a_claim_ref_of_others_is_never_cleared(moment: Moment) -> Iterator[Violation]:
+    change, cluster = moment.change, moment.cluster
+    before = reference(change.before)
+    if change.kind != "PersistentVolume" or before is None or reference(change.after) is not None:
+        return
+    author = cluster.references.get(change.key)
+    if author is not None and author.party not in {moment.write.party, None}:
+        text = f"claimRef {_shown(before)} cleared, which {author.party} wrote in {author.revision}"
+        yield moment.violation("claimRefs of others stay", text, author.revision)
+    claim = cluster.claims.get(before[0])
+    if claim is not None and before[1] == uid(claim) and facts.volume_name(claim) == change.key:
+        yield moment.violation("a bind is never undone", f"claimRef {_shown(before)} cleared, whose claim is bound")
+
+
+def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
+    """Asked when the controller commits a volume and when it lifts a gate."""
+    change, cluster = moment.change, moment.cluster
+    if moment.write.party is not Party.CONTROLLER:
+        return
+    if change.kind == "PersistentVolume" and moment.commits_anew:
+        named = reference(change.after)
+        assert named is not None
+        keys = {each.key for each in cluster.recent_consumers(named[0], change.at) if each.gone_at is None}
+        pods = [cluster.pods[key] for key in sorted(keys)]
+    elif change.kind == "Pod" and change.after is not None and GATE in facts.gates(change.before):
+        pods = [change.after]
+    else:
+        return
+    for pod in pods:
+        volumes = _settled_volumes(pod, moment)
+        if not facts.in_one_topology(volumes, cluster.nodes_ever.values()):
+            names = sorted(map(facts.name, volumes))
+            yield moment.violation("one topology", f"pod {key_of(pod)} has volumes {names}, which no node reaches")
+
+
+def only_our_fields_are_written(moment: Moment) -> Iterator[Violation]:
+    if moment.change.before is None or moment.change.after is None:
+        return
+    allowed = _FIELDS[moment.write.party].get(moment.change.kind)
+    if allowed is None:
+        return
+    for path in facts.changed_fields(
+        _without_bookkeeping(moment.change.before), _without_bookkeeping(moment.change.after)
+    ):
+        if not path.startswith(allowed):
+            yield moment.violation("only our fields", f"{path} changed")
+
+
+def of_a_pod_only_our_gate_is_lifted(moment: Moment) -> Iterator[Violation]:
+    change = moment.change
+    if change.kind != "Pod" or moment.write.party is not Party.CONTROLLER:
+        return
+    lost = set(facts.gates(change.before)) - set(facts.gates(change.after)) - {GATE}
+    if lost and change.after is not None:
+        yield moment.violation("only our gate", f"gates {sorted(lost)} removed")
+
+
+RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
+    one_claim_never_holds_two_volumes,
+    one_claim_never_has_two_reservations,
+    a_second_volume_never_becomes_bound,
+    one_volume_never_has_two_claims,
+    a_claim_ref_is_never_taken_over,
+    no_unhealthy_volume_is_taken,
+    volume_name_is_written_whole_and_in_mode_complete,
+    only_those_are_committed_who_may_be,
+    a_claim_ref_of_others_is_never_cleared,
+    volumes_of_a_pod_are_in_one_topology,
+    only_our_fields_are_written,
+    of_a_pod_only_our_gate_is_lifted,
+)
+
+_ANNOTATIONS: Final = "metadata.annotations."
+_ON_VOLUME: Final = (
+    _ANNOTATIONS + PREFIX,
+    _ANNOTATIONS + BOUND_BY_CONTROLLER,
+    "spec.claimRef",
+    "status.phase",
+    "status.lastPhaseTransitionTime",
+)
+_ON_CLAIM: Final = (
+    _ANNOTATIONS + PREFIX,
+    _ANNOTATIONS + BIND_COMPLETED,
+    _ANNOTATIONS + BOUND_BY_CONTROLLER,
+    "spec.volumeName",
+    "status.phase",
+    "status.accessModes",
+    "status.capacity",
+)
+_FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
+    Party.CONTROLLER: {
+        "PersistentVolume": _ON_VOLUME,
+        "PersistentVolumeClaim": _ON_CLAIM,
+        # A lifted gate also changes the pod's condition, by the API server's own hand, and its generation.
+        "Pod": ("spec.schedulingGates", "status.", "metadata.generation"),
+    },
+    Party.SCHEDULER: {
+        "PersistentVolume": _ON_VOLUME,
+        "PersistentVolumeClaim": (_ANNOTATIONS + "volume.kubernetes.io/selected-node",),
+    },
+    Party.OTHER: {},
+}
+
+
+def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:
+    """Return the volumes held for the pod's claims, without what others wrote so recently that it was not known."""
+    cluster, volumes = moment.cluster, []
+    for key in facts.claim_keys(pod):
+        claim = cluster.claims.get(key)
+        for volume in cluster.volumes_of(claim) if claim is not None else ():
+            name = facts.name(volume)
+            author = cluster.references.get(name) or cluster.reservations.get(name)
+            if name == moment.change.key or moment.was_there(author):
+                volumes.append(volume)
+    return volumes
+
+
+def _without_bookkeeping(found: Object) -> Object:
+    metadata = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
+    return {**found, "metadata": metadata}
+
+
+def _shown(named: tuple[str, str] | None) -> str:
+    return "nobody" if named is None else f"{named[0]} ({named[1] or 'no uid'})"

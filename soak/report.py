@@ -1,0 +1,103 @@
+"""What is printed about a soak: one line of counts, and for each violation its window of history and its writes."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from soak.judge import facts
+from soak.judge.history import Change
+from soak.judge.rules import Violation
+from soak.judge.writes import Authors
+from soak.run import Outcome
+
+SHOWN_OF_A_RULE: Final = 3
+_BEFORE: Final = 12
+_AFTER: Final = 4
+_LONGEST: Final = 500
+_SECONDS: Final = 60.0
+
+
+def report(outcome: Outcome) -> Iterator[str]:
+    """Yield the lines."""
+    plan = outcome.schedule
+    yield (
+        f"seed {plan.seed}: {plan.seconds:.0f} s, {outcome.operations.total()} operations"
+        f" ({outcome.refused.total()} refused), {outcome.faults.total()} faults, {outcome.states} states,"
+        f" {outcome.own_writes} writes of ours, {len(outcome.violations)} violations"
+    )
+    by_rule = sorted(outcome.violations, key=lambda violation: violation.rule)
+    for rule, group in groupby(by_rule, key=lambda violation: violation.rule):
+        found = list(group)
+        yield ""
+        yield f"VIOLATED: {rule} ({len(found)})"
+        for violation in found[:SHOWN_OF_A_RULE]:
+            yield from _shown(violation, outcome.changes, outcome.authors)
+    if outcome.violations:
+        yield ""
+        yield f"seed {plan.seed}, {plan.setting}"
+        yield f"history, audit log and logs: {outcome.directory}"
+
+
+def _shown(violation: Violation, changes: Sequence[Change], authors: Authors) -> Iterator[str]:
+    yield f"- {violation.text}"
+    for revision in violation.revisions:
+        yield from (f"    write {write}" for write in authors.writes if revision and write.revision == revision)
+    yield from (f"    {line}" for line in window(violation, changes, authors))
+
+
+def window(violation: Violation, changes: Sequence[Change], authors: Authors) -> Iterator[str]:
+    """Yield the changes around a violation that concern the objects it is about."""
+    if not violation.revisions:
+        return
+    last = violation.revisions[-1]
+    about = {name for change in changes if change.revision in violation.revisions for name in _names(change)}
+    end = next((change.at for change in changes if change.revision == last), 0.0)
+    near = [
+        change
+        for change in changes
+        if change.kind != "Lease" and abs(change.at - end) < _SECONDS and about & set(_names(change))
+    ]
+    place = next((number for number, change in enumerate(near) if change.revision >= last), len(near))
+    for change in near[max(0, place - _BEFORE) : place + _AFTER]:
+        write = authors.of(change.kind, change.key, change.revision)
+        who = "?" if write is None else f"{write.party}:{write.agent.split('/')[0]}:{write.credential[-4:]}"
+        mark = ">" if change.revision in violation.revisions else " "
+        yield f"{mark} {change.revision} {change.at:.3f} {who} {_described(change)}"
+
+
+def _names(change: Change) -> list[str]:
+    """The object itself, and the claim or volume that it names."""
+    found = [f"{change.kind} {change.key}"]
+    if change.kind == "PersistentVolume":
+        for version in (change.before, change.after):
+            for named in (facts.reference(version), facts.reserved_for(version)):
+                found += [f"PersistentVolumeClaim {named[0]}"] if named else []
+    elif change.kind == "Pod":
+        found += [f"PersistentVolumeClaim {key}" for key in facts.claim_keys(change.object)]
+    return found
+
+
+def _described(change: Change) -> str:
+    if change.after is None:
+        return f"{change.kind} {change.key} deleted"
+    if change.before is None:
+        return f"{change.kind} {change.key} created"
+    leaves = facts.changed_fields(change.before, change.after)
+    paths = [path for path in leaves if not path.startswith(("metadata.managedFields", "spec.claimRef"))]
+    said = [f"{path}={_value(change.after, path)}" for path in paths]
+    before, after = facts.reference(change.before), facts.reference(change.after)
+    if before != after:
+        said.append("claimRef=" + ("-" if after is None else f"{after[0]} ({after[1] or 'no uid'})"))
+    shown = ", ".join(said).replace(f"metadata.annotations.{facts.PREFIX}", "@").replace("metadata.annotations.", "@")
+    return f"{change.kind} {change.key}: {shown}"[:_LONGEST]
+
+
+def _value(found: object, path: str) -> str:
+    """Return what is at a path; annotation keys hold dots, so each step takes the longest key that fits."""
+    while path and isinstance(found, dict):
+        here = [key for key in found if path == key or path.startswith(f"{key}.")]
+        if not here:
+            return "-"
+        key = max(here, key=len)
+        found, path = found[key], path[len(key) + 1 :]
+    return str(found)[:80]

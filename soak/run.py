@@ -1,0 +1,157 @@
+"""One soak: carry out a schedule, let the cluster come to rest, judge what was recorded."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import copyfile
+from typing import Final
+
+from soak.faults import Faults, all_well
+from soak.judge.cluster import Cluster
+from soak.judge.history import Change
+from soak.judge.logs import judge_log
+from soak.judge.remains import judge_remains
+from soak.judge.replay import replay
+from soak.judge.rules import Violation
+from soak.judge.writes import Authors, Parties, Party, Write, read
+from soak.schedule import Operation, Schedule
+from soak.stage import Stage, staged
+from soak.users import Users
+
+QUIET_SECONDS: Final = 15.0
+_QUIET_WITHIN: Final = 240.0
+_LOOK: Final = 0.5
+_NOISE: Final = frozenset({"Lease", "events"})
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a soak did and found. `changes` and `authors` are the evidence."""
+
+    schedule: Schedule
+    directory: Path
+    violations: list[Violation] = field(default_factory=list)
+    operations: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    states: int = 0
+    own_writes: int = 0
+    changes: Sequence[Change] = ()
+    authors: Authors = field(default_factory=lambda: Authors(()))
+
+
+async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> Outcome:
+    """Run a schedule in a fresh cluster; files go below `directory`."""
+    outcome = Outcome(plan, directory)
+    async with staged(plan.setting, directory) as stage:
+        say(
+            f"cluster started; {len(plan.operations)} operations, {len(plan.faults) + len(plan.network)} faults to come"
+        )
+        users, faults = Users(stage.client, stage.nodes), Faults(stage)
+        outcome.violations += await _trouble(plan, users, faults, stage)
+        say("waiting for the cluster to come to rest")
+        await _undisturbed(plan, stage)
+        began = await _rest(stage, outcome)
+        outcome.operations, outcome.refused, outcome.faults = users.done, users.refused, faults.done
+        logs = _collect_logs(stage, directory)
+        rested = time.time()
+    outcome.changes = stage.recorder.changes
+    with stage.audit_log.open(encoding="utf-8", errors="replace") as lines:
+        outcome.authors = Authors(read(lines, Parties()))
+    _judge(outcome, logs, began, rested)
+    return outcome
+
+
+async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -> list[Violation]:
+    """Carry out the three lanes side by side; return who ended by itself."""
+    start, ended = time.monotonic(), dict[str, Violation]()
+
+    async def lane(operations: Sequence[Operation], do: Callable[[Operation], Awaitable[None]]) -> None:
+        for operation in operations:
+            await asyncio.sleep(start + operation.at - time.monotonic())
+            await do(operation)
+
+    async def crowd() -> None:
+        async with asyncio.TaskGroup() as hands:
+            for operation in plan.operations:
+                await asyncio.sleep(start + operation.at - time.monotonic())
+                hands.create_task(users.carry_out(operation))
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(_LOOK)
+            for replica in stage.processes:
+                if replica.ended_by_itself and replica.name not in ended:
+                    tail = replica.component.log_tail()
+                    ended[replica.name] = Violation("no process ends by itself", f"{replica.name}:\n{tail}", ())
+                    await replica.start()
+
+    watching = asyncio.create_task(watch())
+    async with asyncio.TaskGroup() as lanes:
+        lanes.create_task(crowd())
+        lanes.create_task(lane(plan.faults, faults.carry_out))
+        lanes.create_task(lane(plan.network, faults.carry_out))
+    watching.cancel()
+    return list(ended.values())
+
+
+async def _undisturbed(plan: Schedule, stage: Stage) -> None:
+    """End all faults. A replica with a request a second would take minutes for what is left: it gets the usual rate."""
+    slow = plan.setting.slow_replica
+    if slow is not None:
+        replica = stage.replicas[slow]
+        await replica.kill()
+        replica.component.command = [word for word in replica.component.command if "--kube-api-" not in word]
+    await all_well(stage)
+
+
+async def _rest(stage: Stage, outcome: Outcome) -> float:
+    """Wait until nothing has changed for QUIET_SECONDS; return since when, by the wall clock."""
+    deadline = time.monotonic() + _QUIET_WITHIN
+    recorder = stage.recorder
+    while time.monotonic() < deadline:
+        still = time.monotonic() - max(recorder.changed_at, deadline - _QUIET_WITHIN)
+        if still >= QUIET_SECONDS:
+            return time.time() - still
+        await asyncio.sleep(_LOOK)
+    outcome.violations.append(
+        Violation("rest", f"no {QUIET_SECONDS:.0f} s without a change", _latest(recorder.changes))
+    )
+    return time.time()
+
+
+def _latest(changes: Sequence[Change]) -> tuple[int, ...]:
+    return tuple(change.revision for change in changes if change.kind != "Lease")[-6:]
+
+
+def _collect_logs(stage: Stage, directory: Path) -> dict[str, str]:
+    for component in stage.cluster.components():
+        copyfile(component.log_path, directory / component.log_path.name)
+    logs = {replica.name: replica.log() for replica in stage.processes}
+    for name, text in logs.items():
+        (directory / f"{name}.log").write_text(text, encoding="utf-8")
+    return logs
+
+
+def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: float) -> None:
+    judged = replay(outcome.changes, outcome.authors)
+    outcome.states, outcome.own_writes = judged.states, judged.own_writes
+    outcome.violations += judged.violations
+    outcome.violations += judge_rest(judged.cluster, outcome.authors.writes, quiet_since, now)
+    for name, text in logs.items():
+        outcome.violations += judge_log(name, text)
+
+
+def judge_rest(cluster: Cluster, writes: Sequence[Write], quiet_since: float, now: float) -> list[Violation]:
+    """Judge what is left, and that nobody of ours wrote since it was quiet."""
+    found = list(judge_remains(cluster, now, "annotate"))
+    late = [
+        write
+        for write in writes
+        if write.party is not Party.OTHER and write.kind not in _NOISE and quiet_since + 1 < write.received < now
+    ]
+    found += [Violation("no write while it is quiet", str(write), (write.revision,)) for write in late]
+    return found

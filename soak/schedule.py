@@ -1,0 +1,185 @@
+"""What happens when, as a seed has it: the same seed gives the same operations at the same times.
+
+How the processes interleave between them is not in the seed's hands: a seed that found something finds it again often,
+not always.
+"""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from soak.terrain import CLASSES, NODES, PODS, volume_name, volumes
+
+OPERATIONS_A_SECOND: Final = 6.0
+"""Operations, on average; they come in bursts."""
+
+_USERS: Final[dict[str, float]] = {
+    "create-pod": 30,
+    "delete-pod": 4,
+    "delete-pod-and-claims": 14,
+    "recreate-pod-and-claims": 8,
+    "delete-claims": 2,
+}
+_ADMINISTRATORS: Final[dict[str, float]] = {
+    "free-released": 9,
+    "recreate-volume": 5,
+    "set-claim-ref": 3,
+    "clear-claim-ref": 2,
+    "garbage-on-volume": 3,
+    "garbage-on-claim": 2,
+    "steal-annotations": 2,
+    "strip-annotations": 2,
+    "touch-volume": 8,
+    "mark-unhealthy": 6,
+    "mark-healthy": 8,
+    "cordon": 1.5,
+    "uncordon": 3,
+    "taint": 1,
+    "untaint": 2,
+    "lose-node": 0.4,
+    "return-nodes": 1.5,
+    "flip-mode": 1.2,
+}
+_FAULTS: Final[dict[str, float]] = {
+    "kill-leader": 3,
+    "kill-standby": 1,
+    "pause-leader": 5,
+    "stop-leader": 1,
+    "kill-scheduler": 1,
+    "pause-scheduler": 1,
+    "kill-api-server": 1,
+    "stop-api-server": 1,
+    "kill-etcd": 1,
+    "pause-controller-manager": 2,
+    "kill-controller-manager": 0.5,
+    "pause-kube-scheduler": 2,
+    "kill-kube-scheduler": 0.5,
+}
+_NETWORK: Final[dict[str, float]] = {"slow": 3, "cutting": 2, "cut-once": 3, "silent": 2}
+OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS)
+FAULT_KINDS: Final = tuple(_FAULTS)
+NETWORK_KINDS: Final = tuple(_NETWORK)
+_MODES: Final = ("complete", "complete", "complete", "prebind", "prebind", "annotate", "off", "Complete!")
+_STATES: Final = ("Degraded", "Inaccessible", "Inaccessible", "DataLoss")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`at` seconds after the start; `subject` and `detail` depend on the kind; `seconds` is how long a fault lasts."""
+
+    at: float
+    kind: str
+    subject: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lasting = f" for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.at:7.2f} {self.kind} {self.subject} {self.detail}".rstrip() + lasting
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How the replicas of this seed differ."""
+
+    skews: tuple[float, float]
+    """Seconds by which each replica's clock is ahead."""
+    slow_replica: int | None
+    """The replica that has one request a second."""
+    quarantine: bool
+    reservation_ttl: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    seed: int
+    seconds: float
+    setting: Setting
+    operations: tuple[Operation, ...]
+    faults: tuple[Operation, ...]
+    network: tuple[Operation, ...]
+    """The three are carried out side by side."""
+
+
+def schedule(seed: int, seconds: float) -> Schedule:
+    """Return the schedule of a seed. A longer run of the same seed begins alike."""
+    # One source each: what one of them draws does not move the others.
+    setting = _setting(Random(f"{seed}/setting"))
+    operations = _operations(Random(f"{seed}/operations"), seconds)
+    faults = _one_by_one(Random(f"{seed}/faults"), seconds, _FAULTS)
+    network = _one_by_one(Random(f"{seed}/network"), seconds, _NETWORK)
+    return Schedule(seed, seconds, setting, operations, faults, network)
+
+
+def _setting(throw: Random) -> Setting:
+    return Setting(
+        skews=(0.0, throw.choice((0.0, -90.0, -20.0, 7.0, 45.0))),
+        slow_replica=throw.choice((None, 0, 0, 1)),
+        quarantine=throw.random() < 0.5,
+        reservation_ttl=throw.choice(("10m", "10m", "60s")),
+    )
+
+
+def _operations(throw: Random, seconds: float) -> tuple[Operation, ...]:
+    at = 0.0
+    found: list[Operation] = []
+    kinds = _USERS | _ADMINISTRATORS
+    while True:
+        # Bursts: half of the operations follow at once.
+        at += throw.expovariate(OPERATIONS_A_SECOND / 2) if throw.random() < 0.5 else 0.01
+        if at >= seconds:
+            return tuple(found)
+        kind = throw.choices(list(kinds), list(kinds.values()))[0]
+        subject, detail = _about(kind, throw)
+        found.append(Operation(round(at, 3), kind, subject, detail))
+
+
+def _about(kind: str, throw: Random) -> tuple[str, str]:
+    pod, volume = str(throw.randrange(PODS)), "/".join(map(str, throw.choice(volumes())))
+    detail = ""
+    if kind in {"create-pod", "recreate-pod-and-claims"}:
+        detail = throw.choice(("gated", "open"))
+    if kind in _USERS or kind == "garbage-on-claim":
+        return pod, detail
+    if kind in {"cordon", "uncordon", "taint", "untaint", "lose-node"}:
+        return throw.choice(NODES), ""
+    if kind == "flip-mode":
+        return throw.choice(list(CLASSES)), throw.choice(_MODES)
+    if kind in {"free-released", "return-nodes"}:
+        return "", ""
+    if kind == "set-claim-ref":
+        detail = f"{pod} {throw.choice(('name', 'name', 'uid'))}"
+    elif kind == "mark-unhealthy":
+        detail = throw.choice(_STATES)
+    elif kind == "steal-annotations":
+        detail = volume_name(*throw.choice(volumes()))
+    elif kind == "garbage-on-volume":
+        detail = throw.choice(("reserved-for", "reserved-for-uid", "expires-at", "bound-at", "reserved-by", "health"))
+    return volume, detail
+
+
+def _one_by_one(throw: Random, seconds: float, kinds: dict[str, float]) -> tuple[Operation, ...]:
+    """Faults that do not overlap, each with room to recover after it."""
+    at = throw.uniform(4, 10)
+    found: list[Operation] = []
+    while at < seconds:
+        kind = throw.choices(list(kinds), list(kinds.values()))[0]
+        lasting = throw.uniform(*_LASTING.get(kind, (1.0, 8.0)))
+        subject = str(throw.randrange(2)) if kinds is _NETWORK else ""
+        detail = f"{throw.uniform(0.1, 1.5):.2f}" if kind in {"slow", "cutting"} else ""
+        found.append(Operation(round(at, 3), kind, subject, detail, round(lasting, 1)))
+        at += lasting + throw.uniform(3, 12)
+    return tuple(found)
+
+
+_LASTING: Final = {
+    "pause-leader": (2.0, 25.0),
+    "pause-scheduler": (2.0, 20.0),
+    "silent": (3.0, 25.0),
+    "slow": (4.0, 20.0),
+    "cutting": (4.0, 15.0),
+    "cut-once": (0.1, 0.2),
+    "kill-api-server": (0.1, 3.0),
+    "stop-api-server": (0.1, 3.0),
+    "kill-etcd": (0.1, 3.0),
+}

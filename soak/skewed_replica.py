@@ -1,0 +1,51 @@
+"""`python -m soak.skewed_replica SECONDS FLAGS...`: the controller, with a wall clock that is ahead by so many seconds.
+
+The one module here that imports the product: it composes what `pvc-prebinder controller` composes, with another clock.
+"""
+
+import argparse
+import asyncio
+import sys
+from datetime import datetime, timedelta
+
+from kube.clock import SystemClock
+from kube.connect import connect
+from prebinder.cache import calm_collector
+from prebinder.controller import Controller
+from prebinder.flags import add_flags, override
+from prebinder.logs import configure
+from prebinder.settings import Settings
+from prebinder.signals import stop_requested
+
+
+class SkewedClock(SystemClock):
+    """A wall clock that is ahead, or behind if `seconds` is negative; time passes as it does elsewhere."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ahead = timedelta(seconds=seconds)
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+
+async def run(settings: Settings, seconds: float) -> None:
+    """Run until a signal stops it."""
+    async with await connect(settings.cluster.kubeconfig, settings.cluster.context) as transport:
+        with stop_requested() as stop:
+            await Controller(settings, transport, clock=SkewedClock(seconds)).run(stop)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("seconds", type=float)
+    parser.add_argument("--log-level")
+    add_flags(parser)
+    parsed = parser.parse_args(arguments)
+    settings = override(Settings(), parsed)
+    configure(settings.logging)
+    calm_collector()
+    asyncio.run(run(settings, parsed.seconds))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

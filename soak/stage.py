@@ -1,0 +1,168 @@
+"""A control plane with everything on it: two controllers with networks of their own, the scheduler, volumes, rights."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from devcluster import kubeconfig
+from devcluster.cluster import DevCluster
+from devcluster.components import Options
+from devcluster.nodes import spread
+from devcluster.ports import LOOPBACK, free_ports
+from soak import rights, terrain
+from soak.client import Client, Document
+from soak.network import Network, network_to
+from soak.recorder import FLAGS, Recorder, recording
+from soak.replica import Replica
+from soak.rights import SYSTEM
+from soak.schedule import Setting
+
+_TOKENS: Final = 60
+"""More lives than a process has in half an hour."""
+_AUDIT: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "omitManagedFields": True,
+    "rules": [
+        {"level": "None", "verbs": ["get", "list", "watch"]},
+        {"level": "None", "namespaces": ["kube-node-lease", "kube-system"]},
+        {"level": "Metadata", "resources": [{"group": "", "resources": ["events", "serviceaccounts/token"]}]},
+        {"level": "Metadata", "resources": [{"group": "events.k8s.io"}]},
+        {
+            "level": "RequestResponse",
+            "resources": [
+                {
+                    "group": "",
+                    "resources": [
+                        "persistentvolumes",
+                        "persistentvolumes/status",
+                        "persistentvolumeclaims",
+                        "persistentvolumeclaims/status",
+                        "pods",
+                        "pods/*",
+                    ],
+                },
+                {"group": "coordination.k8s.io", "resources": ["leases"]},
+                {"group": "storage.k8s.io", "resources": ["storageclasses"]},
+            ],
+        },
+        {"level": "Metadata"},
+    ],
+}
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything that runs, for those who use it and those who harm it."""
+
+    cluster: DevCluster
+    client: Client
+    recorder: Recorder
+    replicas: tuple[Replica, ...]
+    networks: tuple[Network, ...]
+    schedulers: tuple[Replica, ...]
+    nodes: dict[str, Document]
+    audit_log: Path
+
+    @property
+    def processes(self) -> tuple[Replica, ...]:
+        """All processes of ours."""
+        return (*self.replicas, *self.schedulers)
+
+
+@asynccontextmanager
+async def staged(setting: Setting, directory: Path, *, processes: bool = True) -> AsyncIterator[Stage]:
+    """Start it all and yield when volumes are there and the replicas have been started; files go below `directory`.
+
+    Without `processes` nothing of ours runs.
+    """
+    policy, audit = directory / "audit-policy.json", directory / "audit.log"
+    policy.write_text(json.dumps(_AUDIT), encoding="utf-8")
+    flags = [*FLAGS, f"--audit-policy-file={policy}", f"--audit-log-path={audit}"]
+    options = Options(flags={"kube-apiserver": flags})
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(DevCluster(options))
+        etcd = next(word for word in cluster.etcd.command if word.startswith("--listen-client-urls="))
+        recorder = await stack.enter_async_context(recording(etcd.partition("=")[2], directory / "history.jsonl"))
+        client = await stack.enter_async_context(Client(cluster.server, cluster.trust))
+        nodes = spread(len(terrain.NODES))
+        await cluster.add_nodes(nodes)
+        await asyncio.gather(rights.apply(cluster), cluster.create_namespace(terrain.NAMESPACE))
+        for name in terrain.CLASSES:
+            await client.create(terrain.storage_class(name))
+        await asyncio.gather(*(client.create(terrain.volume(*each)) for each in terrain.volumes()))
+        networks = [await stack.enter_async_context(network_to(cluster.server)) for _ in setting.skews]
+        replicas: list[Replica] = []
+        schedulers: list[Replica] = []
+        if processes:
+            for number, network in enumerate(networks):
+                replicas.append(await _controller(cluster, client, number, network.address, setting))
+            schedulers.append(await _scheduler(cluster, client))
+        yield Stage(
+            cluster,
+            client,
+            recorder,
+            tuple(replicas),
+            tuple(networks),
+            tuple(schedulers),
+            {node.name: node.manifest() for node in nodes},
+            audit,
+        )
+
+
+def controller_flags(number: int, setting: Setting) -> list[str]:
+    """Return the flags that make replicas differ."""
+    flags = [f"--reservation-ttl={setting.reservation_ttl}"]
+    if setting.quarantine:
+        flags.append("--quarantine")
+    if setting.slow_replica == number:
+        # A request a second widens every window between a look and a write.
+        flags += ["--kube-api-qps=1", "--kube-api-burst=1"]
+    return flags
+
+
+async def _controller(cluster: DevCluster, client: Client, number: int, server: str, setting: Setting) -> Replica:
+    skew = setting.skews[number]
+    program = ["-m", "soak.skewed_replica", str(skew)] if skew else ["-m", "prebinder.cli", "controller"]
+    renew = await _tokens(cluster, client, f"replica-{number}", "pvc-prebinder", server)
+    flags = ["--mode=annotate", *controller_flags(number, setting)]
+    return await _process(cluster, f"controller-{number}", [*program, *flags], renew)
+
+
+async def _scheduler(cluster: DevCluster, client: Client) -> Replica:
+    renew = await _tokens(cluster, client, "scheduler-replica", "pvc-prebinder-scheduler", cluster.server)
+    flags = [f"--name={terrain.OUR_SCHEDULER}", "--lease-name=pvc-prebinder-scheduler"]
+    return await _process(cluster, "scheduler-0", ["-m", "prebinder.cli", "scheduler", *flags], renew)
+
+
+async def _process(cluster: DevCluster, name: str, arguments: list[str], renew: Callable[[], Path]) -> Replica:
+    health, metrics = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+    command: list[str | Path] = [sys.executable, *arguments, f"--kubeconfig={renew()}", f"--lease-namespace={SYSTEM}"]
+    command += [f"--metrics-bind-address={metrics}", f"--health-bind-address={health}"]
+
+    async def started() -> bool:
+        return True
+
+    replica = Replica(await cluster.start_component(name, command, started), metrics, renew)
+    replica.wanted = True
+    return replica
+
+
+async def _tokens(cluster: DevCluster, client: Client, name: str, account: str, server: str) -> Callable[[], Path]:
+    """Return what writes a kubeconfig with the account's next token. Made in advance: the API server may be away."""
+    tokens = await asyncio.gather(*(client.token(SYSTEM, account) for _ in range(_TOKENS)))
+    numbers = count()
+    authority = cluster.directory / "certificates" / "ca.crt"
+
+    def renew() -> Path:
+        token = tokens[next(numbers) % len(tokens)]
+        return kubeconfig.write_for_token(cluster.directory / f"{name}.kubeconfig", server, authority, token)
+
+    return renew

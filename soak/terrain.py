@@ -1,0 +1,124 @@
+"""What the users of a soak work on: six nodes, three classes, a fixed set of names, all of it from numbers alone.
+
+A name always means the same object: a pod that is created again has the claims it had, a volume its place and size.
+So deleting and recreating under one name is the rule here, not the exception.
+"""
+
+from random import Random
+from typing import Any, Final
+
+Document = dict[str, Any]
+
+NAMESPACE: Final = "soak"
+PREFIX: Final = "scheduler.cloud.example/"
+GATE: Final = PREFIX + "volumes"
+ZONE: Final = "topology.kubernetes.io/zone"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONES: Final = ("zone-a", "zone-b", "zone-c")
+NODES: Final = tuple(f"node-{number}" for number in range(1, 7))
+CLASSES: Final[dict[str, str]] = {"disks": "complete", "shares": "prebind", "local": "complete", "hints": "annotate"}
+"""Class -> the mode it begins with."""
+PODS: Final = 40
+VOLUMES_OF_A_CLASS: Final = 14
+GROUPS: Final = 4
+OUR_SCHEDULER: Final = "zone-scheduler"
+
+
+def storage_class(name: str) -> Document:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": {PREFIX + "mode": CLASSES[name]}},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def volume_name(class_name: str, number: int) -> str:
+    return f"{class_name}-{number}"
+
+
+def volumes() -> list[tuple[str, int]]:
+    return [(name, number) for name in CLASSES for number in range(VOLUMES_OF_A_CLASS)]
+
+
+def volume(class_name: str, number: int) -> Document:
+    """A volume of 1 to 3 Gi; a local one on a node, one in eight of the others everywhere, the rest in a zone."""
+    name = volume_name(class_name, number)
+    spec: Document = {
+        "capacity": {"storage": f"{1 + number % 3}Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": class_name,
+        "csi": {"driver": "none.csi.example", "volumeHandle": name},
+    }
+    if class_name == "local":
+        spec["nodeAffinity"] = _only(HOSTNAME, NODES[number % len(NODES)])
+    elif number % 8 != 7:
+        spec["nodeAffinity"] = _only(ZONE, ZONES[number % len(ZONES)])
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def pod_name(number: int) -> str:
+    return f"pod-{number}"
+
+
+def claims(number: int) -> list[Document]:
+    """The claims of a pod: one to three, mostly of one class."""
+    throw = Random(number)
+    main = throw.choice(list(CLASSES))
+    count = throw.choice((1, 1, 2, 2, 2, 3))
+    found = []
+    for index in range(count):
+        other = index > 0 and throw.random() < 0.25
+        class_name = throw.choice(list(CLASSES)) if other else main
+        found.append(_claim(f"{pod_name(number)}-{index}", class_name, throw.choice(("1Gi", "1Gi", "2Gi", "3Gi"))))
+    return found
+
+
+def pod(number: int, *, gated: bool) -> Document:
+    """A pod that mounts its claims. Some keep apart from others of their group, some name our scheduler."""
+    throw = Random(1000 + number)
+    name = pod_name(number)
+    names = [claim["metadata"]["name"] for claim in claims(number)]
+    container = {
+        "name": "main",
+        "image": "registry.k8s.io/pause:3.10",
+        "volumeMounts": [{"name": each, "mountPath": f"/{each}"} for each in names],
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+    spec: Document = {
+        "containers": [container],
+        "volumes": [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in names],
+        "terminationGracePeriodSeconds": 0,
+    }
+    labels = {"app": name}
+    if throw.random() < 0.3:
+        labels["group"] = f"group-{throw.randrange(GROUPS)}"
+        term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"group": labels["group"]}}}
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        spec["affinity"] = {"podAntiAffinity": rule}
+    if throw.random() < 0.25:
+        spec["schedulerName"] = OUR_SCHEDULER
+    if gated:
+        spec["schedulingGates"] = [{"name": GATE}]
+    metadata = {"namespace": NAMESPACE, "name": name, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _claim(name: str, class_name: str, size: str) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"namespace": NAMESPACE, "name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class_name,
+            "resources": {"requests": {"storage": size}},
+        },
+    }
+
+
+def _only(key: str, value: str) -> Document:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
+    return {"required": {"nodeSelectorTerms": terms}}

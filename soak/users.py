@@ -1,0 +1,221 @@
+"""Carries out what users and administrators do. What the API server refuses is counted, nothing else comes of it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import aiohttp
+
+from soak import terrain
+from soak.client import Client, Document, Refused
+from soak.schedule import Operation
+from soak.terrain import NAMESPACE, NODES, PREFIX
+
+_AT_ONCE: Final = 12
+_TRIES: Final = 20
+_BETWEEN_TRIES: Final = 0.25
+_GARBAGE: Final = "%%% not a value"
+_TAINT: Final = {"key": "soak.example/keep-away", "effect": "NoSchedule"}
+
+
+class Users:
+    """One administrator's client behind many hands."""
+
+    def __init__(self, client: Client, node_documents: dict[str, Document]) -> None:
+        self._client = client
+        self._node_documents = node_documents
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self.done: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+
+    async def carry_out(self, operation: Operation) -> None:
+        """Do it; a refusal or an API server that is away is part of the game."""
+        hand: Callable[[str, str], Awaitable[None]] = getattr(self, "_" + operation.kind.replace("-", "_"))
+        async with self._room:
+            try:
+                await hand(operation.subject, operation.detail)
+                self.done[operation.kind] += 1
+            except (Refused, aiohttp.ClientError, TimeoutError, OSError):
+                self.refused[operation.kind] += 1
+
+    # Users
+
+    async def _create_pod(self, pod: str, detail: str) -> None:
+        for claim in terrain.claims(int(pod)):
+            await self._unless_there(claim)
+        await self._unless_there(terrain.pod(int(pod), gated=detail == "gated"))
+
+    async def _delete_pod(self, pod: str, _: str) -> None:
+        await self._client.delete("Pod", terrain.pod_name(int(pod)), NAMESPACE)
+
+    async def _delete_claims(self, pod: str, _: str) -> None:
+        for claim in terrain.claims(int(pod)):
+            await self._gone("PersistentVolumeClaim", claim["metadata"]["name"], NAMESPACE)
+
+    async def _delete_pod_and_claims(self, pod: str, _: str) -> None:
+        await self._gone("Pod", terrain.pod_name(int(pod)), NAMESPACE)
+        await self._delete_claims(pod, "")
+
+    async def _recreate_pod_and_claims(self, pod: str, detail: str) -> None:
+        await self._delete_pod_and_claims(pod, "")
+        for document in (*terrain.claims(int(pod)), terrain.pod(int(pod), gated=detail == "gated")):
+            await self._created(document)
+
+    # Administrators, about volumes
+
+    async def _free_released(self, _: str, __: str) -> None:
+        """Give released volumes back, as an administrator does who has looked after the data."""
+        for volume in await self._client.list("PersistentVolume"):
+            if volume["status"].get("phase") == "Released":
+                marks = {"pv.kubernetes.io/bound-by-controller": None}
+                body = {"metadata": {"annotations": marks, **_version(volume)}, "spec": {"claimRef": None}}
+                await self._client.patch("PersistentVolume", volume["metadata"]["name"], body)
+
+    async def _recreate_volume(self, volume: str, _: str) -> None:
+        class_name, number = volume.split("/")
+        name = terrain.volume_name(class_name, int(number))
+        if (await self._client.get("PersistentVolume", name))["status"].get("phase") != "Bound":
+            await self._gone("PersistentVolume", name)
+            await self._created(terrain.volume(class_name, int(number)))
+
+    async def _set_claim_ref(self, volume: str, detail: str) -> None:
+        """Commit a free volume to a claim by hand, as an administrator may."""
+        pod, form = detail.split(" ")
+        name, found = await self._volume(volume)
+        claim = terrain.claims(int(pod))[0]["metadata"]["name"]
+        reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": claim}
+        if "claimRef" in found["spec"]:
+            return
+        if form == "uid":
+            live = await self._client.get("PersistentVolumeClaim", claim, NAMESPACE)
+            reference["uid"] = live["metadata"]["uid"]
+        body = {"metadata": _version(found), "spec": {"claimRef": reference}}
+        await self._client.patch("PersistentVolume", name, body)
+
+    async def _clear_claim_ref(self, volume: str, _: str) -> None:
+        name, found = await self._volume(volume)
+        if "claimRef" in found["spec"] and found["status"].get("phase") == "Available":
+            body: Document = {"metadata": _version(found), "spec": {"claimRef": None}}
+            await self._client.patch("PersistentVolume", name, body)
+
+    async def _touch_volume(self, volume: str, _: str) -> None:
+        name, found = await self._volume(volume)
+        count = int((found["metadata"].get("labels") or {}).get("touched", "0")) + 1
+        await self._client.patch("PersistentVolume", name, {"metadata": {"labels": {"touched": str(count)}}})
+
+    async def _garbage_on_volume(self, volume: str, key: str) -> None:
+        name = terrain.volume_name(*_split(volume))
+        await self._client.patch("PersistentVolume", name, _annotations({PREFIX + key: _GARBAGE}))
+
+    async def _garbage_on_claim(self, pod: str, _: str) -> None:
+        name = terrain.claims(int(pod))[0]["metadata"]["name"]
+        values = {PREFIX + "reserved-volume": _GARBAGE, PREFIX + "expires-at": "tomorrow"}
+        await self._client.patch("PersistentVolumeClaim", name, _annotations(values), NAMESPACE)
+
+    async def _steal_annotations(self, volume: str, other: str) -> None:
+        """Copy what one volume says of its reservation to another."""
+        source = await self._client.get("PersistentVolume", other)
+        ours = {key: value for key, value in _annotations_of(source).items() if key.startswith(PREFIX)}
+        await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), _annotations(ours))
+
+    async def _strip_annotations(self, volume: str, _: str) -> None:
+        name, found = await self._volume(volume)
+        ours = {key: None for key in _annotations_of(found) if key.startswith(PREFIX)}
+        await self._client.patch("PersistentVolume", name, _annotations(ours))
+
+    async def _mark_unhealthy(self, volume: str, state: str) -> None:
+        await self._publish(volume, state, "the disk is on fire")
+
+    async def _mark_healthy(self, volume: str, _: str) -> None:
+        _, found = await self._volume(volume)
+        if PREFIX + "health" in _annotations_of(found):
+            await self._publish(volume, "Healthy", "")
+
+    # Administrators, about nodes and classes
+
+    async def _cordon(self, node: str, _: str) -> None:
+        await self._client.patch("Node", node, {"spec": {"unschedulable": True}})
+
+    async def _uncordon(self, node: str, _: str) -> None:
+        await self._client.patch("Node", node, {"spec": {"unschedulable": None}})
+
+    async def _taint(self, node: str, _: str) -> None:
+        await self._set_taint(node, [_TAINT])
+
+    async def _untaint(self, node: str, _: str) -> None:
+        await self._set_taint(node, [])
+
+    async def _lose_node(self, node: str, _: str) -> None:
+        if len(await self._client.list("Node")) > len(NODES) - 2:
+            await self._client.delete("Node", node)
+
+    async def _return_nodes(self, _: str, __: str) -> None:
+        for node in NODES:
+            await self._unless_there(self._node_documents[node])
+
+    async def _flip_mode(self, class_name: str, mode: str) -> None:
+        await self._client.patch("StorageClass", class_name, _annotations({PREFIX + "mode": mode}))
+
+    # How
+
+    async def _volume(self, volume: str) -> tuple[str, Document]:
+        name = terrain.volume_name(*_split(volume))
+        return name, await self._client.get("PersistentVolume", name)
+
+    async def _publish(self, volume: str, state: str, reason: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        values = {"health": state, "health-reason": reason, "health-since": now, "health-source": "soak"}
+        body = _annotations({PREFIX + key: value for key, value in values.items()})
+        await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), body)
+
+    async def _set_taint(self, node: str, ours: list[Document]) -> None:
+        found = await self._client.get("Node", node)
+        others = [each for each in found["spec"].get("taints") or () if each["key"] != _TAINT["key"]]
+        body = {"metadata": _version(found), "spec": {"taints": [*others, *ours]}}
+        await self._client.patch("Node", node, body)
+
+    async def _unless_there(self, document: Document) -> None:
+        try:
+            await self._client.create(document)
+        except Refused as refused:
+            if refused.status != 409:
+                raise
+
+    async def _gone(self, kind: str, name: str, namespace: str = "") -> None:
+        try:
+            await self._client.delete(kind, name, namespace)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+
+    async def _created(self, document: Document) -> None:
+        """Create it as soon as the one of its name that is being deleted is gone."""
+        for _ in range(_TRIES):
+            try:
+                await self._client.create(document)
+            except Refused as refused:
+                if refused.status != 409:
+                    raise
+                await asyncio.sleep(_BETWEEN_TRIES)
+            else:
+                return
+
+
+def _split(volume: str) -> tuple[str, int]:
+    class_name, number = volume.split("/")
+    return class_name, int(number)
+
+
+def _version(found: Document) -> dict[str, Any]:
+    return {"resourceVersion": found["metadata"]["resourceVersion"]}
+
+
+def _annotations(values: dict[str, Any]) -> Document:
+    return {"metadata": {"annotations": values}}
+
+
+def _annotations_of(found: Document) -> dict[str, str]:
+    annotations: dict[str, str] = found["metadata"].get("annotations") or {}
+    return annotations

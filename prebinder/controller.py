@@ -168,10 +168,14 @@ class Controller:
         await stop.wait()
         await self._extender.drain()
 
-    def _class_changed(self, _old: StorageClass | None, new: StorageClass | None) -> None:
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        binding, reservations = self._instruments.binding, self._instruments.reservations
         if new is not None:
-            self._instruments.binding.expect_class(new.name, new.binding_mode or "")
-            self._instruments.reservations.expect_class(new.name)
+            binding.expect_class(new.name, new.binding_mode or "")
+            reservations.expect_class(new.name)
+        elif old is not None:
+            binding.forget_class(old.name)
+            reservations.forget_class(old.name)
 
     def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
         if self._tenure.term is not None:

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from binder.observe import Cause, ConflictKind
 from binder.rejection import Reason
 from prebinder.metrics import buckets
+from prebinder.metrics.class_label import ClassLabel
 
 
 class BindingMetrics:
@@ -32,22 +33,28 @@ class BindingMetrics:
             buckets=buckets.CSI,
             registry=registry,
         )
+        self._classes = ClassLabel(self._attempts, self._failures, self._seconds)
 
     def expect_class(self, storage_class: str, binding_mode: str) -> None:
         """Start the class's counters at 0, so that a rate sees the first failure."""
+        self._classes.expect(storage_class)
         for result, dry_run in product(("success", "failure"), ("false", "true")):
             self._attempts.labels(storage_class, binding_mode, result, dry_run)
         self._seconds.labels(storage_class, binding_mode)
 
+    def forget_class(self, storage_class: str) -> None:
+        """Drop the series of a class that is gone."""
+        self._classes.forget(storage_class)
+
     def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
         result = "success" if success else "failure"
-        self._attempts.labels(storage_class, binding_mode, result, str(dry_run).lower()).inc()
+        self._attempts.labels(self._classes.of(storage_class), binding_mode, result, str(dry_run).lower()).inc()
 
     def failed(self, storage_class: str, reason: Reason) -> None:
-        self._failures.labels(storage_class, reason).inc()
+        self._failures.labels(self._classes.of(storage_class), reason).inc()
 
     def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
-        self._seconds.labels(storage_class, binding_mode).observe(seconds)
+        self._seconds.labels(self._classes.of(storage_class), binding_mode).observe(seconds)
 
 
 class ReservationMetrics:
@@ -82,6 +89,7 @@ class ReservationMetrics:
             ["field"],
             registry=registry,
         )
+        self._classes = ClassLabel(self._created, self._releases)
         for cause in Cause:
             self._held.labels(cause)
         for resource, kind in product(("persistentvolumes", "persistentvolumeclaims"), ConflictKind):
@@ -89,15 +97,20 @@ class ReservationMetrics:
 
     def expect_class(self, storage_class: str) -> None:
         """Start the class's counters at 0."""
+        self._classes.expect(storage_class)
         self._created.labels(storage_class)
         for cause in Cause:
             self._releases.labels(storage_class, cause)
 
+    def forget_class(self, storage_class: str) -> None:
+        """Drop the series of a class that is gone."""
+        self._classes.forget(storage_class)
+
     def reserved(self, storage_class: str) -> None:
-        self._created.labels(storage_class).inc()
+        self._created.labels(self._classes.of(storage_class)).inc()
 
     def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
-        self._releases.labels(storage_class, cause).inc()
+        self._releases.labels(self._classes.of(storage_class), cause).inc()
         if held_seconds is not None:
             self._held.labels(cause).observe(held_seconds)
 

@@ -12,7 +12,10 @@ from binder.matching import class_of
 from binder.pending import pending_reason
 from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, reservation_of_claim
+from kube.model import Claim
 from kube.snapshot import Snapshot
+from kube.topology import zone_of
+from prebinder.metrics.class_label import OTHER
 from prebinder.metrics.health_state import HealthView, KnownHealth, health_gauges, quarantine_gauges
 
 
@@ -99,7 +102,7 @@ def _pending(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> I
     for claim in snapshot.claims.values():
         if claim.phase != "Pending":
             continue
-        key = (class_of(claim), str(pending_reason(claim, snapshot, told)))
+        key = (_class_label(claim, snapshot), str(pending_reason(claim, snapshot, told)))
         counts[key] += 1
         age = (now - claim.created).total_seconds() if claim.created else 0.0
         ages[key] = max(ages.get(key, 0.0), age)
@@ -116,14 +119,22 @@ def _pending(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> I
 
 def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
     counts: Counter[tuple[str, str]] = Counter()
+    zones = {"", *(zone_of(node.labels) for node in snapshot.nodes.values())}
     for key in snapshot.volumes_reserved_for:
         claim = snapshot.claims.get(key)
         reservation = reservation_of_claim(claim, prefix) if claim is not None else None
         if claim is not None and reservation is not None:
-            counts[reservation.zone, class_of(claim)] += 1
+            # Whoever may change the claim may write any zone on it.
+            zone = reservation.zone if reservation.zone in zones else OTHER
+            counts[zone, _class_label(claim, snapshot)] += 1
     family = GaugeMetricFamily(
         "pvc_prebinder_reservations", "Claims for which a volume is held.", labels=["zone", "storage_class"]
     )
     for labels, count in counts.items():
         family.add_metric(labels, count)
     return family
+
+
+def _class_label(claim: Claim, snapshot: Snapshot) -> str:
+    name = class_of(claim)
+    return name if not name or name in snapshot.classes else OTHER

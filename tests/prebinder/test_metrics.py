@@ -15,7 +15,7 @@ from kube.model import WAIT_FOR_FIRST_CONSUMER
 from kube.store import snapshot_of
 from prebinder.metrics.instruments import Instruments
 from prebinder.metrics.state import ClusterState
-from tests.builders import EPOCH, ZONE, claim, node_selector, pod, storage_class, volume
+from tests.builders import EPOCH, ZONE, claim, node, node_selector, pod, storage_class, volume
 
 PREFIX = "scheduler.cloud.example/"
 
@@ -91,7 +91,48 @@ async def test_sweeps_are_measured(instruments: Instruments) -> None:
         assert line in lines
 
 
+LONG = "x" * 4_006
+"""A class that no administrator made: a claim's annotation volume.beta.kubernetes.io/storage-class takes any text."""
+
+
+async def test_no_claim_makes_a_series_of_its_own(instruments: Instruments) -> None:
+    instruments.binding.expect_class("fast", WAIT_FOR_FIRST_CONSUMER)
+    instruments.reservations.expect_class("fast")
+    claims = [claim(f"data-{number}", storage_class=f"{LONG}-{number}") for number in range(100)]
+    for asking in claims:
+        name = asking.storage_class or ""
+        instruments.binding.attempted(name, "", success=False, dry_run=False)
+        instruments.binding.failed(name, Reason.CLASS_NOT_FOUND)
+        instruments.binding.bound(name, "", 1.0)
+        instruments.reservations.reserved(name)
+        instruments.reservations.released(name, Cause.LOST, None)
+    instruments.binding.failed("", Reason.NO_VOLUME_FITS)
+    snapshot = snapshot_of([storage_class("fast"), *claims], PREFIX)
+    lines = await scrape(instruments, ClusterState(snapshot))
+    assert max(map(len, lines)) < 300
+    assert 'pvc_prebinder_bind_failures_total{reason="StorageClassNotFound",storage_class="other"} 100.0' in lines
+    assert 'pvc_prebinder_bind_failures_total{reason="NoVolumeFits",storage_class=""} 1.0' in lines
+    (pending,) = [line for line in lines if line.startswith("pvc_prebinder_pending_claims{")]
+    assert pending.endswith('storage_class="other"} 100.0')
+
+
+async def test_the_series_of_a_class_go_with_it(instruments: Instruments) -> None:
+    for turn in range(3):
+        instruments.binding.expect_class(f"fast-{turn}", WAIT_FOR_FIRST_CONSUMER)
+        instruments.reservations.expect_class(f"fast-{turn}")
+        instruments.binding.failed(f"fast-{turn}", Reason.NO_VOLUME_FITS)
+        instruments.binding.forget_class(f"fast-{turn}")
+        instruments.reservations.forget_class(f"fast-{turn}")
+    assert not [line for line in await scrape(instruments) if 'storage_class="fast' in line]
+    instruments.binding.failed("fast-1", Reason.NO_VOLUME_FITS)
+    assert 'pvc_prebinder_bind_failures_total{reason="NoVolumeFits",storage_class="other"} 1.0' in await scrape(
+        instruments
+    )
+
+
 async def test_ports_count(instruments: Instruments) -> None:
+    instruments.binding.expect_class("fast", WAIT_FOR_FIRST_CONSUMER)
+    instruments.reservations.expect_class("fast")
     instruments.binding.attempted("fast", WAIT_FOR_FIRST_CONSUMER, success=False, dry_run=False)
     instruments.binding.failed("fast", Reason.NO_VOLUME_FITS)
     instruments.reservations.released("fast", Cause.EXPIRED, 600.0)
@@ -139,6 +180,7 @@ STATE = ClusterState(
             }),
             claim("done", phase="Bound"),
             pod("p", claims=("refused", "young")),
+            node(zone="a"),
             volume("v", driver="d", handle="1", node_affinity=node_selector({ZONE: "a"}),
                    annotations={f"{PREFIX}reserved-for": "default/young"}),
             volume("w", driver="d", handle="2", node_affinity=node_selector({ZONE: ["a", "b"]})),
@@ -158,7 +200,7 @@ STATE = ClusterState(
     [
         'pvc_prebinder_pending_claims{reason="WaitForFirstConsumer",storage_class="fast"} 1.0',
         'pvc_prebinder_pending_claims{reason="ImmediateUnbound",storage_class="now"} 1.0',
-        'pvc_prebinder_pending_claims{reason="StorageClassNotFound",storage_class="gone"} 1.0',
+        'pvc_prebinder_pending_claims{reason="StorageClassNotFound",storage_class="other"} 1.0',
         'pvc_prebinder_pending_claims{reason="NoJointAssignment",storage_class="fast"} 1.0',
         'pvc_prebinder_pending_claims{reason="Progressing",storage_class="fast"} 1.0',
         'pvc_prebinder_oldest_pending_claim_seconds{reason="NoJointAssignment",storage_class="fast"} 100.0',

@@ -1,13 +1,11 @@
-"""The command `pvc-prebinder devcluster`: a control plane to try things on, from `up` until `down`."""
+"""A control plane to try things on, from `up` until `down`; `pvc-prebinder dev devcluster` runs these functions."""
 
-import argparse
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from devcluster import build
@@ -17,12 +15,6 @@ from devcluster.progress import Progress
 from devcluster.state import is_owned, owner_pid, remove_if_abandoned
 
 _STOP_SECONDS = 30.0
-_DEFAULT_NODES = 6
-
-_UP_HELP = """\
-Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok on free loopback ports, in the background.
-The first start builds them from source, which takes some minutes; later ones take seconds. About 550 MB of memory.
-"""
 
 
 def up(directory: Path, nodes: int) -> None:
@@ -80,89 +72,10 @@ def env(directory: Path) -> str:
 def command(action: str, directory: Path) -> str:
     """Return what a person types to do that with the cluster in this directory."""
     named = "" if directory == default_directory() else f" --directory {shlex.quote(str(directory))}"
-    return f"pvc-prebinder devcluster {action}{named}"
+    return f"pvc-prebinder dev devcluster {action}{named}"
 
 
 def default_directory() -> Path:
     """Return where `up` puts a cluster unless told otherwise: below XDG_STATE_HOME, or ~/.local/state."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "pvc-prebinder" / "devcluster"
-
-
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `devcluster` and what is below it."""
-    parser = subparsers.add_parser(
-        "devcluster",
-        usage="%(prog)s up|down|env [flags]",
-        description="Runs a real Kubernetes control plane on this machine, with nodes and pods played by kwok.",
-        epilog='examples:\n  pvc-prebinder devcluster up\n  eval "$(pvc-prebinder devcluster env)"\n'
-        "  kubectl get nodes\n  pvc-prebinder devcluster down\n\nexit codes:\n  0 fine   1 error   2 usage",
-    )
-    actions = parser.add_subparsers(metavar="up|down|env", required=True, prog="pvc-prebinder devcluster")
-    starting = _add(actions, "up", "start a cluster", _UP_HELP, _run_up)
-    starting.add_argument(
-        "--nodes",
-        type=_count,
-        default=_DEFAULT_NODES,
-        metavar="N",
-        help="nodes, dealt out to three zones; 0 starts no kwok (default %(default)s)",
-    )
-    _add(actions, "down", "stop it", "Stops the cluster and removes all its data.", _run_down)
-    _add(actions, "env", "say how to reach it", "Prints the shell lines that kubectl needs.", _run_env)
-
-
-def _add(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    summary: str,
-    description: str,
-    run: Callable[[argparse.Namespace], None],
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=summary, description=description)
-    parser.add_argument(
-        "--directory",
-        type=lambda text: Path(text).absolute(),
-        default=default_directory(),
-        metavar="DIR",
-        help="holds all of the cluster (default %(default)s)",
-    )
-    parser.set_defaults(run=lambda arguments: _exit_code(run, arguments))
-    return parser
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number of nodes')
-    return int(text)
-
-
-def _exit_code(run: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> int:
-    try:
-        run(arguments)
-    except ClusterError as error:
-        sys.stderr.write(f"pvc-prebinder: {error}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"pvc-prebinder: {error.filename}: {error.strerror}\n")
-        return 1
-    return 0
-
-
-def _run_up(arguments: argparse.Namespace) -> None:
-    directory = arguments.directory
-    up(directory, arguments.nodes)
-    sys.stdout.write(
-        f"{env(directory)}\n"
-        f'Run the lines above (or: eval "$({command("env", directory)})"), then look around:\n'
-        "  kubectl get nodes -L topology.kubernetes.io/zone\n"
-        "  pvc-prebinder controller --dry-run\n"
-        f"Logs are in {directory}. It runs until `{command('down', directory)}`.\n"
-    )
-
-
-def _run_down(arguments: argparse.Namespace) -> None:
-    down(arguments.directory)
-
-
-def _run_env(arguments: argparse.Namespace) -> None:
-    sys.stdout.write(env(arguments.directory))

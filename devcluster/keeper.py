@@ -1,4 +1,4 @@
-"""Holds a cluster for `pvc-prebinder devcluster up`: starts it, says so on stdout, and stays until it is killed.
+"""Holds a cluster for `pvc-prebinder dev devcluster up`: starts it, says so on stdout, and stays until it is killed.
 
 There is nothing to do at the end: a killed owner is what `reaper` cleans up after.
 """

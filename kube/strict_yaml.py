@@ -19,6 +19,31 @@ def load_strictly(text: str) -> object:
         raise ValueError(f"not YAML: {_told(error)}") from error
 
 
+def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
+    """Return the line, from 1, on which a document says what is at a place: that of the nearest key above it.
+
+    None if the document says nothing on the way there.
+    """
+    node = yaml.compose(text, Loader=_StrictLoader)
+    line: int | None = None
+    for step in place:
+        found = _below(node, step)
+        if found is None:
+            return line
+        line, node = found
+    return line
+
+
+def _below(node: yaml.Node | None, step: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == step:
+                return key.start_mark.line + 1, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step].start_mark.line + 1, node.value[step]
+    return None
+
+
 def _told(error: yaml.YAMLError) -> str:
     """Return what is wrong and where, in one line."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None

@@ -1,72 +1,111 @@
-"""`pvc-prebinder csi-agent`: from flags to settings, then to the agent."""
+"""`pvc-prebinder csi-agent`: from flags and file to settings, then to the agent."""
 
-import argparse
+import json
+import sys
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
+
+import cloup
 
 from binder.decision import Mode
 from csi.endpoint import Endpoint
-from prebinder.errors import UsageError
-from prebinder.flags import FLAGS, TLS_FLAGS, Flag, Flags, add_flags, override
-from prebinder.settings import LeaderElectionSettings, Settings
+from prebinder.command import Command
+from prebinder.errors import ExitCode, UsageError
+from prebinder.flags import CLUSTER_FLAGS, FLAGS, PROBE_FLAGS, Flag, Flags, override, settings_flags
+from prebinder.parameters import FILE
+from prebinder.settings import AgentSettings, BindingSettings, HealthSettings, Settings
 
-DESCRIPTION = """\
-Runs beside one CSI driver, asks it about its volumes by calls that change nothing, and says on each PersistentVolume
-when its health changes. The controller then needs no way to the driver. Several agents of one driver take turns.
-"""
-
-EXAMPLES = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder csi-agent --csi-endpoint csi.example.com=unix:///csi/csi.sock
       as a container in the pod of the driver's controller; manifests/components/csi-agent adds it
   pvc-prebinder csi-agent --csi-endpoint csi.example.com=unix:///csi/csi.sock --health-sweep-interval 10s
-      a volume that falls sick is known ten seconds later at most
+      report an unhealthy volume after at most ten seconds
 
-exit codes:
+Exit codes:
   0 stopped by a signal   1 error   2 usage
 """
 
 _LEASE: Final = "pvc-prebinder-csi-agent-"
-_ASKING: Final = frozenset({"endpoints", "sweep_interval", "sweep_rate", "unhealthy_after", "healthy_after"})
+
+AGENT_FLAGS: Final[Flags] = {
+    "Cluster": CLUSTER_FLAGS,
+    "Volume health": (
+        *(
+            replace(flag, help="the driver: its name, as in spec.csi.driver, and its socket; required")
+            if flag.field == "endpoints"
+            else flag
+            for flag in PROBE_FLAGS
+        ),
+        Flag(
+            "--annotation-prefix",
+            "publishing",
+            "annotation_prefix",
+            "the controller's; default scheduler.cloud.example/",
+            "PREFIX",
+        ),
+    ),
+    "Leader election": tuple(
+        replace(flag, help=f"default {_LEASE}NAME of the driver") if flag.field == "name" else flag
+        for flag in FLAGS["Leader election"]
+    ),
+    "Metrics, probes and logs": FLAGS["Metrics, probes and logs"],
+}
 
 
-def agent_flags() -> Flags:
-    """Return the controller's flags that make sense here."""
-    health = tuple(_worded(flag) for flag in FLAGS["volume health"] if flag.field in _ASKING or flag in TLS_FLAGS)
-    prefix = next(flag for flag in FLAGS["binding"] if flag.field == "annotation_prefix")
-    others = ("cluster", "leader election", "metrics, probes and logs")
-    return {"volume health": (*health, prefix), **{title: tuple(map(_worded, FLAGS[title])) for title in others}}
+@cloup.command("csi-agent", cls=Command, examples=EXAMPLES)
+@cloup.option("--config", type=FILE, metavar="FILE", help="an AgentConfiguration; flags override it")
+@cloup.option("--print-config", is_flag=True, help="print the settings in force and exit")
+@cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
+@settings_flags(AGENT_FLAGS, AgentSettings())
+def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
+    """Runs beside one CSI driver, probes its volumes by read-only calls, and publishes changes of their health.
 
+    The health stands on each PersistentVolume, so the controller needs no access to the driver. Of several agents of
+    one driver, one is active.
+    """
+    # Imported where they are used: without a file no schema is needed, and the help needs no gRPC and no HTTP.
+    from prebinder.config_file import AGENT, load  # noqa: PLC0415
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `csi-agent`."""
-    parser = subparsers.add_parser(
-        "csi-agent",
-        usage="%(prog)s --csi-endpoint NAME=unix:///PATH [flags]",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-    )
-    add_flags(parser, agent_flags())
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    settings = agent_settings(override(Settings(), arguments, agent_flags()))
-    # Imported here: the help needs no gRPC and no HTTP.
-    from prebinder.agent import AGENT  # noqa: PLC0415
+    if print_schema:
+        sys.stdout.write(json.dumps(AGENT.schema(), indent=2) + "\n")
+        return ExitCode.FINE
+    settings = override(load(AGENT, config) if config else AgentSettings(), given, AGENT_FLAGS)
+    if print_config:
+        sys.stdout.write(AGENT.dump(settings))
+        return ExitCode.FINE
+    chosen = controller_settings(settings)
+    from prebinder.agent import AGENT as DUTY  # noqa: PLC0415
     from prebinder.controller import run_controller  # noqa: PLC0415
 
-    return run_controller(settings, AGENT)
+    return run_controller(chosen, DUTY)
 
 
-def agent_settings(chosen: Settings) -> Settings:
-    """Return what the user chose, made fit for an agent: one driver, a Lease of its own, nothing reserved."""
+def controller_settings(chosen: AgentSettings) -> Settings:
+    """Return the settings of the process: one driver, a Lease of its own, nothing reserved. UsageError if not one."""
     driver = only_driver(chosen.health.endpoints)
     election = chosen.leader_election
-    if election.name == LeaderElectionSettings().name:
+    if not election.name:
         # Names of drivers may have capitals, names of Leases may not.
         election = replace(election, name=_LEASE + driver.lower())
-    return replace(chosen, leader_election=election, binding=replace(chosen.binding, mode=Mode.OFF))
+    health = chosen.health
+    return Settings(
+        cluster=chosen.cluster,
+        binding=BindingSettings(mode=Mode.OFF, annotation_prefix=chosen.publishing.annotation_prefix),
+        health=HealthSettings(
+            endpoints=health.endpoints,
+            tls_ca=health.tls_ca,
+            tls_certificate=health.tls_certificate,
+            tls_key=health.tls_key,
+            sweep_interval=health.sweep_interval,
+            sweep_rate=health.sweep_rate,
+            unhealthy_after=health.unhealthy_after,
+            healthy_after=health.healthy_after,
+        ),
+        leader_election=election,
+        serving=chosen.serving,
+        logging=chosen.logging,
+    )
 
 
 def only_driver(endpoints: tuple[Endpoint, ...]) -> str:
@@ -74,16 +113,3 @@ def only_driver(endpoints: tuple[Endpoint, ...]) -> str:
     if len(endpoints) != 1:
         raise UsageError(f"csi-agent serves one driver: expected one --csi-endpoint, found {len(endpoints)}")
     return endpoints[0].driver
-
-
-def _worded(flag: Flag) -> Flag:
-    match flag.field:
-        case "endpoints":
-            return replace(
-                flag,
-                help="the driver: its name, as in spec.csi.driver, and its socket; required; tcp as for the controller",
-            )
-        case "name":
-            return replace(flag, help=f"default {_LEASE}NAME of the driver")
-        case _:
-            return flag

@@ -1,85 +1,74 @@
-"""The command line `pvc-prebinder`: finds the command, imports only what that one needs, reports its faults.
+"""The command line `pvc-prebinder`: finds the command, runs it, and reports its faults in one line.
 
-Each command is a module with `register(subparsers)`, which adds its parser and sets the default `run`: a function
-from the parsed arguments to an exit code. Exit codes: 0 fine, 1 error, 2 usage, 3 a problem was found.
+Each command is a module with a click command named `command`, whose function returns an exit code.
 """
 
-import argparse
 import os
-import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Sequence
+from importlib.metadata import version
 from itertools import pairwise
-from types import ModuleType
-from typing import NoReturn, cast
+from typing import Final
 
+import click
+from click.shell_completion import shell_complete
+
+from kube.nearest import did_you_mean
+from prebinder.command import PROGRAM, Group, Sections
 from prebinder.errors import CommandError, ExitCode, UsageError
-from prebinder.nearest import did_you_mean
 
-PROGRAM = "pvc-prebinder"
+COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
+"""Set by the shell's completion function (click.shell_completion)."""
 
-COMMANDS = {
-    "controller": ("prebinder.controller_command", "reserve volumes for pods that wait, in a cluster"),
-    "csi-agent": ("prebinder.agent_command", "watch the health of one CSI driver's volumes, from beside the driver"),
-    "extender": ("prebinder.extender_command", "answer kube-scheduler about nodes, by what is reserved and healthy"),
-    "scheduler": ("prebinder.scheduler_command", "schedule the pods that name it, by what is reserved and healthy"),
-    "match": ("prebinder.match", "say offline which volume Kubernetes would pick for a claim, and why not the others"),
-    "simulate": ("prebinder.simulate", "schedule pods on a cluster in memory, made up or dumped, and ask what if"),
-    "health": ("prebinder.health_command", "say how volumes are, and who says so"),
-    "quarantine": (
-        "prebinder.quarantine_command",
-        "list volumes kept from claims because of their health, or let them out",
-    ),
-    "profile": ("prebinder.profile_command", "say where a running scheduler spends its time"),
-    "doctor": ("prebinder.doctor", "look whether the cluster, the rights and the drivers are what is needed"),
-    "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
-    "devcluster": ("devcluster.command", "start and stop a real control plane on this machine"),
-    "version": ("prebinder.version", "print the version"),
+SECTIONS: Final[Sections] = {
+    "Ask": {
+        "match": ("prebinder.match", "report which volume Kubernetes would pick for a claim, offline"),
+        "simulate": ("prebinder.simulate", "schedule pods on a cluster in memory and answer what-if questions"),
+        "health": ("prebinder.health_command", "report the health of volumes and its source"),
+        "quarantine": ("prebinder.quarantine_command", "list volumes in quarantine, or release them"),
+        "doctor": ("prebinder.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
+    },
+    "Run in a cluster": {
+        "controller": ("prebinder.controller_command", "reserve volumes for pending pods"),
+        "csi-agent": ("prebinder.agent_command", "publish the health of one CSI driver's volumes"),
+        "extender": ("prebinder.extender_command", "steer kube-scheduler to reserved, healthy volumes"),
+        "scheduler": ("prebinder.scheduler_command", "schedule the pods that name it (alpha)"),
+    },
+    "Try and develop": {
+        "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
+        "dev": ("prebinder.dev_command", "run a local control plane, profile a running scheduler"),
+        "completion": ("prebinder.completion", "print the completion script for bash, zsh or fish"),
+        "version": ("prebinder.version", "print the version"),
+    },
 }
-"""Command -> the module that holds it, and its line in the help."""
 
-OPTIONAL = frozenset({"cryptography"})
-"""What only the extra `devcluster` installs."""
-
-_VALUED_SWITCH = re.compile(r"argument (--[-\w]+)/(--no-[-\w]+): ignored explicit argument .*")
-"""What argparse says of `--leader-elect=false`, the form of Kubernetes' own components."""
-
-DESCRIPTION = """\
-Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds them.
-"""
-
-EXAMPLES = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder demo                                  watch it work; needs no cluster
-  pvc-prebinder controller --dry-run                  say what it would reserve in your cluster, write nothing
+  pvc-prebinder controller --dry-run                  report what it would reserve in your cluster
   pvc-prebinder controller --mode prebind --csi-endpoint csi.example.com=unix:///csi/csi.sock
   kubectl get pv,pvc,sc,node -A -o json | pvc-prebinder match -f - --node node-7
 
-exit codes:
-  0 fine   1 error   2 usage   3 a problem was found
+Exit codes:
+  0 success   1 error   2 usage   3 a problem was found
 """
 
-
-class Parser(argparse.ArgumentParser):
-    """argparse that reports a wrong argument in one line and takes no abbreviations."""
-
-    def __init__(self, **options: object) -> None:
-        options.setdefault("formatter_class", partial(argparse.RawDescriptionHelpFormatter, max_help_position=32))
-        super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
-
-    def error(self, message: str) -> NoReturn:
-        valued = _VALUED_SWITCH.fullmatch(message)
-        if valued is not None:
-            message = f"{valued[1]} takes no value: expected {valued[1]} or {valued[2]}"
-        raise UsageError(f"{message}. See {self.prog} --help")
+main_group: Final = Group(
+    SECTIONS,
+    examples=EXAMPLES,
+    name=PROGRAM,
+    help="Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds "
+    "them one by one.",
+)
+click.version_option(version("pvc-prebinder"), prog_name=PROGRAM, message="%(prog)s %(version)s")(main_group)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if COMPLETION in os.environ:
+        return shell_complete(main_group, {}, PROGRAM, COMPLETION, os.environ[COMPLETION])
     debug = _wants_debug(arguments)
     try:
         return run(arguments)
@@ -107,64 +96,47 @@ def run(arguments: Sequence[str]) -> int:
 
     Raises UsageError for what cannot be parsed, CommandError for what the command could not do.
     """
-    name = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if name is not None and name not in COMMANDS:
-        raise UsageError(f'unknown command "{name}"{did_you_mean(name, COMMANDS)} See {PROGRAM} --help')
-    parser, subparsers = _parser(name)
-    parsed, unknown = parser.parse_known_args(arguments)
-    command = subparsers.choices[name] if name else parser
-    if unknown:
-        raise UsageError(_unknown_arguments(unknown, command))
-    if "run" not in parsed:
-        command.print_help()
-        return ExitCode.FINE if name is None else ExitCode.USAGE
-    return int(cast(Callable[[argparse.Namespace], int], parsed.run)(parsed))
-
-
-def _parser(name: str | None) -> tuple[Parser, "argparse._SubParsersAction[Parser]"]:
-    """Return the parser with only the named command in it; the help lists the others from COMMANDS."""
-    commands = "".join(f"  {command:<12} {summary}\n" for command, (_, summary) in COMMANDS.items())
-    parser = Parser(
-        prog=PROGRAM,
-        usage="%(prog)s COMMAND [flags]",
-        description=f"{DESCRIPTION}\ncommands:\n{commands}\n`{PROGRAM} COMMAND --help` says more.",
-        epilog=EXAMPLES,
-    )
-    subparsers = parser.add_subparsers(help=argparse.SUPPRESS, parser_class=Parser, prog=PROGRAM)
-    if name is not None:
-        _import(name).register(subparsers)
-        subparsers.choices[name].add_argument(
-            "--log-level",
-            choices=("debug", "info", "warning", "error"),
-            help="default info; debug also shows tracebacks",
-        )
-    return parser, subparsers
-
-
-def _import(name: str) -> ModuleType:
     try:
-        return import_module(COMMANDS[name][0])
-    except ModuleNotFoundError as error:
-        if error.name not in OPTIONAL:
-            raise
-        missing = f"{name} needs more than is installed. In the sources: pip install '.[devcluster]'"
-        raise CommandError(missing) from error
+        with main_group.make_context(PROGRAM, list(arguments)) as context:
+            return int(main_group.invoke(context) or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return ExitCode.FINE if error.ctx is not None and error.ctx.parent is None else ExitCode.USAGE
+    except click.exceptions.Exit as finished:
+        return finished.exit_code
+    except click.ClickException as error:
+        raise UsageError(_in_one_line(error)) from error
 
 
-def _unknown_arguments(unknown: Sequence[str], command: argparse.ArgumentParser) -> str:
-    word = next((argument for argument in unknown if argument.startswith("-")), unknown[0]).split("=")[0]
-    kind = "flag" if word.startswith("-") else "argument"
-    return f'unknown {kind} "{word}"{did_you_mean(word, _options(command))} See {command.prog} --help'
+def _in_one_line(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    path = context.command_path if context is not None else PROGRAM
+    return f"{_problem(error, context)} See {path} --help"
 
 
-def _options(command: argparse.ArgumentParser) -> list[str]:
-    """Return every flag of a command and of the commands below it."""
-    options: list[str] = []
-    for action in command._actions:
-        options += action.option_strings
-        if isinstance(action, argparse._SubParsersAction):
-            options += [option for below in action.choices.values() for option in _options(below)]
-    return options
+def _problem(error: click.ClickException, context: click.Context | None) -> str:
+    match error:
+        case click.NoSuchOption():
+            return f'unknown flag "{error.option_name}"{did_you_mean(error.option_name, _options(context))}'
+        case click.MissingParameter():
+            return f"{_flag(error)} is required."
+        case click.BadParameter():
+            return f"{_flag(error)}: {error.message.rstrip('.')}."
+        case click.BadOptionUsage():
+            return f"{error.option_name} needs a value."
+        case _:
+            return error.message
+
+
+def _flag(error: click.BadParameter) -> str:
+    if isinstance(error.param, click.Option):
+        return max(error.param.opts, key=len)
+    return error.param.make_metavar(error.ctx) if error.param is not None and error.ctx is not None else "argument"
+
+
+def _options(context: click.Context | None) -> list[str]:
+    params = context.command.params if context is not None else ()
+    return [name for param in params for name in (*param.opts, *param.secondary_opts) if name.startswith("-")]
 
 
 def _wants_debug(arguments: Sequence[str]) -> bool:

@@ -6,9 +6,10 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from kube.configuration import ConfigurationError
 from prebinder.control_request import read_body, refused
 from prebinder.control_server import Route
-from scheduler.config import Configuration, ConfigurationError, render
+from scheduler.config import Configuration, render
 
 LARGEST_CONFIGURATION: Final = 1024 * 1024
 """Bytes, as much as a ConfigMap can hold."""

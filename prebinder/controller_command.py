@@ -1,46 +1,48 @@
 """`pvc-prebinder controller`: from flags and file to settings, then to the controller."""
 
-import argparse
+import json
 import sys
+from typing import Any, Final
 
-from prebinder.config_file import dump, load
-from prebinder.flags import add_flags, override
+import cloup
+
+from prebinder.command import Command
+from prebinder.errors import ExitCode
+from prebinder.flags import FLAGS, override, settings_flags
+from prebinder.parameters import FILE
 from prebinder.settings import Settings
 
-DESCRIPTION = """\
-Watches pods that wait for volumes and reserves healthy ones for all their claims together, in one zone.
-Flags override the configuration file.
-"""
-
-EXAMPLES = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder controller --dry-run
-      say what would be reserved in the cluster of the current context
+      report what would be reserved in the cluster of the current context
   pvc-prebinder controller --mode prebind --csi-endpoint csi.example.com=unix:///csi/csi.sock
-      commit the volume's side of the bind, and ask that driver about each volume first
+      commit the volume's side of the bind, and probe that driver about each volume first
   pvc-prebinder controller --config controller.yaml --print-config
-      check a configuration file and print what it amounts to
+      check a configuration file and print the settings in force
 
-exit codes:
+Exit codes:
   0 stopped by a signal   1 error   2 usage
 """
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `controller`."""
-    parser = subparsers.add_parser("controller", usage="%(prog)s [flags]", description=DESCRIPTION, epilog=EXAMPLES)
-    parser.add_argument("--config", metavar="FILE", help="a ControllerConfiguration; unknown keys are refused")
-    parser.add_argument("--print-config", action="store_true", help="print the settings in force and exit")
-    add_flags(parser)
-    parser.set_defaults(run=run)
+@cloup.command("controller", cls=Command, examples=EXAMPLES)
+@cloup.option("--config", type=FILE, metavar="FILE", help="a ControllerConfiguration; flags override it")
+@cloup.option("--print-config", is_flag=True, help="print the settings in force and exit")
+@cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
+@settings_flags(FLAGS, Settings())
+def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
+    """Watches pending pods and reserves healthy volumes for all their claims together, in one zone."""
+    # Imported where they are used: without a file no schema is needed, and the help needs no gRPC and no HTTP.
+    from prebinder.config_file import CONTROLLER, load  # noqa: PLC0415
 
-
-def run(arguments: argparse.Namespace) -> int:
-    settings = override(load(arguments.config) if arguments.config else Settings(), arguments)
-    if arguments.print_config:
-        sys.stdout.write(dump(settings))
-        return 0
-    # Imported here: the help and the check of a configuration need no gRPC and no HTTP.
+    if print_schema:
+        sys.stdout.write(json.dumps(CONTROLLER.schema(), indent=2) + "\n")
+        return ExitCode.FINE
+    settings = override(load(CONTROLLER, config) if config else Settings(), given, FLAGS)
+    if print_config:
+        sys.stdout.write(CONTROLLER.dump(settings))
+        return ExitCode.FINE
     from prebinder.controller import run_controller  # noqa: PLC0415
 
     return run_controller(settings)

@@ -1,6 +1,5 @@
 """The command `pvc-prebinder demo`: the whole story on a real control plane, in a minute or two."""
 
-import argparse
 import asyncio
 import json
 import math
@@ -11,12 +10,14 @@ from pathlib import Path
 from shutil import which
 from typing import Final
 
+import cloup
 from rich.console import Console
 
 from devcluster import build
 from devcluster.errors import ClusterError
 from devcluster.state import new_directory
 from prebinder import demo_scene
+from prebinder.command import Command
 from prebinder.demo_backstage import Backstage
 from prebinder.demo_documents import Document
 from prebinder.demo_placement import placements, play_placement, refused
@@ -26,34 +27,9 @@ from prebinder.demo_stage import Ready
 from prebinder.demo_summary import looking_around, refusals, sickness, summary
 from prebinder.demo_view import Row
 from prebinder.demo_watch import Watcher, watching
+from prebinder.parameters import Reading
 
-_DESCRIPTION = """\
-Starts a real control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the
-controller, and creates pods whose claims have to be met together, in one zone, from volumes that are well. Then a
-volume falls sick, is kept from the pods that wait, recovers, and is given out again. Last, the same StatefulSets are
-placed by plain kube-scheduler and by `pvc-prebinder scheduler`, side by side.
-The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
-"""
 _EXIT_INTERRUPTED: Final = 130
-
-
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to the command line."""
-    parser = subparsers.add_parser(
-        "demo",
-        usage="%(prog)s [flags]",
-        description=_DESCRIPTION,
-        epilog="exit codes:\n  0 fine   1 error   2 usage   130 interrupted",
-    )
-    parser.add_argument("--keep", action="store_true", help="leave the cluster up afterwards, and say how to use it")
-    parser.add_argument(
-        "--timeout",
-        type=_seconds,
-        default=120.0,
-        metavar="SECONDS",
-        help="give up after this long (default %(default)s)",
-    )
-    parser.set_defaults(run=_run)
 
 
 def _seconds(text: str) -> float:
@@ -62,15 +38,33 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f'expected a number of seconds, more than 0, found "{text}"')
+        raise ValueError(f'expected a number of seconds, more than 0, found "{text}"')
     return seconds
 
 
-def _run(arguments: argparse.Namespace) -> int:
+@cloup.command("demo", cls=Command, examples="\nExit codes:\n  0 success   1 error   2 usage   130 interrupted\n")
+@cloup.option("--keep", is_flag=True, help="leave the cluster up afterwards, and print how to use it")
+@cloup.option(
+    "--timeout",
+    type=Reading("seconds", _seconds),
+    default=120.0,
+    metavar="SECONDS",
+    help="give up after this long, default 120",
+)
+def command(keep: bool, timeout: float) -> int:
+    """Shows on a real local control plane how pods get their volumes.
+
+    Starts a control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the controller,
+    and creates pods whose claims have to be met together, in one zone, from healthy volumes. Then a volume becomes
+    unhealthy, is kept from pending pods, recovers, and is used again. Last, the same StatefulSets are placed by plain
+    kube-scheduler and by `pvc-prebinder scheduler`, side by side.
+
+    The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
+    """
     console = Console(highlight=False)
     try:
         build.ensure([build.CONTROL_PLANE, build.KWOK])
-        return asyncio.run(_demo(console, arguments.keep, arguments.timeout))
+        return asyncio.run(_demo(console, keep, timeout))
     except ClusterError as error:
         sys.stderr.write(f"pvc-prebinder: {error}\n")
         return 1

@@ -1,7 +1,7 @@
 """The demo's cluster as a process of its own: control plane, nodes, CSI driver, controller.
 
 It lives as long as whoever started it holds its standard input open, or, after the word `keep` came that way, until
-`pvc-prebinder devcluster down`. It prints one JSON line for each step and one when all is ready.
+`pvc-prebinder dev devcluster down`. It prints one JSON line for each step and one when all is ready.
 """
 
 import asyncio

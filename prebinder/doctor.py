@@ -1,48 +1,43 @@
 """`pvc-prebinder doctor`: looks whether the cluster, the rights and the drivers are what is needed."""
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
+import cloup
 import msgspec
 from msgspec import Struct
 
 from csi.channel import CallFailed, Limits
-from csi.endpoint import Endpoint, parse_endpoint
+from csi.endpoint import Endpoint
 from csi.session import DriverSession
 from kube.clock import SystemClock
 from kube.connect import connect
 from kube.errors import KubeconfigError, KubeError, Unauthorized
 from prebinder.cluster_checks import cluster_checks
+from prebinder.command import Command, log_level_option
 from prebinder.doctor_checks import Check, State
-from prebinder.errors import CommandError, ExitCode, UsageError
+from prebinder.errors import CommandError, ExitCode
 from prebinder.health_watch import Unobserved
 from prebinder.kube_scheduler_checks import scheduler_file_checks
 from prebinder.logs import configure
 from prebinder.match_report import console_for
-from prebinder.requirements import CONTROLLER, SCHEDULER
+from prebinder.parameters import ENDPOINT, FILE, OneOf
+from prebinder.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.settings import LoggingSettings, LogLevel
 from prebinder.volume_access import table_of
 
-DESCRIPTION = """\
-Looks whether all is there that the controller, or the scheduler, needs: the server's version, the kinds it serves, the
-rights of the credentials in use, and each CSI driver named by --csi-endpoint. Says what does not work without what is
-missing.
-With --scheduler-config it looks at a file of kube-scheduler instead.
-Nothing is changed; one's own rights are asked for by SelfSubjectAccessReview, which everybody may.
-"""
-
-EPILOG = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder doctor
   pvc-prebinder doctor --scheduler
   pvc-prebinder doctor --scheduler-config /etc/kubernetes/scheduler/config.yaml
-      whether kube-scheduler, with this file, asks the extender as it should; needs no cluster
+      check whether kube-scheduler, with this file, calls the extender as it should
   pvc-prebinder doctor --kubeconfig controller.kubeconfig --csi-endpoint csi.example.com=unix:///csi/csi.sock
 
-exit codes:
+Exit codes:
   0 no problem   1 error   2 usage   3 a problem was found
 """
 
@@ -54,45 +49,61 @@ class _Line(Struct):
     meaning: str
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `doctor`."""
-    parser = subparsers.add_parser("doctor", usage="%(prog)s [flags]", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument(
-        "--kubeconfig", metavar="FILE", help="default $KUBECONFIG, ~/.kube/config, the pod's service account"
-    )
-    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig, default its current one")
-    parser.add_argument("--scheduler", action="store_true", help="look for what the standalone scheduler needs instead")
-    parser.add_argument(
-        "--scheduler-config",
-        metavar="FILE",
-        help="look at a KubeSchedulerConfiguration instead: does it make kube-scheduler ask the extender?",
-    )
-    parser.add_argument(
-        "--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system"
-    )
-    parser.add_argument(
-        "--csi-endpoint",
-        action="append",
-        default=[],
-        metavar="NAME=unix:///PATH",
-        help="a driver that must answer; NAME is the driver's, as in spec.csi.driver; repeatable",
-    )
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
-    parser.set_defaults(run=run)
+@cloup.command("doctor", cls=Command, examples=EXAMPLES)
+@cloup.option("--scheduler", is_flag=True, help="check the prerequisites of the standalone scheduler instead")
+@cloup.option(
+    "--kubeconfig",
+    type=FILE,
+    metavar="FILE",
+    help="default $KUBECONFIG, ~/.kube/config, then the pod's service account",
+)
+@cloup.option("--context", metavar="NAME", help="kubeconfig context, default the current one")
+@cloup.option(
+    "--scheduler-config",
+    type=FILE,
+    metavar="FILE",
+    help="check a KubeSchedulerConfiguration instead: does it make kube-scheduler call the extender?",
+)
+@cloup.option("--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system")
+@cloup.option(
+    "--csi-endpoint",
+    "endpoints",
+    type=ENDPOINT,
+    multiple=True,
+    metavar="NAME=unix:///PATH",
+    help="a driver that must answer; NAME as in spec.csi.driver; repeatable",
+)
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+@log_level_option
+def command(  # noqa: PLR0913, PLR0917 - one for each flag
+    scheduler: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    scheduler_config: str | None,
+    lease_namespace: str,
+    endpoints: tuple[Endpoint, ...],
+    output: str,
+    log_level: str | None,
+) -> int:
+    """Checks the prerequisites of the controller, or of the scheduler.
 
+    Checks the server's version, the kinds it serves, the permissions of the credentials in use, and each CSI driver
+    named by --csi-endpoint, and reports what does not work without what is missing. With --scheduler-config it checks
+    a file of kube-scheduler instead, and needs no cluster.
 
-def run(arguments: argparse.Namespace) -> int:
-    """Look and report. Raises CommandError for a cluster that cannot be reached, UsageError for a bad endpoint."""
+    Changes nothing; permissions are queried by SelfSubjectAccessReview, which everybody may create.
+    """
     # What a driver answers is in the report; it need not be logged beside it.
-    configure(LoggingSettings(level=LogLevel(arguments.log_level or LogLevel.ERROR)))
-    if arguments.scheduler_config:
-        checks = scheduler_file_checks(_text_of(arguments.scheduler_config))
-        return _finish(checks, arguments.output)
-    try:
-        endpoints = [parse_endpoint(one) for one in arguments.csi_endpoint]
-    except ValueError as error:
-        raise UsageError(f"--csi-endpoint: {error}") from error
-    return _finish(asyncio.run(_look(arguments, endpoints)), arguments.output)
+    configure(LoggingSettings(level=LogLevel(log_level or LogLevel.ERROR)))
+    if scheduler_config:
+        checks = list(scheduler_file_checks(_text_of(scheduler_config)))
+    else:
+        wanted = SCHEDULER if scheduler else CONTROLLER
+        checks = asyncio.run(_look(kubeconfig, context, wanted, lease_namespace, endpoints))
+    _report(checks, output)
+    return ExitCode.PROBLEM_FOUND if any(check.state is State.PROBLEM for check in checks) else ExitCode.FINE
 
 
 def _text_of(file: str) -> str:
@@ -103,18 +114,18 @@ def _text_of(file: str) -> str:
         raise CommandError(f"cannot read {file}: {why}") from error
 
 
-def _finish(checks: Sequence[Check], output: str) -> int:
-    _report(checks, output)
-    return ExitCode.PROBLEM_FOUND if any(check.state is State.PROBLEM for check in checks) else ExitCode.FINE
-
-
-async def _look(arguments: argparse.Namespace, endpoints: Sequence[Endpoint]) -> list[Check]:
+async def _look(
+    kubeconfig: str | None,
+    context: str | None,
+    wanted: Requirements,
+    lease_namespace: str,
+    endpoints: Sequence[Endpoint],
+) -> list[Check]:
     try:
-        async with await connect(arguments.kubeconfig, arguments.context) as transport:
-            wanted = SCHEDULER if arguments.scheduler else CONTROLLER
-            found = await cluster_checks(transport, wanted, arguments.lease_namespace)
+        async with await connect(kubeconfig, context) as transport:
+            found = await cluster_checks(transport, wanted, lease_namespace)
     except Unauthorized as error:
-        raise CommandError(f"{error}; log in anew, these credentials are not accepted") from error
+        raise CommandError(f"{error}; credentials rejected; log in again") from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error
     return [*found, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]

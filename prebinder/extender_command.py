@@ -1,22 +1,19 @@
 """`pvc-prebinder extender`: from flags to settings, then to the process."""
 
-import argparse
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+import cloup
+
+from prebinder.command import Command
 from prebinder.errors import UsageError
-from prebinder.flags import FLAGS, Flags, add_flags, extender_flags, override
+from prebinder.flags import CLUSTER_FLAGS, FLAGS, Flags, extender_flags, override, settings_flags
 from prebinder.settings import ExtenderSettings, Settings, parse_address
 
-DESCRIPTION = """\
-Answers kube-scheduler about nodes: refuses those where a pod would get a volume that is sick or held for somebody
-else, and prefers those where the pod's own volumes are reserved. Reads the cluster, writes nothing.
-"""
-
-EXAMPLES = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder extender --tls-cert-file tls.crt --tls-key-file tls.key --client-ca-file ca.crt
-      serve on :8443, to clients that show a certificate of that authority
+      serve on :8443, to clients with a certificate of that CA
   pvc-prebinder extender --bind-address 127.0.0.1:8443
       beside kube-scheduler in one pod, without TLS
 
@@ -28,46 +25,46 @@ kube-scheduler's side (KubeSchedulerConfiguration):
     preemptVerb: preempt
     weight: 5
     nodeCacheCapable: true    # only names are sent; without it kube-scheduler scores every node as empty
-    ignorable: true           # scheduling goes on without us
+    ignorable: true           # scheduling goes on when the extender is down
     httpTimeout: 500ms
     enableHTTPS: true
     tlsConfig: {caFile: ca.crt, certFile: client.crt, keyFile: client.key, serverName: the name in the certificate}
   percentageOfNodesToScore: 100    # else it asks about a sample of the nodes, and reserved local volumes are missed;
                                    # not needed for classes in mode prebind
 
-`pvc-prebinder doctor --scheduler-config FILE` looks whether such a file has all of it.
+`pvc-prebinder doctor --scheduler-config FILE` checks such a file.
 
-exit codes:
+Exit codes:
   0 stopped by a signal   1 error   2 usage
 """
 
 BIND_ADDRESS: Final = ":8443"
 
+_ADDRESS, *_OTHERS = extender_flags("")
 
-def extender_command_flags() -> Flags:
-    """Return the flags: those of the controller that make sense here, and the extender's without their prefix."""
-    shared = {
-        title: tuple(flag for flag in FLAGS[title] if flag.group != "extender")
-        for title in ("cluster", "metrics, probes and logs")
-    }
-    prefix = next(flag for flag in FLAGS["binding"] if flag.field == "annotation_prefix")
-    address, *others = extender_flags("")
-    own = (replace(address, help=f"where kube-scheduler asks, default {BIND_ADDRESS}"), *others)
-    return {"extender": (*own, prefix), **shared}
-
-
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `extender`."""
-    parser = subparsers.add_parser("extender", usage="%(prog)s [flags]", description=DESCRIPTION, epilog=EXAMPLES)
-    add_flags(parser, extender_command_flags())
-    parser.set_defaults(run=run)
+EXTENDER_FLAGS: Final[Flags] = {
+    "Extender": (
+        replace(_ADDRESS, help=f"address that kube-scheduler calls, default {BIND_ADDRESS}"),
+        *_OTHERS,
+        *(flag for flag in FLAGS["Binding"] if flag.field == "annotation_prefix"),
+    ),
+    "Cluster": CLUSTER_FLAGS,
+    "Metrics, probes and logs": FLAGS["Metrics, probes and logs"],
+}
 
 
-def run(arguments: argparse.Namespace) -> int:
+@cloup.command("extender", cls=Command, examples=EXAMPLES)
+@settings_flags(EXTENDER_FLAGS, Settings())
+def command(**given: Any) -> int:
+    """Filters and scores nodes for kube-scheduler by reservations and volume health.
+
+    Refuses nodes where a pod would get an unhealthy volume or one held for another claim, and prefers those where the
+    pod's own volumes are reserved. Reads the cluster, writes nothing.
+    """
     defaults = replace(Settings(), extender=ExtenderSettings(bind_address=BIND_ADDRESS))
-    settings = override(defaults, arguments, extender_command_flags())
+    settings = override(defaults, given, EXTENDER_FLAGS)
     if parse_address(settings.extender.bind_address) is None:
-        raise UsageError(f"--bind-address 0: nobody could ask; expected an address such as {BIND_ADDRESS}")
+        raise UsageError(f"--bind-address 0: an extender needs an address such as {BIND_ADDRESS}")
     # Imported here: the help needs no HTTP.
     from prebinder.extender import run_extender  # noqa: PLC0415
 

@@ -1,83 +1,74 @@
 """`pvc-prebinder health`: how volumes are, by what is reported in the cluster, and by their drivers if asked."""
 
-import argparse
 import asyncio
 from collections.abc import Sequence
+from typing import Any, Final
 
-from csi.endpoint import Endpoint, parse_endpoint
-from prebinder.errors import ExitCode, UsageError
-from prebinder.flags import TLS_FLAGS
+import cloup
+
+from csi.endpoint import Endpoint
+from prebinder.command import Command, log_level_option
+from prebinder.errors import ExitCode
+from prebinder.flags import ENDPOINT_FLAGS, override, settings_flags
 from prebinder.health_watch import Clinic, Printer, watch
 from prebinder.logs import configure
-from prebinder.settings import HealthSettings, LoggingSettings, LogLevel
-from prebinder.volume_access import add_cluster_flags, cluster_api, read_reports, read_volumes
+from prebinder.parameters import OneOf
+from prebinder.settings import LoggingSettings, LogLevel, Settings
+from prebinder.volume_access import ClusterAccess, access_flags, cluster_api, read_reports, read_volumes
 
-DESCRIPTION = """\
-Says how volumes are, and who says so. Without --csi-endpoint the answer comes from what is written in the cluster: the
-annotations that a controller with an endpoint, or an agent beside the driver, writes when a volume's health changes;
-the health fields of Kubernetes 1.37; and the annotations of csi-addons. A volume without any was never reported. With
---csi-endpoint the drivers are asked now as well, by calls that change nothing. Of several the worst is shown.
-"""
-
-EPILOG = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder health
   pvc-prebinder health pv-17 -o wide --csi-endpoint csi.example.com=unix:///csi/csi.sock
   pvc-prebinder health -w
 
-exit codes, with --watch when it is stopped:
-  0 no volume is known to be sick   1 error   2 usage   3 a volume is sick
+Exit codes, with --watch when it is stopped:
+  0 no volume is known to be unhealthy   1 error   2 usage   3 a volume is unhealthy
 """
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `health`."""
-    parser = subparsers.add_parser(
-        "health", usage="%(prog)s [VOLUME...] [flags]", description=DESCRIPTION, epilog=EPILOG
-    )
-    parser.add_argument("volumes", nargs="*", metavar="VOLUME", help="names of PersistentVolumes, default all")
-    parser.add_argument("-o", "--output", choices=("table", "wide", "json"), default="table", help="default table")
-    parser.add_argument(
-        "-w", "--watch", action="store_true", help="go on, and print each volume whose health changes when it does"
-    )
-    parser.add_argument(
-        "--csi-endpoint",
-        action="append",
-        default=[],
-        metavar="NAME=unix:///PATH",
-        help="ask this driver about its volumes; NAME is the driver's, as in spec.csi.driver; repeatable",
-    )
-    for flag in TLS_FLAGS:
-        parser.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
-    add_cluster_flags(parser)
-    parser.set_defaults(run=run)
+@cloup.command("health", cls=Command, examples=EXAMPLES)
+@cloup.argument("volumes", nargs=-1, metavar="[VOLUME...]")
+@cloup.option(
+    "-o",
+    "--output",
+    type=OneOf(("table", "wide", "json")),
+    default="table",
+    metavar="FORM",
+    help="table (default), wide or json",
+)
+@cloup.option("-w", "--watch", "watching", is_flag=True, help="keep running and print each volume whose health changes")
+@settings_flags({"CSI drivers": ENDPOINT_FLAGS}, Settings())
+@access_flags
+@log_level_option
+def command(
+    access: ClusterAccess, volumes: tuple[str, ...], output: str, watching: bool, log_level: str | None, **given: Any
+) -> int:
+    """Reports the health of volumes, and who reported it; without VOLUME, of all PersistentVolumes.
+
+    Without --csi-endpoint the answer comes from the cluster: the annotations that a controller with an endpoint, or an
+    agent beside the driver, writes when a volume's health changes; the health fields of Kubernetes 1.37; and the
+    annotations of csi-addons. A volume without any of them was never reported. With --csi-endpoint the drivers are
+    probed as well, by read-only calls. The worst of several reports is shown.
+    """
+    # A driver that does not answer has to be seen, and why.
+    configure(LoggingSettings(level=LogLevel(log_level or LogLevel.WARNING)))
+    endpoints = override(Settings(), given, {"CSI drivers": ENDPOINT_FLAGS}).health.connections
+    return asyncio.run(_run(access, volumes, Printer(output), watching, endpoints))
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Look, or watch. Which driver does not answer, and why, is logged: that has to be seen."""
-    configure(LoggingSettings(level=LogLevel(arguments.log_level or LogLevel.WARNING)))
+async def _run(
+    access: ClusterAccess, names: tuple[str, ...], printer: Printer, watching: bool, endpoints: Sequence[Endpoint]
+) -> int:
+    prefix = access.annotation_prefix
+    clinic = Clinic(endpoints, prefix)
     try:
-        health = HealthSettings(
-            tuple(parse_endpoint(one) for one in arguments.csi_endpoint),
-            arguments.csi_tls_ca,
-            arguments.csi_tls_cert,
-            arguments.csi_tls_key,
-        )
-    except ValueError as error:
-        raise UsageError(f"--csi-endpoint: {error}") from error
-    return asyncio.run(_run(arguments, health.connections))
-
-
-async def _run(arguments: argparse.Namespace, endpoints: Sequence[Endpoint]) -> int:
-    clinic = Clinic(endpoints, arguments.annotation_prefix)
-    printer = Printer(arguments.output)
-    try:
-        async with cluster_api(arguments) as api:
-            volumes = await read_volumes(api, arguments.volumes, arguments.annotation_prefix)
-            snapshot, denied = await read_reports(api, volumes, arguments.annotation_prefix)
+        async with cluster_api(access) as api:
+            volumes = await read_volumes(api, names, prefix)
+            snapshot, denied = await read_reports(api, volumes, prefix)
             printer.show(await clinic.rows(snapshot, volumes))
-            if arguments.watch:
-                await watch(api, clinic, printer, frozenset(arguments.volumes), denied)
+            if watching:
+                await watch(api, clinic, printer, frozenset(names), denied)
     finally:
         await clinic.close()
     return ExitCode.PROBLEM_FOUND if printer.any_sick else ExitCode.FINE

@@ -6,15 +6,12 @@ k8s.io/kube-scheduler/config/v1.
 
 import ipaddress
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-import msgspec
-from msgspec import Struct
-
-from kube.complaint import UNKNOWN_KEY, read_complaint, show
-from kube.strict_yaml import load_strictly
+from kube.configuration import CAMEL_KEYS, ConfigurationError, ConfigurationFile, show
 from prebinder.doctor_checks import Check, State
 from prebinder.duration import format_duration, parse_duration
 from prebinder.loopback import is_loopback
@@ -31,30 +28,43 @@ _POINTS: Final = 100
 """What one unit of weight is worth at most: kube-scheduler stretches our 0 to 10 to its own 0 to 100."""
 
 
-class TLS(Struct, rename="camel", forbid_unknown_fields=True):
+_OF_MANY: Final = CAMEL_KEYS | {"extra": "ignore"}
+"""Of these, kube-scheduler knows more keys than matter here."""
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    __pydantic_config__ = CAMEL_KEYS
+
     insecure: bool | None = None
     server_name: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
-    ca_file: str | None = msgspec.field(name="caFile", default=None)
+    ca_file: str | None = None
     cert_data: str | None = None
     key_data: str | None = None
-    ca_data: str | None = msgspec.field(name="caData", default=None)
+    ca_data: str | None = None
 
 
-class ManagedResource(Struct, rename="camel", forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class ManagedResource:
+    __pydantic_config__ = CAMEL_KEYS
+
     name: str = ""
     ignored_by_scheduler: bool | None = None
 
 
-class ExtenderEntry(Struct, rename="camel", forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class ExtenderEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
     url_prefix: str | None = None
     filter_verb: str | None = None
     preempt_verb: str | None = None
     prioritize_verb: str | None = None
     bind_verb: str | None = None
     weight: int | None = None
-    enable_https: bool | None = msgspec.field(name="enableHTTPS", default=None)
+    enable_https: bool | None = None
     tls_config: TLS | None = None
     http_timeout: str | None = None
     node_cache_capable: bool | None = None
@@ -62,36 +72,33 @@ class ExtenderEntry(Struct, rename="camel", forbid_unknown_fields=True):
     ignorable: bool | None = None
 
 
-class ProfileEntry(Struct, rename="camel"):
+@dataclass(frozen=True, slots=True)
+class ProfileEntry:
+    __pydantic_config__ = _OF_MANY
+
     scheduler_name: str = "default-scheduler"
     percentage_of_nodes_to_score: int | None = None
 
 
-class SchedulerFile(Struct, rename="camel"):
-    api_version: str | None = None
-    kind: str | None = None
+@dataclass(frozen=True, slots=True)
+class SchedulerFile:
+    __pydantic_config__ = _OF_MANY
+
     percentage_of_nodes_to_score: int | None = None
     profiles: list[ProfileEntry] | None = None
     extenders: list[ExtenderEntry] | None = None
 
 
+FILE: Final = ConfigurationFile(KIND, SchedulerFile, API_VERSION)
+
+
 def scheduler_file_checks(text: str) -> list[Check]:
     """Judge a file by its text. One that cannot be read is a problem, and the only line of the report."""
     try:
-        document = load_strictly(text)
-        # Said first of all: in another kind of file everything else would be wrong too.
-        found = msgspec.convert(document, SchedulerFile)
-    except msgspec.ValidationError as error:
-        place, problem = read_complaint(str(error))
-        if problem == UNKNOWN_KEY:
-            problem = "kube-scheduler knows no such key and does not start with it"
-        return [Check(place or "file", State.PROBLEM, problem)]
-    except ValueError as error:
-        return [Check("file", State.PROBLEM, str(error))]
-    if (found.api_version, found.kind) != (API_VERSION, KIND):
-        said = f"{found.kind or 'no kind'} of {found.api_version or 'no apiVersion'}"
-        return [Check("file", State.PROBLEM, said, f"expected {KIND} of {API_VERSION}")]
-    return [*_extenders(found.extenders or []), *_samples(found)]
+        file = FILE.parse(text)
+    except ConfigurationError as error:
+        return [Check(error.place or "file", State.PROBLEM, error.problem, "kube-scheduler does not start with it")]
+    return [*_extenders(file.extenders or []), *_samples(file)]
 
 
 def _extenders(entries: Sequence[ExtenderEntry]) -> Iterator[Check]:

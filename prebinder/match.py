@@ -1,44 +1,32 @@
 """`pvc-prebinder match`: which volume Kubernetes itself would pick for each claim, offline, and why not each other."""
 
-import argparse
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Final
+
+import cloup
 
 from binder.controller_match import match_as_controller
 from binder.match import Match
 from binder.rejection import Reason
 from binder.scheduler_match import match_pod_as_scheduler
 from kube.model import Claim, Node
+from prebinder.command import Command
 from prebinder.errors import CommandError, ExitCode
 from prebinder.match_input import Objects, read_objects
 from prebinder.match_pod_report import print_pods, write_pods
 from prebinder.match_pods import PodAnswer, pod_answers, waiting
 from prebinder.match_report import console_for, print_table, write_claims
+from prebinder.parameters import FILE, OneOf
 
-DESCRIPTION = """\
-Says for every claim in the input which volume Kubernetes would pick, and why it would not pick each other volume.
-Nothing is asked of a cluster: the answer comes from the objects in the input alone.
-
-Without --node the answer is the PV controller's: a claim whose class waits for a pod gets a volume only if one is
-already reserved for it. With --node it is kube-scheduler's for that node: claims of one pod, if the pod is in
-the input, are served smallest request first and share no volume. Otherwise each claim is answered as if it were the
-only one.
-Of volumes that Kubernetes treats as equal, the first by name is named here.
-
-For pods in the input that have no node yet it says on which nodes their volumes let them run, and what becomes of
-each claim there: what kube-scheduler's plugins VolumeBinding, VolumeZone and NodeVolumeLimits say. With --node only
-that node is asked.
-"""
-
-EPILOG = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   kubectl get pv,pvc,sc,node,pod -A -o json | pvc-prebinder match -f -
   kubectl get csinode,csidriver,csistoragecapacity,volumeattachment -A -o json > drivers.json
   kubectl get pv,pvc,sc,node,pod -A -o json | pvc-prebinder match -f drivers.json -f -
   pvc-prebinder match -f volumes.json -f claim.yaml --node node-7 -o json
 
-exit codes:
+Exit codes:
   0 every claim has a volume, or waits as it should   1 error   2 usage
   3 a claim that no volume fits, a pod whose volumes keep it off every node, or an object that could not be read
 """
@@ -47,32 +35,43 @@ _AS_IT_SHOULD = frozenset({None, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.DYNAMIC_
 _MOST_NODES_NAMED = 10
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `match`."""
-    parser = subparsers.add_parser("match", usage="%(prog)s -f FILE [flags]", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        metavar="FILE",
-        help="PersistentVolumes, PersistentVolumeClaims, StorageClasses, Nodes and Pods, for pods also CSINodes, "
-        "CSIDrivers, CSIStorageCapacities and VolumeAttachments, as YAML documents, JSON or lists; - is the standard "
-        "input; may be given several times",
-    )
-    parser.add_argument("--node", metavar="NAME", help="answer as kube-scheduler does for this node of the input")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
-    parser.set_defaults(run=run)
+@cloup.command("match", cls=Command, examples=EXAMPLES)
+@cloup.option(
+    "-f",
+    "--filename",
+    "filenames",
+    type=FILE,
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="objects as YAML documents, JSON or lists: PersistentVolumes, PersistentVolumeClaims, StorageClasses, Nodes "
+    "and Pods; for pods also CSINodes, CSIDrivers, CSIStorageCapacities and VolumeAttachments; - is standard input; "
+    "repeatable",
+)
+@cloup.option("--node", metavar="NAME", help="answer as kube-scheduler does for this node of the input")
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+def command(filenames: tuple[str, ...], node: str | None, output: str) -> int:
+    """Reports for every claim in the input which volume Kubernetes would pick, and why it rejects each other volume.
 
+    Works offline: the answer comes from the objects in the input alone.
 
-def run(arguments: argparse.Namespace) -> int:
-    """Read, match, report. Raises CommandError for a file or a node that is not there."""
-    objects = read_objects(arguments.filename, sys.stdin.buffer)
-    node = None if arguments.node is None else _node(arguments.node, objects)
+    Without --node the answer is the PV controller's: a claim whose class waits for a pod gets a volume only if one is
+    already reserved for it. With --node it is kube-scheduler's for that node: claims of one pod, if the pod is in the
+    input, are served smallest request first and share no volume; any other claim is answered as if it were the only
+    one. Of volumes that Kubernetes treats as equal, the first by name is shown.
+
+    For pods in the input that have no node yet it reports on which nodes their volumes let them run, and what becomes
+    of each claim there: the verdicts of kube-scheduler's plugins VolumeBinding, VolumeZone and NodeVolumeLimits. With
+    --node only that node is considered.
+    """
+    objects = read_objects(filenames, sys.stdin.buffer)
+    chosen = None if node is None else _node(node, objects)
     for line in objects.faults + objects.duplicates:
         sys.stderr.write(f"pvc-prebinder match: {line}\n")
-    report = _Report(objects, node)
-    if arguments.output == "json":
+    report = _Report(objects, chosen)
+    if output == "json":
         report.write(sys.stdout.buffer)
     else:
         report.print()

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Final, Protocol, TypeVar
 
-import msgspec
-from msgspec import Meta, Struct
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from binder.rejection import Rejection
-from kube.complaint import UNKNOWN_KEY, read_complaint
+from kube.configuration import misfit
 from prebinder.cbor_rpc import Code, Method, Params, RpcError
 from scheduler.pod_binding import Bound, Refusal, Refused, Released
 
@@ -53,23 +53,32 @@ class PodBinding(Protocol):
         """
 
 
-_Label = Annotated[str, Meta(pattern=r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
-_Name = Annotated[str, Meta(pattern=r"\A[a-z0-9]([-.a-z0-9]*[a-z0-9])?\Z", max_length=253)]
-_Uid = Annotated[str, Meta(min_length=1, max_length=128)]
+_Label = Annotated[str, StringConstraints(strict=True, pattern=r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?\z", max_length=63)]
+_Name = Annotated[str, StringConstraints(strict=True, pattern=r"\A[a-z0-9]([-.a-z0-9]*[a-z0-9])?\z", max_length=253)]
+_Uid = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=128)]
 
 
-class _Unbind(Struct, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class _Unbind:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     namespace: _Label
     name: _Name
     uid: _Uid | None = None
 
 
-class _Bind(Struct, forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class _Bind:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     namespace: _Label
     name: _Name
     uid: _Uid | None = None
     node: _Name | None = None
 
+
+_BIND: Final = TypeAdapter(_Bind)
+_UNBIND: Final = TypeAdapter(_Unbind)
 
 Wanted = TypeVar("Wanted", _Bind, _Unbind)
 Outcome = TypeVar("Outcome", Bound, Released)
@@ -79,7 +88,7 @@ def pod_binding_methods(binding: PodBinding, seconds: float = ANSWER_SECONDS) ->
     """Return the methods by name. A call that takes longer than `seconds` is answered with TIMED_OUT."""
 
     async def bind(params: Params) -> object:
-        wanted = _convert(params, _Bind)
+        wanted = _convert(params, _BIND)
         bound = await _within(seconds, binding.bind(_key(wanted), wanted.uid or "", wanted.node or ""))
         return {
             "node": bound.node,
@@ -89,7 +98,7 @@ def pod_binding_methods(binding: PodBinding, seconds: float = ANSWER_SECONDS) ->
         }
 
     async def unbind(params: Params) -> object:
-        wanted = _convert(params, _Unbind)
+        wanted = _convert(params, _UNBIND)
         released = await _within(seconds, binding.unbind(_key(wanted), wanted.uid or ""))
         return {"released": bool(released.node), "node": released.node}
 
@@ -100,14 +109,13 @@ def _key(wanted: _Bind | _Unbind) -> str:
     return f"{wanted.namespace}/{wanted.name}"
 
 
-def _convert(params: Params, to: type[Wanted]) -> Wanted:
+def _convert(params: Params, to: TypeAdapter[Wanted]) -> Wanted:
     try:
-        return msgspec.convert(params, to)
-    except msgspec.ValidationError as error:
-        place, problem = read_complaint(str(error))
-        if problem == UNKNOWN_KEY:
-            problem = f"{problem}: expected {', '.join(to.__struct_encode_fields__)}"
-        raise RpcError(Code.INVALID_PARAMS, f"params{'.' if place else ''}{place}: {problem}") from error
+        return to.validate_python(params)
+    except ValidationError as error:
+        wrong = misfit(error, to)
+        place = f"params.{wrong.place}" if wrong.place else "params"
+        raise RpcError(Code.INVALID_PARAMS, f"{place}: {wrong.problem}") from error
 
 
 async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outcome:

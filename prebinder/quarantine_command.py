@@ -1,10 +1,10 @@
 """`pvc-prebinder quarantine`: which volumes are kept from claims because of their health, and a way out for them."""
 
-import argparse
 import asyncio
 import sys
 from typing import Final
 
+import cloup
 import msgspec
 
 from binder.live import FASTER, patch_as_seen
@@ -13,87 +13,86 @@ from binder.quarantine import QUARANTINE, QUARANTINED_AT, Step, end_patch, has_p
 from kube.api import KubeApi
 from kube.model import Volume, value_of
 from kube.resource import VOLUMES
+from prebinder.command import Command, Verbs
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.match_report import console_for
-from prebinder.volume_access import add_cluster_flags, cluster_api, read_volumes, table_of
+from prebinder.parameters import OneOf
+from prebinder.volume_access import ClusterAccess, access_flags, cluster_api, read_volumes, table_of
 
-DESCRIPTION = """\
-A controller that runs with --quarantine keeps free volumes that their driver calls Inaccessible or DataLoss from every
-claim, by a claimRef to a claim that does not exist. It lets them out when the driver calls them healthy.
-"""
-
-RELEASE = """\
-Lets volumes out by hand: when the driver cannot say that they are well, or no controller looks after them any more.
-A controller with --quarantine whose driver still calls the volume sick puts it back. A claimRef to anything but the
-placeholder quarantine-VOLUME is left alone; a placeholder counts with or without the annotations of our quarantine.
-"""
-
-EPILOG = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder quarantine list
   pvc-prebinder quarantine release pv-17
 
-exit codes:
-  0 fine   1 error   2 usage
+Exit codes:
+  0 success   1 error   2 usage
 """
 
 _TRIES: Final = 5
 _UNMARKED: Final = "unknown: the annotations were removed"
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `quarantine` with its two verbs."""
-    parser = subparsers.add_parser(
-        "quarantine", usage="%(prog)s list|release [flags]", description=DESCRIPTION, epilog=EPILOG
-    )
-    verbs = parser.add_subparsers(metavar="list|release", prog="pvc-prebinder quarantine")
-    listing = verbs.add_parser("list", help="list the volumes in quarantine, with the reason", description=DESCRIPTION)
-    listing.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
-    add_cluster_flags(listing)
-    listing.set_defaults(run=run_list)
-    release = verbs.add_parser("release", help="let volumes out", description=RELEASE)
-    release.add_argument("volumes", nargs="*", metavar="VOLUME", help="names of PersistentVolumes")
-    release.add_argument("--all", action="store_true", help="all that are in quarantine")
-    add_cluster_flags(release)
-    release.set_defaults(run=run_release)
+command: Final = Verbs(
+    name="quarantine",
+    examples=EXAMPLES,
+    help="Lists volumes in quarantine, or releases them.\n\nA controller that runs with --quarantine keeps Available "
+    "volumes that their driver reports as Inaccessible or DataLoss from every claim, by a claimRef to a claim that "
+    "does not exist. It releases them when the driver reports them healthy.",
+)
 
 
-def run_list(arguments: argparse.Namespace) -> int:
-    return asyncio.run(_list(arguments))
+@command.command("list", cls=Command, short_help="list the volumes in quarantine and the reason")
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+@access_flags
+def list_command(access: ClusterAccess, output: str) -> int:
+    """Lists the volumes in quarantine, with the reason."""
+    return asyncio.run(_list(access, output))
 
 
-def run_release(arguments: argparse.Namespace) -> int:
-    if bool(arguments.volumes) == arguments.all:
+@command.command("release", cls=Command, short_help="release volumes")
+@cloup.argument("volumes", nargs=-1, metavar="[VOLUME...]")
+@cloup.option("--all", "everything", is_flag=True, help="all that are in quarantine")
+@access_flags
+def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything: bool) -> int:
+    """Releases volumes by hand: the driver cannot report them healthy, or no controller manages them any more.
+
+    A controller with --quarantine whose driver still reports a volume as unhealthy quarantines it again. A claimRef to
+    anything but the placeholder quarantine-VOLUME is left alone; a placeholder counts with or without the annotations
+    of our quarantine.
+    """
+    if bool(volumes) == everything:
         raise UsageError("expected names of volumes, or --all. See pvc-prebinder quarantine release --help")
-    return asyncio.run(_release(arguments))
+    return asyncio.run(_release(access, volumes))
 
 
-async def _list(arguments: argparse.Namespace) -> int:
-    prefix = arguments.annotation_prefix
-    async with cluster_api(arguments) as api:
-        found = [volume for volume in await read_volumes(api, (), prefix) if _inside(volume, prefix)]
-    if arguments.output == "json":
-        for volume in found:
+async def _list(access: ClusterAccess, output: str) -> int:
+    prefix = access.annotation_prefix
+    async with cluster_api(access) as api:
+        inside = [volume for volume in await read_volumes(api, (), prefix) if _inside(volume, prefix)]
+    if output == "json":
+        for volume in inside:
             sys.stdout.buffer.write(msgspec.json.encode(_document(volume, prefix)) + b"\n")
         return ExitCode.FINE
-    rows = [tuple(_document(volume, prefix).values()) for volume in found]
+    rows = [tuple(_document(volume, prefix).values()) for volume in inside]
     table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows)
     console_for().print(table if rows else "No volume is in quarantine.")
     return ExitCode.FINE
 
 
-async def _release(arguments: argparse.Namespace) -> int:
-    prefix = arguments.annotation_prefix
-    async with cluster_api(arguments) as api:
-        found = await read_volumes(api, arguments.volumes, prefix)
-        inside = [volume for volume in found if _inside(volume, prefix)]
+async def _release(access: ClusterAccess, names: tuple[str, ...]) -> int:
+    prefix = access.annotation_prefix
+    async with cluster_api(access) as api:
+        volumes = await read_volumes(api, names, prefix)
+        inside = [volume for volume in volumes if _inside(volume, prefix)]
         for volume in inside:
             await release(api, volume.name, prefix)
             sys.stdout.write(f"{volume.name} released\n")
-    outside = sorted(set(arguments.volumes) - {volume.name for volume in inside})
+    outside = sorted(set(names) - {volume.name for volume in inside})
     if outside:
         raise CommandError(
-            f'volume "{outside[0]}" is not in quarantine; `pvc-prebinder quarantine list` says which are'
+            f'volume "{outside[0]}" is not in quarantine; list those that are: pvc-prebinder quarantine list'
         )
     return ExitCode.FINE
 

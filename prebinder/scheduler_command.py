@@ -1,33 +1,32 @@
 """`pvc-prebinder scheduler`: from flags to settings, then to the process."""
 
-import argparse
+import json
+import sys
+from dataclasses import replace
+from typing import Any, Final
 
-from prebinder.errors import UsageError
-from prebinder.flags import FLAGS, Flag, Flags, add_flags, override
+import cloup
+
+from prebinder.command import Command
+from prebinder.errors import ExitCode, UsageError
+from prebinder.flags import CLUSTER_FLAGS, FLAGS, Flag, Flags, override, settings_flags
 from prebinder.scheduler_settings import LEASE, SchedulerSettings, SchedulingSettings
 
-DESCRIPTION = """\
-Schedules the pods that name it in spec.schedulerName: chooses nodes by what is reserved and healthy, binds the pods'
-volumes and assigns the pods. Alpha. Where kube-scheduler can be configured, use the extender instead.
-"""
-
-EXAMPLES = """\
-examples:
+EXAMPLES: Final = """
+Examples:
   pvc-prebinder scheduler --name zone-scheduler
       schedule pods with schedulerName: zone-scheduler by the default profile
   pvc-prebinder scheduler --config scheduler.yaml
-      schedule by the profiles of a SchedulerConfiguration; a change of the file is taken over while it runs
+      schedule by the profiles of a SchedulerConfiguration; the file is reloaded when it changes
   pvc-prebinder scheduler --name zone-scheduler --control-bind-address 127.0.0.1:10270
-      also serve the port that tools and `pvc-prebinder profile` ask
+      also serve the control port for tools and `pvc-prebinder dev profile`
 
-exit codes:
+Exit codes:
   0 stopped by a signal   1 error   2 usage
 """
 
-
-def scheduler_flags() -> Flags:
-    """Return the flags: the scheduler's own, and those of the controller that make sense here."""
-    own = (
+SCHEDULER_FLAGS: Final[Flags] = {
+    "Scheduling": (
         Flag(
             "--name", "scheduling", "scheduler_names", "schedule pods with this spec.schedulerName; repeatable", "NAME"
         ),
@@ -43,55 +42,50 @@ def scheduler_flags() -> Flags:
             "--bind-timeout",
             "scheduling",
             "bind_timeout",
-            "how long a pod's claims may take to be bound before it is tried again, default 10m",
+            "how long a pod's claims may take to be bound before it is retried, default 10m",
             "DURATION",
         ),
-    )
-    control = (
+    ),
+    "Control port": (
         Flag(
             "--control-bind-address",
             "control",
             "bind_address",
-            "loopback address for tools that drive it, such as 127.0.0.1:10270; default 0, nowhere",
+            "loopback address for tools that drive it, such as 127.0.0.1:10270; default 0, disabled",
             "ADDRESS",
         ),
         Flag(
             "--control-token-file",
             "control",
             "token_file",
-            "the token they must show, made if it is not there; default a file of the user's own",
+            "token that tools must present, created if missing; default a file in the user's state directory",
             "FILE",
         ),
-    )
-    election = (
-        *(flag for flag in FLAGS["leader election"] if flag.field != "name"),
-        Flag("--lease-name", "leader_election", "name", f"default {LEASE}-NAME", "NAME"),
-    )
-    serving = FLAGS["metrics, probes and logs"]
-    cluster = FLAGS["cluster"]
-    return {
-        "scheduling": own,
-        "control port": control,
-        "cluster": cluster,
-        "leader election": election,
-        "metrics, probes and logs": serving,
-    }
+    ),
+    "Cluster": CLUSTER_FLAGS,
+    "Leader election": tuple(
+        replace(flag, help=f"default {LEASE}-NAME") if flag.field == "name" else flag
+        for flag in FLAGS["Leader election"]
+    ),
+    "Metrics, probes and logs": FLAGS["Metrics, probes and logs"],
+}
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `scheduler`."""
-    parser = subparsers.add_parser(
-        "scheduler",
-        usage="%(prog)s (--name NAME | --config FILE) [flags]",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-    )
-    add_flags(parser, scheduler_flags())
-    parser.set_defaults(run=run)
+@cloup.command("scheduler", cls=Command, examples=EXAMPLES)
+@cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
+@settings_flags(SCHEDULER_FLAGS, SchedulerSettings())
+def command(print_schema: bool, **given: Any) -> int:
+    """Schedules the pods that name it in spec.schedulerName, by reservations and volume health (alpha).
 
+    Chooses nodes, binds the pods' volumes and assigns the pods. Where kube-scheduler can be configured, use the
+    extender instead.
+    """
+    if print_schema:
+        from scheduler.config import FILE  # noqa: PLC0415 - only here
 
-def run(arguments: argparse.Namespace) -> int:
-    settings = override(SchedulerSettings(), arguments, scheduler_flags())
+        sys.stdout.write(json.dumps(FILE.schema(), indent=2) + "\n")
+        return ExitCode.FINE
+    settings = override(SchedulerSettings(), given, SCHEDULER_FLAGS)
     refuse_unclear(settings.scheduling)
     # Imported here: the help needs no HTTP.
     from prebinder.scheduler_process import run_scheduler  # noqa: PLC0415
@@ -100,8 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def refuse_unclear(settings: SchedulingSettings) -> None:
-    """Raise UsageError unless it is said in exactly one way whose pods are to be scheduled."""
+    """Raise UsageError unless exactly one of --name and --config is given."""
     if settings.scheduler_names and settings.config:
         raise UsageError("--name and --config exclude each other: the configuration names the schedulers itself")
     if not settings.scheduler_names and not settings.config:
-        raise UsageError("whose pods? Give --name NAME, as in spec.schedulerName of the pods, or --config FILE")
+        raise UsageError("one of --name or --config is required; --name takes the pods' spec.schedulerName")

@@ -4,10 +4,11 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from kube.configuration import ConfigurationError
 from prebinder.errors import UsageError
 from prebinder.scheduler_settings import SchedulingSettings, refuse_bad_names
 from scheduler.catalog import REGISTRY, default_data, default_profile
-from scheduler.config import Configuration, ConfigurationError, parse
+from scheduler.config import Configuration, parse
 from scheduler.config_watch import ConfigurationInForce, WatchedConfiguration
 
 _PROFILES: Final = "profiles"

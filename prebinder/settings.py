@@ -8,17 +8,25 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from binder.decision import Mode
 from binder.reservation import DEFAULT_PREFIX
 from binder.view import UnknownHealth
-from csi.endpoint import Endpoint, TlsFiles, refuse_plain
+from csi.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
+from kube.configuration import CAMEL_KEYS, AsText
 from kube.selectors import is_label_key
+from prebinder.duration import format_duration, parse_duration
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST_NAME: Final = 253
 NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
+
+
+Duration = Annotated[timedelta, AsText(parse_duration, format_duration, "a duration like 5m")]
+Driver = Annotated[
+    Endpoint, AsText(parse_endpoint, lambda endpoint: f"{endpoint.driver}={endpoint}", "NAME=unix:///PATH")
+]
 
 
 class LogFormat(StrEnum):
@@ -36,6 +44,8 @@ class LogLevel(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """How to reach the API server."""
+
+    __pydantic_config__ = CAMEL_KEYS
 
     kubeconfig: str | None = None
     """Path of a kubeconfig. None: $KUBECONFIG, else ~/.kube/config, else the pod's service account."""
@@ -56,9 +66,11 @@ class ClusterSettings:
 class BindingSettings:
     """What is done for a claim."""
 
+    __pydantic_config__ = CAMEL_KEYS
+
     mode: Mode = Mode.ANNOTATE
     """For claims of classes that do not choose one by annotation. Annotate only hints, hence the default."""
-    reservation_ttl: timedelta = timedelta(minutes=10)
+    reservation_ttl: Duration = timedelta(minutes=10)
     """How long a reservation counts. As long as kube-scheduler waits for a bind (bindTimeoutSeconds, 600)."""
     concurrency: int = 10
     """Pods that are worked on at once; more only queues up at the API server."""
@@ -78,44 +90,35 @@ class BindingSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class HealthSettings:
-    """What is asked of CSI drivers, and what their silence means."""
+class ProbeSettings:
+    """Which CSI drivers are probed, and how."""
 
-    endpoints: tuple[Endpoint, ...] = ()
-    """Drivers that can be asked, by the unix sockets they listen on. Volumes of others count as unsupported."""
+    __pydantic_config__ = CAMEL_KEYS
+
+    endpoints: tuple[Driver, ...] = ()
+    """Drivers to probe, by the unix sockets they listen on. Volumes of other drivers count as Unsupported."""
     tls_ca: str | None = None
-    """For endpoints on tcp: file with the authority of the drivers' certificates. Read again when it changes."""
+    """For endpoints on TCP: file with the CA of the drivers' certificates. Reloaded when it changes."""
     tls_certificate: str | None = None
-    """Our own certificate, for endpoints on tcp."""
+    """Client certificate for endpoints on TCP."""
     tls_key: str | None = None
     """Its key."""
-    unknown: UnknownHealth = UnknownHealth.BLOCK
-    """Whether a volume is reserved although its driver could not say how it is. Block: whoever configures an
-    endpoint wants to be asked for."""
-    max_age: timedelta = timedelta(seconds=30)
-    """How old a verdict may be when a volume is reserved; an older one is renewed first."""
-    sweep_interval: timedelta = timedelta(seconds=60)
-    """Every volume is looked at once in this time, free or not: by pages where the driver can list, else one by one."""
+    sweep_interval: Duration = timedelta(seconds=60)
+    """Every volume is probed once in this time, Available or not: by pages where the driver can list, else one by
+    one."""
     sweep_rate: float = 200.0
-    """Volumes a second that one driver is asked about in a sweep. 200 look at 10,000 volumes within the interval."""
+    """Volumes probed per second and driver in a sweep. 200 cover 10,000 volumes within the interval."""
     unhealthy_after: int = 1
-    """Bad answers in a row that make a volume sick. One, because to reserve a sick volume is worse than to wait."""
+    """Consecutive bad answers that make a volume unhealthy. One, because reserving an unhealthy volume is worse than
+    waiting."""
     healthy_after: int = 1
-    """Good answers in a row that make it well again. More of them damp a volume that flaps."""
-    quarantine: bool = False
-    """Keep free volumes that are Inaccessible or have lost data from every claim, until they are healthy again."""
-    quarantine_max_share: float = 0.3
-    """Largest share of a class's Available volumes in quarantine, so that a driver that lies cannot empty a cluster;
-    one volume is always allowed."""
+    """Consecutive good answers that make it healthy again. More of them damp a volume that flaps."""
 
     def __post_init__(self) -> None:
-        _require(self.max_age > timedelta(), "max age", "more than 0s", self.max_age)
         _require(self.sweep_interval >= timedelta(seconds=1), "sweep interval", "at least 1s", self.sweep_interval)
         _require(self.sweep_rate > 0, "sweep rate", "more than 0", self.sweep_rate)
         _require(self.unhealthy_after >= 1, "unhealthy after", "at least 1", self.unhealthy_after)
         _require(self.healthy_after >= 1, "healthy after", "at least 1", self.healthy_after)
-        share = self.quarantine_max_share
-        _require(0 < share <= 1, "quarantine max share", "more than 0 and at most 1", share)
         drivers = [endpoint.driver for endpoint in self.endpoints]
         twice = sorted({name for name in drivers if drivers.count(name) > 1})
         _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")
@@ -125,12 +128,39 @@ class HealthSettings:
     @property
     def connections(self) -> tuple[Endpoint, ...]:
         """The endpoints, each with what it takes to connect to it."""
-        return tuple(with_tls(one, self.tls_ca, self.tls_certificate, self.tls_key) for one in self.endpoints)
+        files = (self.tls_ca, self.tls_certificate, self.tls_key)
+        return tuple(with_tls(endpoint, *files) for endpoint in self.endpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSettings(ProbeSettings):
+    """Which CSI drivers are probed, and what follows from their answers."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    unknown: UnknownHealth = UnknownHealth.BLOCK
+    """Whether a volume is reserved although its driver could not report its health. Block: whoever configures an
+    endpoint wants it to count."""
+    max_age: Duration = timedelta(seconds=30)
+    """Maximum age of the health result that a reservation relies on; an older one is renewed first."""
+    quarantine: bool = False
+    """Keep Available volumes that are Inaccessible or have lost data from every claim until they are healthy again."""
+    quarantine_max_share: float = 0.3
+    """Maximum share of a class's Available volumes in quarantine, so that a driver that lies cannot empty a cluster;
+    one volume is always allowed."""
+
+    def __post_init__(self) -> None:
+        ProbeSettings.__post_init__(self)
+        _require(self.max_age > timedelta(), "max age", "more than 0s", self.max_age)
+        share = self.quarantine_max_share
+        _require(0 < share <= 1, "quarantine max share", "more than 0 and at most 1", share)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderElectionSettings:
     """Which of several replicas writes."""
+
+    __pydantic_config__ = CAMEL_KEYS
 
     enabled: bool = True
     """Without it nothing stops a second controller from writing too."""
@@ -149,6 +179,8 @@ class LeaderElectionSettings:
 class ServingSettings:
     """Where metrics and probes are served: `HOST:PORT`, `:PORT` for every address, or `0` for nowhere."""
 
+    __pydantic_config__ = CAMEL_KEYS
+
     metrics_bind_address: str = ":8080"
     health_bind_address: str = ":8081"
 
@@ -160,6 +192,8 @@ class ServingSettings:
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
     """Where kube-scheduler asks about nodes, see prebinder.extender."""
+
+    __pydantic_config__ = CAMEL_KEYS
 
     bind_address: str = "0"
     """As in ServingSettings. Pods are sent here whole, so only a loopback address may do without a certificate."""
@@ -182,6 +216,8 @@ class ExtenderSettings:
 
 @dataclass(frozen=True, slots=True)
 class LoggingSettings:
+    __pydantic_config__ = CAMEL_KEYS
+
     format: LogFormat = LogFormat.TEXT
     level: LogLevel = LogLevel.INFO
 
@@ -190,12 +226,42 @@ class LoggingSettings:
 class Settings:
     """All of it."""
 
+    __pydantic_config__ = CAMEL_KEYS
+
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     binding: BindingSettings = field(default_factory=BindingSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
     leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
     extender: ExtenderSettings = field(default_factory=ExtenderSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingSettings:
+    """How the agent publishes health."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    annotation_prefix: str = DEFAULT_PREFIX
+    """Prefix of our annotations; the controller's."""
+
+    def __post_init__(self) -> None:
+        refuse_bad_prefix(self.annotation_prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Everything a user can set about the agent beside a CSI driver."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    health: ProbeSettings = field(default_factory=ProbeSettings)
+    publishing: PublishingSettings = field(default_factory=PublishingSettings)
+    leader_election: LeaderElectionSettings = field(default_factory=lambda: LeaderElectionSettings(name=""))
+    """Without a name the Lease is named after the driver."""
+    serving: ServingSettings = field(default_factory=ServingSettings)
     logging: LoggingSettings = field(default_factory=LoggingSettings)
 
 

@@ -1,12 +1,14 @@
 """`pvc-prebinder simulate`: schedules pods on a cluster in memory, made up or dumped, and answers "what if"."""
 
-import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
+import cloup
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -16,8 +18,10 @@ from binder.view import View
 from kube.model import Pod
 from kube.snapshot import Snapshot
 from kube.store import snapshot_of
+from prebinder.command import Command
 from prebinder.errors import CommandError, ExitCode
 from prebinder.match_input import read_objects
+from prebinder.parameters import FILE, WHOLE_NUMBER, OneOf, whole_number
 from prebinder.simulate_chart import chart
 from prebinder.simulate_flags import (
     MADE_UP,
@@ -25,8 +29,6 @@ from prebinder.simulate_flags import (
     check_known,
     profile_of,
     refuse_size_of_dump,
-    seed,
-    whole_number,
     workload_of,
 )
 from prebinder.simulate_report import Report, WhatIf, print_report
@@ -37,60 +39,91 @@ from scheduler.simulation import Simulation
 from scheduler.simulation_summary import Summary, summarise
 from scheduler.what_if import drain, zone_down
 
-DESCRIPTION = """\
-Schedules pods on a cluster in memory, with the plugins of the scheduler and the rules by which volumes are chosen, and
-says how it went. Without --filename the cluster is made up; the same --seed gives the same result to the byte. With it
-the cluster is a dump of a real one, and the pods are those that have no node.
-
-Times are simulated: a decision takes 2 ms and 1 us for each node, a write to the API server 2 to 8 ms. All pods are
-there from the start.
-"""
-
 DUMP = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver -A -o json"
 
-EPILOG = f"""\
-examples:
+EXAMPLES: Final = f"""
+Examples:
   pvc-prebinder simulate --nodes=16 --pods=2000 --concurrent=8
   pvc-prebinder simulate --zones=3 --volumes-per-node=4 --zone-down zone-b --chart spread.svg
   {DUMP} | pvc-prebinder simulate -f - --drain node-7
   pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
   pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
 
-exit codes:
+Exit codes:
   0 every pod has a place   1 error   2 usage   3 a pod has none, or an object could not be read
 """
 
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `simulate`."""
-    parser = subparsers.add_parser("simulate", usage="%(prog)s [flags]", description=DESCRIPTION, epilog=EPILOG)
-    made, run_as = parser.add_argument_group("a made-up cluster"), parser.add_argument_group("how it is scheduled")
-    for name, (least, most, _, text) in MADE_UP.items():
-        made.add_argument(f"--{name.replace('_', '-')}", type=whole_number(least, most), metavar="N", help=text)
-    run_as.add_argument(
-        "--seed", type=seed, default=1, metavar="N", help="of everything that is left to chance; default 1"
-    )
-    workers = whole_number(1, MOST_WORKERS)
-    run_as.add_argument(
-        "--concurrent", type=workers, default=8, metavar="N", help="workers deciding at once; default 8"
-    )
-    run_as.add_argument("--plugins", metavar="NAME,...", help="run only these filters and scores; default all")
-    run_as.add_argument("--weights", metavar="NAME=N,...", help="how much scores count; 0 leaves one out")
-    parser.add_argument(
-        "-f", "--filename", action="append", metavar="FILE", help="a dump, as `match` reads it; - is the standard input"
-    )
-    parser.add_argument(
-        "--replay", metavar="FILE", help="begin with the changes that --trace wrote; the pods left then are scheduled"
-    )
-    parser.add_argument("--drain", action="append", default=[], metavar="NODE", help="what if this node is drained")
-    parser.add_argument("--zone-down", action="append", default=[], metavar="ZONE", help="what if this zone is gone")
-    parser.add_argument("--trace", metavar="FILE", help="write every change of the cluster, one JSON object a line")
-    parser.add_argument("--chart", metavar="FILE", help="draw the result as SVG")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default table")
-    parser.set_defaults(run=run)
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the user asks for. `sizes`: those of a generated cluster, None where the default holds."""
+
+    sizes: Mapping[str, int | None]
+    seed: int
+    concurrent: int
+    plugins: str | None
+    weights: str | None
+    filename: tuple[str, ...]
+    replay: str | None
+    drain: tuple[str, ...]
+    zone_down: tuple[str, ...]
+    trace: str | None
+    chart: str | None
+    output: str
 
 
-def run(arguments: argparse.Namespace) -> int:
+@cloup.command("simulate", cls=Command, examples=EXAMPLES)
+@cloup.option_group(
+    "Generated cluster",
+    *(
+        cloup.option(f"--{name.replace('_', '-')}", type=whole_number(least, most), metavar="N", help=text)
+        for name, (least, most, _, text) in MADE_UP.items()
+    ),
+)
+@cloup.option_group(
+    "Scheduling",
+    cloup.option("--seed", type=WHOLE_NUMBER, default=1, metavar="N", help="random seed, default 1"),
+    cloup.option(
+        "--concurrent", type=whole_number(1, MOST_WORKERS), default=8, metavar="N", help="parallel workers, default 8"
+    ),
+    cloup.option("--plugins", metavar="NAME,...", help="run only these filters and scores; default all"),
+    cloup.option("--weights", metavar="NAME=N,...", help="weights of scores; 0 leaves one out"),
+)
+@cloup.option(
+    "-f",
+    "--filename",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="a dump, as `match` reads it; - is standard input",
+)
+@cloup.option(
+    "--replay",
+    type=FILE,
+    metavar="FILE",
+    help="apply the changes that --trace wrote first, then schedule the other pods",
+)
+@cloup.option("--drain", multiple=True, metavar="NODE", help="what if this node is drained; repeatable")
+@cloup.option("--zone-down", multiple=True, metavar="ZONE", help="what if this zone is lost; repeatable")
+@cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
+@cloup.option("--chart", type=FILE, metavar="FILE", help="draw the result as SVG")
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+def command(**given: Any) -> int:
+    """Schedules pods on a cluster in memory, with the scheduler's plugins and volume matching, and reports the result.
+
+    Without --filename the cluster is generated; the same --seed gives byte-identical results. With it the cluster is a
+    dump of a real one, and the pods are those that have no node.
+
+    Times are simulated: a decision takes 2 ms and 1 us for each node, a write to the API server 2 to 8 ms. All pods
+    exist from the start.
+    """
+    sizes = {name: given.pop(name) for name in MADE_UP}
+    return run(Arguments(sizes=sizes, **given))
+
+
+def run(arguments: Arguments) -> int:
     """Simulate and report. Raises UsageError for a plugin, node or zone there is none of, before anything is run."""
     profile = profile_of(arguments.plugins, arguments.weights)
     targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
@@ -120,10 +153,10 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.PROBLEM_FOUND if failed or not well else ExitCode.FINE
 
 
-def _objects(arguments: argparse.Namespace) -> tuple[Snapshot, bool]:
+def _objects(arguments: Arguments) -> tuple[Snapshot, bool]:
     if not arguments.filename:
-        return snapshot_of(workload(workload_of(arguments), arguments.seed)), True
-    refuse_size_of_dump(arguments)
+        return snapshot_of(workload(workload_of(arguments.sizes), arguments.seed)), True
+    refuse_size_of_dump(arguments.sizes)
     objects = read_objects(arguments.filename, sys.stdin.buffer)
     for line in objects.faults + objects.duplicates:
         sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
@@ -175,7 +208,7 @@ def _refuse_unwritable(targets: Iterable[Path]) -> None:
             raise CommandError(f'cannot write "{path}": {reason}')
 
 
-def _write(arguments: argparse.Namespace, report: Report, cluster: SimulatedCluster) -> None:
+def _write(arguments: Arguments, report: Report, cluster: SimulatedCluster) -> None:
     """Print first: what has been found is not lost when a disk is full."""
     if arguments.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n")

@@ -1,12 +1,11 @@
 """What the flags of `simulate` may say: numbers that a machine can bear, plugins and weights that there are."""
 
-import argparse
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from kube.nearest import did_you_mean
 from prebinder.errors import UsageError
-from prebinder.nearest import did_you_mean
 from scheduler.catalog import REGISTRY, default_data
 from scheduler.config import HEAVIEST
 from scheduler.profile import Profile, build
@@ -22,36 +21,16 @@ MADE_UP: Final[Mapping[str, tuple[int, int, int, str]]] = {
 MOST_WORKERS: Final = 10_000
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """Return what reads a flag's number between these, or raises argparse.ArgumentTypeError."""
-
-    def read(text: str) -> int:
-        if not _is_between(least, most, text):
-            raise argparse.ArgumentTypeError(f'expected a whole number from {least} to {most}, found "{text[:60]}"')
-        return int(text)
-
-    return read
+def workload_of(sizes: Mapping[str, int | None]) -> Workload:
+    """Return the size of the made-up cluster: what the user gave, else the default."""
+    return Workload(**{name: MADE_UP[name][2] if number is None else number for name, number in sizes.items()})
 
 
-def seed(text: str) -> int:
-    """Read any whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f'expected a whole number, found "{text[:60]}"') from None
-
-
-def workload_of(arguments: argparse.Namespace) -> Workload:
-    """Return the size of the made-up cluster."""
-    said = ((name, getattr(arguments, name)) for name in MADE_UP)
-    return Workload(**{name: MADE_UP[name][2] if number is None else number for name, number in said})
-
-
-def refuse_size_of_dump(arguments: argparse.Namespace) -> None:
+def refuse_size_of_dump(sizes: Mapping[str, int | None]) -> None:
     """Raise UsageError when a dump is given and a size too: nothing is made up beside a dump."""
-    said = [f"--{name.replace('_', '-')}" for name in MADE_UP if getattr(arguments, name) is not None]
-    if said:
-        raise UsageError(f"{said[0]} is for a made-up cluster; with --filename the cluster is the dump's")
+    given = [f"--{name.replace('_', '-')}" for name, number in sizes.items() if number is not None]
+    if given:
+        raise UsageError(f"{given[0]} is for a generated cluster; with --filename the cluster is the dump's")
 
 
 def profile_of(plugins: str | None, weights: str | None) -> Profile:

@@ -1,31 +1,27 @@
 """`pvc-prebinder version`."""
 
-import argparse
 import json
 import platform
 import sys
 from importlib.metadata import version
 
+import cloup
 
-def register(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command `version`."""
-    parser = subparsers.add_parser(
-        "version",
-        usage="%(prog)s [flags]",
-        description="Prints the version of pvc-prebinder and of Python.",
-        epilog="exit codes:\n  0 fine   2 usage",
-    )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default text")
-    parser.set_defaults(run=run)
+from prebinder.command import Command
+from prebinder.errors import ExitCode
+from prebinder.parameters import OneOf
 
 
-def run(arguments: argparse.Namespace) -> int:
+@cloup.command("version", cls=Command, examples="\nExit codes:\n  0 success   2 usage\n")
+@cloup.option("-o", "--output", type=OneOf(("text", "json")), default="text", metavar="FORM", help="text or json")
+def command(output: str) -> int:
+    """Prints the version of pvc-prebinder and of Python."""
     facts = build_facts()
-    if arguments.output == "json":
+    if output == "json":
         sys.stdout.write(json.dumps(facts) + "\n")
     else:
         sys.stdout.write(f"pvc-prebinder {facts['version']} (Python {facts['pythonVersion']})\n")
-    return 0
+    return ExitCode.FINE
 
 
 def build_facts() -> dict[str, str]:

@@ -1,13 +1,14 @@
 """What the commands about volumes share: how to reach the cluster, which volumes are meant, and how a table looks."""
 
-import argparse
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, wraps
 from itertools import chain
 from typing import Final
 
+import cloup
 from msgspec import Raw
 from rich import box
 from rich.table import Table
@@ -23,29 +24,47 @@ from kube.resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
 from kube.snapshot import Snapshot
 from kube.store import snapshot_of
 from prebinder.errors import CommandError
+from prebinder.parameters import FILE
 
 _FEW: Final = 20
 """Volumes that are read one by one; for more the whole list costs less."""
 
 
-def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", metavar="FILE", help="default $KUBECONFIG, ~/.kube/config")
-    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig, default its current one")
-    parser.add_argument(
-        "--annotation-prefix", default=DEFAULT_PREFIX, metavar="PREFIX", help=f"default {DEFAULT_PREFIX}"
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """How a command reaches the cluster, and the prefix of the annotations it reads there."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    annotation_prefix: str = DEFAULT_PREFIX
+
+
+def access_flags(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the flags of ClusterAccess; it receives them as `access`."""
+
+    @wraps(function)
+    def with_access(kubeconfig: str | None, context: str | None, annotation_prefix: str, **others: object) -> int:
+        return function(access=ClusterAccess(kubeconfig, context, annotation_prefix), **others)
+
+    flags = cloup.option_group(
+        "Cluster",
+        cloup.option("--kubeconfig", type=FILE, metavar="FILE", help="default $KUBECONFIG, then ~/.kube/config"),
+        cloup.option("--context", metavar="NAME", help="kubeconfig context, default the current one"),
+        cloup.option("--annotation-prefix", default=DEFAULT_PREFIX, metavar="PREFIX", help=f"default {DEFAULT_PREFIX}"),
     )
+    return flags(with_access)
 
 
 @asynccontextmanager
-async def cluster_api(arguments: argparse.Namespace) -> AsyncIterator[KubeApi]:
+async def cluster_api(access: ClusterAccess) -> AsyncIterator[KubeApi]:
     """Connect to the cluster the flags name. What goes wrong inside becomes a CommandError."""
     try:
-        async with await connect(arguments.kubeconfig, arguments.context) as transport:
+        async with await connect(access.kubeconfig, access.context) as transport:
             yield KubeApi(transport)
     except Forbidden as error:
-        raise CommandError(f"{error}; ask for that right, or name another --context") from error
+        raise CommandError(f"{error}; ask for that permission, or choose another --context") from error
     except Unauthorized as error:
-        raise CommandError(f"{error}; log in anew, these credentials are not accepted") from error
+        raise CommandError(f"{error}; credentials rejected; log in again") from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error
 

@@ -5,62 +5,73 @@ switch a plugin off, list the others. The order of filters is the order in which
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-import msgspec
 import yaml
-from msgspec import Meta, Struct, field
+from annotated_types import Interval, Len
 
-from kube.complaint import UNKNOWN_KEY, read_complaint, show
+from kube.configuration import API_VERSION, CAMEL_KEYS, AsText, ConfigurationError, ConfigurationFile
+from kube.nearest import nearest
 from kube.selectors import is_label_key
-from kube.strict_yaml import load_strictly
-from scheduler.config_affinity import KEYS, AffinityEntry, AffinityError, added_affinity, affinity_document
-from scheduler.profile import ALL_NODES, Profile, ProfileData, Registry, Thresholds, build
+from scheduler.config_affinity import AffinityEntry, AffinityError, added_affinity, affinity_document
+from scheduler.profile import ALL_NODES, AddedAffinity, Profile, ProfileData, Registry, Thresholds, build
 
-API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
 KIND: Final = "SchedulerConfiguration"
 HEAVIEST: Final = 100
 """Weight of a score."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=253)]
+Name = Annotated[str, Len(1, 253)]
+Weights = dict[Name, Annotated[int, Interval(ge=1, le=HEAVIEST)]]
 Defaults = Callable[[str], ProfileData]
 """Scheduler name -> the profile for which nothing was said."""
 
 
-class ConfigurationError(ValueError):
-    """A file that cannot be used. `place` is a path such as `profiles[0].scores.BinPack`, empty for the whole file."""
-
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place}: {problem}" if place else problem)
-        self.place = place
-        self.problem = problem
+def _label_key(text: str) -> str:
+    if text and not is_label_key(text):
+        raise ValueError(f'expected a label key, found "{text}"')
+    return text
 
 
-class _Thresholds(Struct, rename="camel", forbid_unknown_fields=True):
-    storage_label: str = ""
-    resources: dict[Name, object] | None = None
+@dataclass(frozen=True, slots=True)
+class _Thresholds:
+    __pydantic_config__ = CAMEL_KEYS
+
+    storage_label: Annotated[str, AsText(_label_key, str, "a label key")] = ""
+    """Nodes without this label get no local volumes; empty asks for none."""
+    resources: Weights | None = None
+    """Weight of each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights."""
 
 
-class _Profile(Struct, rename="camel", forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    __pydantic_config__ = CAMEL_KEYS
+
     scheduler_name: Name
-    percentage_of_nodes_to_score: int | None = None
+    """Pods with this spec.schedulerName are scheduled by this profile."""
+    percentage_of_nodes_to_score: Annotated[int, Interval(ge=0, le=ALL_NODES)] | None = None
+    """Stop looking for nodes once that many of all fit; 0 chooses it by the cluster's size as kube-scheduler does."""
     queue_sort: str | None = None
+    """In what order pods are tried."""
     pre_filters: list[str] | None = None
+    """Rules that are asked about the pod alone."""
     filters: list[str] | None = None
-    scores: dict[str, object] | None = None
+    """Rules that are asked about each node, in this order."""
+    scores: Weights | None = None
+    """Scores and their weights."""
     thresholds: _Thresholds = field(default_factory=_Thresholds)
     added_affinity: AffinityEntry | None = None
+    """Node affinity of all pods of the profile, beside their own."""
 
 
-class _File(Struct, rename="camel", forbid_unknown_fields=True):
-    api_version: str
-    kind: str
-    profiles: Annotated[list[_Profile], Meta(min_length=1)]
+@dataclass(frozen=True, slots=True)
+class _File:
+    __pydantic_config__ = CAMEL_KEYS
+
+    profiles: Annotated[list[_Profile], Len(1)]
 
 
-_KEYS: Final[Mapping[str, type[Struct]]] = {"": _File, "profiles": _Profile, "thresholds": _Thresholds, **KEYS}
-"""What may stand under each key."""
+FILE: Final = ConfigurationFile(KIND, _File)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +83,13 @@ class Configuration:
 
 def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
     """Return the configuration in a document. Raises ConfigurationError for the first thing that is wrong."""
-    try:
-        document = load_strictly(text)
-    except ValueError as error:
-        raise ConfigurationError("", str(error)) from error
-    _check_version(document)
-    try:
-        found = msgspec.convert(document, _File)
-    except msgspec.ValidationError as error:
-        raise _misread(str(error)) from error
     profiles: dict[str, Profile] = {}
-    for place, one in enumerate(found.profiles):
+    for place, profile in enumerate(FILE.parse(text).profiles):
         path = f"profiles[{place}]"
-        if one.scheduler_name in profiles:
-            raise ConfigurationError(f"{path}.schedulerName", f'there is another profile "{one.scheduler_name}"')
-        profiles[one.scheduler_name] = build(_data(one, path, registry, defaults(one.scheduler_name)), registry)
+        name = profile.scheduler_name
+        if name in profiles:
+            raise ConfigurationError(f"{path}.schedulerName", f'there is another profile "{name}"')
+        profiles[name] = build(_data(profile, path, registry, defaults(name)), registry)
     return Configuration(profiles)
 
 
@@ -112,75 +115,43 @@ def _document(profile: Profile) -> Mapping[str, object]:
     }
 
 
-def _check_version(document: object) -> None:
-    """Say first of all that it is another kind of file: everything else would be wrong with it too."""
-    if not isinstance(document, Mapping):
-        raise ConfigurationError("", f"expected a mapping with apiVersion, kind and profiles, found {show(document)}")
-    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
-        if document.get(key) != expected:
-            raise ConfigurationError(key, f'expected "{expected}", found {show(document.get(key))}')
-
-
-def _data(one: _Profile, path: str, registry: Registry, default: ProfileData) -> ProfileData:
-    queue_sort = default.queue_sort if one.queue_sort is None else one.queue_sort
-    pre_filters = default.pre_filters if one.pre_filters is None else tuple(one.pre_filters)
-    filters = default.filters if one.filters is None else tuple(one.filters)
-    scores = default.scores if one.scores is None else _weights(one.scores, f"{path}.scores")
-    percentage = one.percentage_of_nodes_to_score
-    if percentage is not None and not 0 <= percentage <= ALL_NODES:
-        expected = f"expected a whole number from 0 to {ALL_NODES}"
-        raise ConfigurationError(f"{path}.percentageOfNodesToScore", f"{expected}, found {percentage}")
+def _data(profile: _Profile, path: str, registry: Registry, default: ProfileData) -> ProfileData:
+    queue_sort = default.queue_sort if profile.queue_sort is None else profile.queue_sort
+    pre_filters = default.pre_filters if profile.pre_filters is None else tuple(profile.pre_filters)
+    filters = default.filters if profile.filters is None else tuple(profile.filters)
+    scores = default.scores if profile.scores is None else profile.scores
+    percentage = profile.percentage_of_nodes_to_score
     _check_names(f"{path}.queueSort", (queue_sort,), registry.queue_sorts)
     _check_names(f"{path}.preFilters", pre_filters, registry.pre_filters)
     _check_names(f"{path}.filters", filters, registry.filters)
     _check_names(f"{path}.scores", scores, registry.scores)
+    limits = profile.thresholds
+    resources = default.thresholds.resources if limits.resources is None else limits.resources
     return ProfileData(
-        scheduler_name=one.scheduler_name,
+        scheduler_name=profile.scheduler_name,
         queue_sort=queue_sort,
         pre_filters=pre_filters,
         filters=filters,
         scores=scores,
-        thresholds=_thresholds(one, path, default.thresholds),
+        thresholds=Thresholds(limits.storage_label, resources, _added(profile, path)),
         percentage_of_nodes_to_score=default.percentage_of_nodes_to_score if percentage is None else percentage,
     )
 
 
-def _thresholds(one: _Profile, path: str, default: Thresholds) -> Thresholds:
-    label, resources = one.thresholds.storage_label, one.thresholds.resources
-    if label and not is_label_key(label):
-        raise ConfigurationError(f"{path}.thresholds.storageLabel", f'expected a label key, found "{label}"')
-    weights = default.resources if resources is None else _weights(resources, f"{path}.thresholds.resources")
+def _added(profile: _Profile, path: str) -> AddedAffinity:
     try:
-        added = added_affinity(one.added_affinity)
+        return added_affinity(profile.added_affinity)
     except AffinityError as error:
         raise ConfigurationError(f"{path}.addedAffinity.{error.place}", error.problem) from error
-    return Thresholds(label, weights, added)
-
-
-def _weights(found: Mapping[str, object], path: str) -> Mapping[str, int]:
-    """Return the weights. Their type is checked here because msgspec does not say of which name it speaks."""
-    weights: dict[str, int] = {}
-    for name, weight in found.items():
-        if type(weight) is not int or not 1 <= weight <= HEAVIEST:
-            expected = f"expected a whole number from 1 to {HEAVIEST}"
-            raise ConfigurationError(f"{path}.{name}", f"{expected}, found {show(weight)}")
-        weights[name] = weight
-    return weights
 
 
 def _check_names(path: str, names: Iterable[str], known: Mapping[str, object]) -> None:
     seen: set[str] = set()
     for name in names:
         if name not in known:
-            raise ConfigurationError(path, f'there is no "{name}": expected some of {", ".join(sorted(known))}')
+            meant = nearest(name, known)
+            rest = f'did you mean "{meant}"?' if meant else f"expected some of {', '.join(sorted(known))}"
+            raise ConfigurationError(path, f'there is no "{name}"; {rest}')
         if name in seen:
             raise ConfigurationError(path, f'"{name}" is listed twice')
         seen.add(name)
-
-
-def _misread(message: str) -> ConfigurationError:
-    place, problem = read_complaint(message)
-    if problem == UNKNOWN_KEY:
-        above = place.rpartition(".")[0].rpartition(".")[2].partition("[")[0]
-        problem = f"{problem}: expected {', '.join(_KEYS[above].__struct_encode_fields__)}"
-    return ConfigurationError(place, problem)

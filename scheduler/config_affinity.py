@@ -1,10 +1,12 @@
 """`addedAffinity` of a profile in the configuration file: spelled as a pod spells its node affinity, read strictly."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Final
 
-from msgspec import Meta, Struct
+from annotated_types import Interval, Len
 
+from kube.configuration import CAMEL_KEYS
 from kube.constraints import PreferredNodes
 from kube.model import NodeSelector, NodeSelectorTerm, Requirement
 from kube.selectors import term_problem
@@ -16,41 +18,44 @@ _TERMS: Final = "nodeSelectorTerms"
 _HEAVIEST: Final = 100
 
 
-class RequirementEntry(Struct, rename="camel", forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class RequirementEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
     key: str
     operator: str
-    values: list[str] = []
+    values: list[str] = field(default_factory=list)
 
 
-class TermEntry(Struct, rename="camel", forbid_unknown_fields=True):
-    match_expressions: list[RequirementEntry] = []
-    match_fields: list[RequirementEntry] = []
+@dataclass(frozen=True, slots=True)
+class TermEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
+    match_expressions: list[RequirementEntry] = field(default_factory=list)
+    match_fields: list[RequirementEntry] = field(default_factory=list)
 
 
-class SelectorEntry(Struct, rename="camel", forbid_unknown_fields=True):
-    node_selector_terms: Annotated[list[TermEntry], Meta(min_length=1)]
+@dataclass(frozen=True, slots=True)
+class SelectorEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
+    node_selector_terms: Annotated[list[TermEntry], Len(1)]
 
 
-class PreferenceEntry(Struct, rename="camel", forbid_unknown_fields=True):
-    weight: int
+@dataclass(frozen=True, slots=True)
+class PreferenceEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
+    weight: Annotated[int, Interval(ge=1, le=_HEAVIEST)]
     preference: TermEntry
 
 
-class AffinityEntry(Struct, rename="camel", forbid_unknown_fields=True):
+@dataclass(frozen=True, slots=True)
+class AffinityEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
     required_during_scheduling_ignored_during_execution: SelectorEntry | None = None
-    preferred_during_scheduling_ignored_during_execution: list[PreferenceEntry] = []
-
-
-KEYS: Final[Mapping[str, type[Struct]]] = {
-    "addedAffinity": AffinityEntry,
-    REQUIRED: SelectorEntry,
-    PREFERRED: PreferenceEntry,
-    _TERMS: TermEntry,
-    "preference": TermEntry,
-    "matchExpressions": RequirementEntry,
-    "matchFields": RequirementEntry,
-}
-"""What may stand under each key."""
+    preferred_during_scheduling_ignored_during_execution: list[PreferenceEntry] = field(default_factory=list)
 
 
 class AffinityError(ValueError):
@@ -74,8 +79,6 @@ def added_affinity(entry: AffinityEntry | None) -> AddedAffinity:
     preferred = []
     for place, wish in enumerate(wishes):
         here = f"{PREFERRED}[{place}]"
-        if not 1 <= wish.weight <= _HEAVIEST:
-            raise AffinityError(f"{here}.weight", f"expected a whole number from 1 to {_HEAVIEST}, found {wish.weight}")
         preferred.append(PreferredNodes(wish.weight, _term(wish.preference)))
         _check(preferred[-1].term, f"{here}.preference")
     return AddedAffinity(NodeSelector(terms) if terms else None, tuple(preferred))

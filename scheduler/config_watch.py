@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
 from kube.clock import Clock, every
-from scheduler.config import Configuration, ConfigurationError
+from kube.configuration import ConfigurationError
+from scheduler.config import Configuration
 
 LOOK_SECONDS: Final = 5.0
 """How often the file is looked at. The kubelet itself takes up to a minute to bring a change into a pod."""

@@ -8,18 +8,11 @@ import pytest
 
 from devcluster.command import command, default_directory
 
-COMMAND = """\
-import argparse, sys
-from devcluster.command import register
-parser = argparse.ArgumentParser()
-register(parser.add_subparsers())
-arguments = parser.parse_args()
-sys.exit(arguments.run(arguments))
-"""
+COMMAND = (sys.executable, "-m", "prebinder.cli", "dev", "devcluster")
 
 
 def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", COMMAND, "devcluster", *map(str, arguments)]
+    command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -39,7 +32,7 @@ def test_up_env_down(tmp_path: Path) -> None:
     assert look.stdout.split() == ["node/node-1", "node/node-2"]
     assert env.stdout in up.stdout
     assert again.returncode == 1
-    shown = f"pvc-prebinder devcluster env --directory {shlex.quote(str(directory))}"
+    shown = f"pvc-prebinder dev devcluster env --directory {shlex.quote(str(directory))}"
     assert again.stderr == f"pvc-prebinder: a cluster is running in {directory} already; `{shown}` says how to use it\n"
     assert shown in up.stdout
 
@@ -52,8 +45,8 @@ def test_without_a_cluster_it_says_so(action: str, tmp_path: Path) -> None:
 
 
 def test_a_command_names_the_directory_unless_it_is_the_default() -> None:
-    assert command("down", default_directory()) == "pvc-prebinder devcluster down"
-    assert command("down", Path("/a b")) == "pvc-prebinder devcluster down --directory '/a b'"
+    assert command("down", default_directory()) == "pvc-prebinder dev devcluster down"
+    assert command("down", Path("/a b")) == "pvc-prebinder dev devcluster down --directory '/a b'"
 
 
 @pytest.mark.parametrize("arguments", [("up", "--nodes", "-1"), ("up", "--nodes", "few"), ("sideways",), ()])
@@ -67,7 +60,7 @@ def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "mockcsi", "kwok"):
         (programs / name).write_text("#!/bin/sh\necho out of order\nexit 7\n", encoding="utf-8")
         (programs / name).chmod(0o755)
-    command = [sys.executable, "-c", COMMAND, "devcluster", "up", "--directory", str(tmp_path / "cluster")]
+    command = [*COMMAND, "up", "--directory", str(tmp_path / "cluster")]
     environment = dict(os.environ) | {"PVC_PREBINDER_CLUSTER_BIN": str(programs)}
     up = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert up.returncode == 1

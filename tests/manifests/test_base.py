@@ -115,7 +115,7 @@ def test_image_and_pod_run_as_the_same_user() -> None:
 
 
 def test_ports_are_those_the_configuration_serves() -> None:
-    configured = config_file.parse((MANIFESTS / "base" / "config.yaml").read_text()).serving
+    configured = config_file.CONTROLLER.parse((MANIFESTS / "base" / "config.yaml").read_text()).serving
     (container,) = only("Deployment")["spec"]["template"]["spec"]["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports["metrics"] == (parse_address(configured.metrics_bind_address) or ("", 0))[1]

@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from devcluster import build
-from prebinder.agent_command import agent_flags, agent_settings, register
-from prebinder.cli import Parser
-from prebinder.flags import override
-from prebinder.settings import Settings, parse_address
+from prebinder.agent_command import AGENT_FLAGS, controller_settings
+from prebinder.settings import AgentSettings, parse_address
+from tests.command_flags import settings_from
 from tests.manifests.test_base import documents, rights
 from tests.scenarios.agent import COMPONENT, DRIVERS_ACCOUNT, driver_documents, write_overlay
 
@@ -100,11 +99,7 @@ def test_the_container_meets_the_restricted_standard() -> None:
 def test_the_arguments_are_understood_and_lead_to_the_socket_and_the_lease() -> None:
     words = {one["name"]: one["value"] for one in container()["env"]}
     arguments = [re.sub(r"\$\((\w+)\)", lambda found: words[found[1]], one) for one in container()["args"]]
-    parser = Parser(prog="pvc-prebinder")
-    register(parser.add_subparsers(parser_class=Parser))
-    parsed = parser.parse_args(arguments)
-    parsed.log_level = None
-    settings = agent_settings(override(Settings(), parsed, agent_flags()))
+    settings = controller_settings(settings_from(AgentSettings(), AGENT_FLAGS, arguments[1:]))
     assert settings.leader_election.name == LEASE
     (endpoint,) = settings.health.endpoints
     (mount,) = container()["volumeMounts"]

@@ -5,10 +5,9 @@ from typing import Any
 
 import yaml
 
-from prebinder.cli import Parser
-from prebinder.extender_command import extender_command_flags, register
-from prebinder.flags import LOG_LEVEL, override
+from prebinder.extender_command import EXTENDER_FLAGS
 from prebinder.settings import Settings, parse_address
+from tests.command_flags import settings_from
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "extender"
 NAME = "pvc-prebinder-extender"
@@ -30,11 +29,7 @@ def container() -> dict[str, Any]:
 
 
 def settings() -> Settings:
-    parser = Parser()
-    subparsers: Any = parser.add_subparsers(parser_class=Parser)
-    register(subparsers)
-    subparsers.choices["extender"].add_argument(LOG_LEVEL.name)
-    return override(Settings(), parser.parse_args(container()["args"]), extender_command_flags())
+    return settings_from(Settings(), EXTENDER_FLAGS, container()["args"][1:])
 
 
 def test_it_may_read_what_it_watches_and_write_nothing() -> None:

@@ -8,14 +8,13 @@ import pytest
 import yaml
 
 from kube.resource import PODS
-from prebinder.cli import Parser
-from prebinder.flags import LOG_LEVEL, override
 from prebinder.requirements import SCHEDULER
-from prebinder.scheduler_command import refuse_unclear, register, scheduler_flags
+from prebinder.scheduler_command import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.scheduler_profiles import configuration_for
 from prebinder.scheduler_settings import SchedulerSettings, SchedulingSettings
 from prebinder.scheduler_watches import AROUND
 from prebinder.settings import parse_address
+from tests.command_flags import settings_from
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "scheduler"
 NAME = "pvc-prebinder-scheduler"
@@ -59,11 +58,7 @@ def granted() -> dict[tuple[str, str], set[str]]:
 
 
 def settings() -> SchedulerSettings:
-    parser = Parser()
-    subparsers: Any = parser.add_subparsers(parser_class=Parser)
-    register(subparsers)
-    subparsers.choices["scheduler"].add_argument(LOG_LEVEL.name)
-    return override(SchedulerSettings(), parser.parse_args(["scheduler", *container()["args"][1:]]), scheduler_flags())
+    return settings_from(SchedulerSettings(), SCHEDULER_FLAGS, container()["args"][1:])
 
 
 def test_it_may_read_what_it_watches_and_write_what_scheduling_takes_and_nothing_else() -> None:

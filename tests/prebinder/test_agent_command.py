@@ -5,36 +5,36 @@ import pytest
 from binder.decision import Mode
 from csi.endpoint import Endpoint
 from prebinder import cli
-from prebinder.agent_command import agent_flags, agent_settings
+from prebinder.agent_command import AGENT_FLAGS, controller_settings
 from prebinder.errors import ExitCode, UsageError
 from prebinder.flags import FLAGS
-from prebinder.settings import HealthSettings, LeaderElectionSettings, Settings
+from prebinder.settings import AgentSettings, LeaderElectionSettings, ProbeSettings
 
 DRIVER = Endpoint("Disk.csi.example.com", "/csi/csi.sock")
 
 
-def settings(*endpoints: Endpoint, lease: str = LeaderElectionSettings().name) -> Settings:
-    return Settings(health=HealthSettings(endpoints), leader_election=LeaderElectionSettings(name=lease))
+def settings(*endpoints: Endpoint, lease: str = "") -> AgentSettings:
+    return AgentSettings(health=ProbeSettings(endpoints), leader_election=LeaderElectionSettings(name=lease))
 
 
 def test_each_driver_has_a_lease_of_its_own() -> None:
-    assert agent_settings(settings(DRIVER)).leader_election.name == "pvc-prebinder-csi-agent-disk.csi.example.com"
-    assert agent_settings(settings(DRIVER, lease="mine")).leader_election.name == "mine"
+    assert controller_settings(settings(DRIVER)).leader_election.name == "pvc-prebinder-csi-agent-disk.csi.example.com"
+    assert controller_settings(settings(DRIVER, lease="mine")).leader_election.name == "mine"
 
 
 def test_an_agent_binds_nothing() -> None:
-    assert agent_settings(settings(DRIVER)).binding.mode is Mode.OFF
+    assert controller_settings(settings(DRIVER)).binding.mode is Mode.OFF
 
 
 @pytest.mark.parametrize("endpoints", [[], [DRIVER, Endpoint("b", "/b.sock")]], ids=["none", "two"])
 def test_an_agent_serves_one_driver(endpoints: list[Endpoint]) -> None:
     with pytest.raises(UsageError, match=f"expected one --csi-endpoint, found {len(endpoints)}"):
-        agent_settings(settings(*endpoints))
+        controller_settings(settings(*endpoints))
 
 
 def test_its_flags_are_those_of_the_controller() -> None:
     of_the_controller = {flag.name for flags in FLAGS.values() for flag in flags}
-    own = {flag.name for flags in agent_flags().values() for flag in flags}
+    own = {flag.name for flags in AGENT_FLAGS.values() for flag in flags}
     assert own < of_the_controller
     assert not own & {"--mode", "--quarantine", "--dry-run", "--health-max-age", "--unknown-health"}
 

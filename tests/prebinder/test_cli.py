@@ -1,13 +1,20 @@
 """The command line: exit codes, one clear line for a fault, and only the imports a command needs."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from prebinder import cli
+from prebinder import cli, dev_command
 from prebinder.errors import ExitCode
+
+COMMANDS = [
+    *(command for commands in cli.SECTIONS.values() for command in commands if command != "dev"),
+    *(f"dev {command}" for commands in dev_command.SECTIONS.values() for command in commands),
+]
+TOP = [command for commands in cli.SECTIONS.values() for command in commands]
 
 
 @pytest.mark.parametrize(
@@ -15,18 +22,18 @@ from prebinder.errors import ExitCode
     [
         pytest.param(["verison"], 'unknown command "verison"; did you mean "version"? See', id="command"),
         pytest.param(
-            ["scheduler", "--leader-elect=false"],
-            "--leader-elect takes no value: expected --leader-elect or --no-leader-elect",
-            id="a switch with a value",
+            ["controller", "--dry-run=perhaps"], '--dry-run: expected true or false, found "perhaps"', id="a switch"
         ),
-        pytest.param(["extender", "--bind-address=0"], "nobody could ask; expected an address", id="nobody to ask"),
+        pytest.param(["dev", "devclustr"], 'unknown command "devclustr"; did you mean "devcluster"?', id="below dev"),
+        pytest.param(["match"], "--filename is required. See pvc-prebinder match --help", id="a flag is missing"),
+        pytest.param(["extender", "--bind-address=0"], "an extender needs an address such as", id="nobody to ask"),
         pytest.param(["extender", "--scheduler-name="], "as in spec.schedulerName of pods, is empty", id="no name"),
         pytest.param(["qqq"], 'unknown command "qqq". See pvc-prebinder --help', id="nothing near"),
         pytest.param(["version", "--ouput=json"], 'unknown flag "--ouput"; did you mean "--output"?', id="flag"),
         pytest.param(["version", "extra"], 'unknown argument "extra". See pvc-prebinder version --help', id="argument"),
-        pytest.param(["version", "-o", "xml"], "invalid choice: 'xml' (choose from 'text', 'json')", id="choice"),
+        pytest.param(["version", "-o", "xml"], '--output: expected text, json, found "xml"', id="choice"),
         pytest.param(["controller", "--mod", "off"], 'unknown flag "--mod"; did you mean "--mode"?', id="abbreviation"),
-        pytest.param(["controller", "--mode"], "expected one argument", id="no value"),
+        pytest.param(["controller", "--mode"], "--mode needs a value", id="no value"),
         pytest.param(["controller", "--mode", "bnd"], "--mode: expected annotate, prebind, complete, off", id="mode"),
         pytest.param(["controller", "--csi-endpoint", "a=tcp://b:1"], "would delete volumes for anyone", id="tcp"),
         pytest.param(["controller", "--config", "/nowhere"], "cannot read the configuration file /nowhere", id="file"),
@@ -51,7 +58,8 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_a_command_the_help_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == ExitCode.FINE
     printed = capsys.readouterr().out
-    assert all(f"  {command} " in printed for command in cli.COMMANDS)
+    assert all(f"  {command} " in printed for command in TOP)
+    assert all(f"\n{title}:\n" in printed for title in cli.SECTIONS)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +85,8 @@ def test_flags_override_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         pytest.param(["version"], {"msgspec", "yaml", "rich", "grpc", "aiohttp", "kubernetes"}, id="version"),
         pytest.param(["controller", "--help"], {"grpc", "aiohttp", "kubernetes", "apscheduler"}, id="controller help"),
+        pytest.param(["--help"], {"msgspec", "yaml", "rich", "grpc", "aiohttp", "pydantic"}, id="help"),
+        pytest.param(["controller", "--leader-elect=x"], {"pydantic", "grpc", "aiohttp"}, id="flags alone"),
         pytest.param(["match", "--help"], {"grpc", "aiohttp", "kubernetes"}, id="match"),
     ],
 )
@@ -96,14 +106,47 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_has_the_same_form(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.run([command, "--help"])
+    assert cli.run([*command.split(), "--help"]) == ExitCode.FINE
     printed = capsys.readouterr().out
     usage, _, description, *_ = printed.splitlines()
-    assert usage.startswith(f"usage: pvc-prebinder {command} ")
-    assert usage.endswith("[flags]")
-    assert description.split()[0].endswith("s") or command == "quarantine"
-    assert "exit codes" in printed
+    assert usage.startswith(f"Usage: pvc-prebinder {command} [flags]")
+    assert description.split()[0].endswith("s")
+    assert "Exit codes" in printed
     assert max(map(len, printed.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_may_be_short(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run([flag]) == cli.run(["quarantine", "list", flag]) == ExitCode.FINE
+    assert "Usage: pvc-prebinder quarantine list" in capsys.readouterr().out
+
+
+def test_the_version_is_also_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == ExitCode.FINE
+    assert re.fullmatch(r"pvc-prebinder 0\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_the_program(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["completion", shell]) == ExitCode.FINE
+    assert f"{cli.COMPLETION}={shell}_complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["contr"], {"controller"}),
+        (["dev", ""], {"devcluster", "profile"}),
+        (["controller", "--mode", "pre"], {"prebind"}),
+        (["health", "--csi-t"], {"--csi-tls-ca", "--csi-tls-cert", "--csi-tls-key"}),
+    ],
+)
+def test_a_shell_completes_commands_flags_and_values(typed: list[str], offered: set[str]) -> None:
+    words = ["pvc-prebinder", *typed]
+    environment = {cli.COMPLETION: "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(typed))}
+    finished = subprocess.run(
+        [sys.executable, "-m", "prebinder.cli"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert {line.partition(",")[2] for line in finished.stdout.splitlines()} == offered

@@ -1,32 +1,30 @@
 """Flags and settings fit together."""
 
-import argparse
 from dataclasses import fields
 from datetime import timedelta
 
 import pytest
 
+from prebinder import cli
 from prebinder.errors import UsageError
-from prebinder.flags import FLAGS, LOG_LEVEL, add_flags, override
+from prebinder.flags import FLAGS
 from prebinder.settings import Settings, parse_address
+from tests.command_flags import settings_from
 
-ALL = (*(flag for flags in FLAGS.values() for flag in flags), LOG_LEVEL)
+ALL = tuple(flag for flags in FLAGS.values() for flag in flags)
 
 
-def parsed(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    add_flags(parser)
-    parser.add_argument(LOG_LEVEL.name)
-    return parser.parse_args(arguments)
+def settings(*arguments: str) -> Settings:
+    return settings_from(Settings(), FLAGS, arguments)
 
 
 def test_every_setting_has_one_flag() -> None:
-    settings = {(group.name, one.name) for group in fields(Settings) for one in fields(getattr(Settings(), group.name))}
-    assert sorted((flag.group, flag.field) for flag in ALL) == sorted(settings)
+    names = {(group.name, one.name) for group in fields(Settings) for one in fields(getattr(Settings(), group.name))}
+    assert sorted((flag.group, flag.field) for flag in ALL) == sorted(names)
 
 
 def test_without_flags_nothing_changes() -> None:
-    assert override(Settings(), parsed()) == Settings()
+    assert settings() == Settings()
 
 
 @pytest.mark.parametrize(
@@ -37,12 +35,15 @@ def test_without_flags_nothing_changes() -> None:
         (["--reservation-ttl", "90s"], "binding", "reservation_ttl", timedelta(seconds=90)),
         (["--dry-run"], "binding", "dry_run", True),
         (["--no-leader-elect"], "leader_election", "enabled", False),
+        (["--leader-elect=false"], "leader_election", "enabled", False),
+        (["--no-leader-elect", "--leader-elect=true"], "leader_election", "enabled", True),
+        (["--dry-run=T"], "binding", "dry_run", True),
         (["--log-level", "debug"], "logging", "level", "debug"),
         (["--health-bind-address", "0"], "serving", "health_bind_address", "0"),
     ],
 )
 def test_a_flag_sets_its_field(arguments: list[str], group: str, field: str, value: object) -> None:
-    assert getattr(getattr(override(Settings(), parsed(*arguments)), group), field) == value
+    assert getattr(getattr(settings(*arguments), group), field) == value
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_a_flag_sets_its_field(arguments: list[str], group: str, field: str, val
 )
 def test_a_wrong_value_names_its_flag(arguments: list[str], complaint: str) -> None:
     with pytest.raises(UsageError) as raised:
-        override(Settings(), parsed(*arguments))
+        cli.run(["controller", *arguments])
     assert str(raised.value).startswith(complaint)
 
 

@@ -107,9 +107,16 @@ def test_a_profile_overrides_the_file() -> None:
     [
         pytest.param("a: [", "file", "not YAML", id="no-yaml"),
         pytest.param("", "file", "expected a mapping", id="empty"),
-        pytest.param("kind: Pod", "file", "Pod of no apiVersion", id="another-kind"),
+        pytest.param(
+            "kind: Pod", "apiVersion", 'expected "kubescheduler.config.k8s.io/v1", found nothing', id="another-kind"
+        ),
         pytest.param(file(), "extenders", "none", id="nobody-is-asked"),
-        pytest.param(file(GOOD | {"filterverb": "x"}), "extenders[0].filterverb", "no such key", id="unknown-key"),
+        pytest.param(
+            file(GOOD | {"filterverb": "x"}),
+            "extenders[0].filterverb",
+            'unknown key; did you mean "filterVerb"?',
+            id="unknown-key",
+        ),
         pytest.param(file(GOOD | {"weight": "5"}), "extenders[0].weight", "expected a whole number", id="type"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A profile of this process, taken over HTTP and by `pvc-prebinder profile`."""
+"""A profile of this process, taken over HTTP and by `pvc-prebinder dev profile`."""
 
 import asyncio
 import json
@@ -113,7 +113,7 @@ async def test_a_profile_that_nobody_waits_for_ends(tmp_path: Path) -> None:
 
 async def test_the_command_prints_what_the_process_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with controlled(tmp_path, clock=SystemClock()) as control:
-        base = ["profile", "--address", f"127.0.0.1:{control.port}", "--token-file", str(tmp_path / "token")]
+        base = ["dev", "profile", "--address", f"127.0.0.1:{control.port}", "--token-file", str(tmp_path / "token")]
         for output in ("table", "collapsed", "speedscope"):
             assert await asyncio.to_thread(run, [*base, "--seconds", "1", "-o", output]) == 0
             printed = capsys.readouterr().out
@@ -134,7 +134,7 @@ async def test_the_command_prints_what_the_process_does(tmp_path: Path, capsys: 
 def test_the_token_is_sent_to_this_machine_only(tmp_path: Path) -> None:
     for address in ("10.0.0.1:10270", ":10270", "0", "10270"):
         with pytest.raises(UsageError, match="--address"):
-            run(["profile", "--address", address, "--token-file", str(tmp_path / "token")])
+            run(["dev", "profile", "--address", address, "--token-file", str(tmp_path / "token")])
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -144,18 +144,18 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
         CommandError,
         match=r"cannot ask the scheduler at 127\.0\.0\.1:1: Connection refused; is its --control-bind-address that\?",
     ):
-        run(["profile", "--address", "127.0.0.1:1", "--token-file", str(tmp_path / "token")])
+        run(["dev", "profile", "--address", "127.0.0.1:1", "--token-file", str(tmp_path / "token")])
 
 
 @pytest.mark.parametrize("seconds", ["0", "121", "-1"])
 def test_a_time_that_is_not_allowed_is_told_before_anybody_is_asked(seconds: str) -> None:
     with pytest.raises(UsageError, match=f"--seconds: expected 1 to 120, found {seconds}"):
-        run(["profile", "--seconds", seconds, "--token-file", "/none"])
+        run(["dev", "profile", "--seconds", seconds, "--token-file", "/none"])
 
 
 def test_a_token_that_is_not_there_is_told_with_what_to_do() -> None:
     with pytest.raises(CommandError, match="no control token /none/token: run the scheduler with --control-bind"):
-        run(["profile", "--token-file", "/none/token"])
+        run(["dev", "profile", "--token-file", "/none/token"])
 
 
 async def test_another_server_at_the_address_is_told(tmp_path: Path) -> None:
@@ -166,6 +166,6 @@ async def test_another_server_at_the_address_is_told(tmp_path: Path) -> None:
     (tmp_path / "token").chmod(0o600)
     async with serving(answer) as server:
         where = server.url.removeprefix("http://")
-        flags = ["profile", "--address", where, "--token-file", str(tmp_path / "token")]
+        flags = ["dev", "profile", "--address", where, "--token-file", str(tmp_path / "token")]
         with pytest.raises(CommandError, match="is no scheduler's control port: it answered 404"):
             await asyncio.to_thread(run, flags)

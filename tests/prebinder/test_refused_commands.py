@@ -18,8 +18,8 @@ VOLUME = {
 @pytest.mark.parametrize(
     ("status", "reason", "next_step"),
     [
-        pytest.param(403, "Forbidden", "ask for that right, or name another --context", id="no right"),
-        pytest.param(401, "Unauthorized", "log in anew, these credentials are not accepted", id="no credentials"),
+        pytest.param(403, "Forbidden", "ask for that permission, or choose another --context", id="no right"),
+        pytest.param(401, "Unauthorized", "credentials rejected; log in again", id="no credentials"),
     ],
 )
 @pytest.mark.parametrize("arguments", [("health",), ("quarantine", "list"), ("quarantine", "release", "--all")])
@@ -43,7 +43,7 @@ async def test_a_doctor_whom_nobody_knows_speaks_of_nothing_else(tmp_path: Path,
     async with serving(refuse) as server:
         code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server.url)}")
     assert (code, out) == (1, "")
-    next_step = "log in anew, these credentials are not accepted"
+    next_step = "credentials rejected; log in again"
     assert errors == f"pvc-prebinder: GET /version: 401 Unauthorized: Unauthorized; {next_step}\n"
 
 

@@ -1,29 +1,26 @@
 """The command `scheduler`: what is asked for, and what is refused before anything is watched."""
 
-import argparse
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from kube.configuration import ConfigurationError
+from prebinder import cli
 from prebinder.errors import UsageError
-from prebinder.flags import LOG_LEVEL, add_flags, override
-from prebinder.scheduler_command import refuse_unclear, scheduler_flags
+from prebinder.scheduler_command import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.scheduler_profiles import configuration_for
 from prebinder.scheduler_settings import SchedulerSettings, SchedulingSettings, lease_name
 from prebinder.settings import LeaderElectionSettings
-from scheduler.config import ConfigurationError
+from tests.command_flags import settings_from
 from tests.command_process import command
 
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n"
 
 
 def settings(*arguments: str) -> SchedulerSettings:
-    parser = argparse.ArgumentParser()
-    add_flags(parser, scheduler_flags())
-    parser.add_argument(LOG_LEVEL.name)
-    return override(SchedulerSettings(), parser.parse_args(arguments), scheduler_flags())
+    return settings_from(SchedulerSettings(), SCHEDULER_FLAGS, arguments)
 
 
 def configured(directory: Path, text: str) -> SchedulingSettings:
@@ -33,10 +30,10 @@ def configured(directory: Path, text: str) -> SchedulingSettings:
 
 
 def test_every_setting_has_one_flag() -> None:
-    flags = [flag for below in scheduler_flags().values() for flag in below] + [LOG_LEVEL]
+    known = [flag for below in SCHEDULER_FLAGS.values() for flag in below]
     defaults = SchedulerSettings()
     expected = {(group.name, one.name) for group in fields(defaults) for one in fields(getattr(defaults, group.name))}
-    assert sorted((flag.group, flag.field) for flag in flags) == sorted(expected)
+    assert sorted((flag.group, flag.field) for flag in known) == sorted(expected)
 
 
 def test_the_time_for_binding_is_that_of_kube_scheduler_unless_said_otherwise() -> None:
@@ -55,7 +52,7 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        pytest.param([], "whose pods? Give --name NAME", id="no name"),
+        pytest.param([], "one of --name or --config is required", id="no name"),
         pytest.param(["--name", "a", "--config", "f"], "--name and --config exclude each other", id="both"),
         pytest.param(["--name", "Mine"], '--name: expected lower-case letters, digits, "-" and ".", found "Mine"'),
         pytest.param(["--name", "a,spec.nodeName=n"], 'found "a,spec.nodeName=n"', id="a selector"),
@@ -82,7 +79,7 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
 )
 def test_what_is_unclear_is_refused(arguments: list[str], complaint: str) -> None:
     with pytest.raises(UsageError) as refused:
-        refuse_unclear(settings(*arguments).scheduling)
+        cli.run(["scheduler", *arguments])
     assert complaint in str(refused.value)
 
 
@@ -139,7 +136,7 @@ def test_each_scheduler_has_a_lease_of_its_own(chosen: str, schedulers: list[str
     [
         (["--name", "a", "--kubeconfig", "/none"], 1, "/none"),
         (["--nam", "a"], 2, 'unknown flag "--nam"; did you mean "--name"?'),
-        ([], 2, "whose pods?"),
+        ([], 2, "one of --name or --config is required"),
     ],
     ids=["no cluster", "no such flag", "no name"],
 )

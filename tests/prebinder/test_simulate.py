@@ -141,7 +141,7 @@ def document(version: str, kind: str, name: str, **rest: object) -> dict[str, ob
         (["--zone-down=b"], '--zone-down: there is no "b".', 2),
         (["--trace="], 'cannot write ".": it is a directory', 1),
         (["--chart=/none/x.svg"], 'cannot write "/none/x.svg": no such directory', 1),
-        (["-f", "/none"], "--nodes is for a made-up cluster; with --filename the cluster is the dump's", 2),
+        (["-f", "/none"], "--nodes is for a generated cluster; with --filename the cluster is the dump's", 2),
     ],
 )
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], flags: list[str], told: str, code: int) -> None:

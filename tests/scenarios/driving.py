@@ -87,8 +87,8 @@ async def leading(scheduler: Driven, world: World) -> None:
 
 
 async def profile(scheduler: Driven, *flags: str) -> str:
-    """Return what `pvc-prebinder profile` prints about it."""
-    command = [sys.executable, "-m", "prebinder.cli", "profile", f"--address={scheduler.address}"]
+    """Return what `pvc-prebinder dev profile` prints about it."""
+    command = [sys.executable, "-m", "prebinder.cli", "dev", "profile", f"--address={scheduler.address}"]
     command += [f"--token-file={scheduler.token_file}", *flags]
     run = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     out, _ = await run.communicate()

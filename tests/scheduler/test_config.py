@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from kube.configuration import ConfigurationError
 from scheduler.catalog import DEFAULT_WEIGHTS, REGISTRY, default_data
-from scheduler.config import Configuration, ConfigurationError, parse, render
+from scheduler.config import Configuration, parse, render
 from scheduler.config_affinity import PREFERRED, REQUIRED
 
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\n"
@@ -43,28 +44,26 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
-        pytest.param("", "", "apiVersion, kind and profiles, found nothing", id="empty"),
+        pytest.param("", "", "expected a mapping with apiVersion and kind, found nothing", id="empty"),
         pytest.param("a: [", "", "not YAML", id="not-yaml"),
         pytest.param(ONE.replace("v1alpha1", "v9"), "apiVersion", "v1alpha1", id="version"),
         pytest.param(ONE.replace("Scheduler", "Other", 1), "kind", "SchedulerConfiguration", id="kind"),
         pytest.param(HEAD, "profiles", "is missing", id="no-profiles"),
-        pytest.param(HEAD + "profiles: []\n", "profiles", "expected one at least, found none", id="empty-profiles"),
+        pytest.param(HEAD + "profiles: []\n", "profiles", "expected at least 1 entries, found 0", id="empty-profiles"),
         pytest.param(HEAD + "profiles: {a: b}\n", "profiles", "expected a list, found a mapping", id="mapping"),
         pytest.param(HEAD + "profiles:\n- \n", "profiles[0]", "expected a mapping, found nothing", id="no-profile"),
         pytest.param(HEAD + "profiles:\n- scores: {}\n", "profiles[0].schedulerName", "is missing", id="no-name"),
         pytest.param(
-            ONE + "  weights: {}\n", "profiles[0].weights", "unknown key: expected schedulerName,", id="unknown-key"
+            ONE + "  weights: {}\n", "profiles[0].weights", "unknown key; expected schedulerName,", id="unknown-key"
         ),
-        pytest.param(ONE + "weights: {}\n", "weights", "unknown key: expected apiVersion,", id="unknown-key-on-top"),
+        pytest.param(ONE + "weights: {}\n", "weights", "unknown key; expected profiles", id="unknown-key-on-top"),
         pytest.param(
             ONE + "  thresholds: {cpu: 1}\n",
             "profiles[0].thresholds.cpu",
-            "unknown key: expected storageLabel, resources",
+            "unknown key; expected storageLabel, resources",
             id="unknown-threshold",
         ),
-        pytest.param(
-            ONE + "  scores: {1: 5}\n", "profiles[0].scores", "expected text as a key, found a whole number", id="key"
-        ),
+        pytest.param(ONE + "  scores: {1: 5}\n", "profiles[0].scores", "expected text as a key, found 1", id="key"),
         pytest.param(ONE + "  scores: {BinPack: }\n", "profiles[0].scores.BinPack", "found nothing", id="null"),
         pytest.param(ONE + "  scores: {BinPack: true}\n", "profiles[0].scores.BinPack", "found true", id="boolean"),
         pytest.param(
@@ -86,20 +85,20 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
         pytest.param(
             ONE + "  addedAffinity: {required: {}}\n",
             "profiles[0].addedAffinity.required",
-            f"unknown key: expected {REQUIRED}, {PREFERRED}",
+            f"unknown key; expected {REQUIRED}, {PREFERRED}",
             id="affinity-key",
         ),
         pytest.param(
             ONE + f"  addedAffinity: {{{REQUIRED}: {{nodeSelectorTerms: []}}}}\n",
             f"profiles[0].addedAffinity.{REQUIRED}.nodeSelectorTerms",
-            "expected one at least, found none",
+            "expected at least 1 entries, found 0",
             id="affinity-empty",
         ),
         pytest.param(
             ONE
             + f"  addedAffinity: {{{PREFERRED}: [{{weight: 1, preference: {{matchExpressions: [{{name: a}}]}}}}]}}\n",
             f"profiles[0].addedAffinity.{PREFERRED}[0].preference.matchExpressions[0].name",
-            "unknown key: expected key, operator, values",
+            "unknown key; expected key, operator, values",
             id="affinity-requirement",
         ),
         pytest.param(

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kube.configuration import ConfigurationError
 from scheduler.catalog import REGISTRY, default_data
-from scheduler.config import Configuration, ConfigurationError, parse
+from scheduler.config import Configuration, parse
 from scheduler.config_watch import LOOK_SECONDS, Outcome, WatchedConfiguration
 from tests.fake_clock import FakeClock, settle
 

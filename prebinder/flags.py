@@ -1,13 +1,13 @@
 """The flags that set a field of the settings. A flag overrides the configuration file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar, get_type_hints
 
 import cloup
 
-from prebinder.command import LOG_LEVEL, LOG_LEVEL_HELP
+from prebinder.command import LOG_LEVEL, LOG_LEVEL_HELP, Command
 from prebinder.errors import UsageError
 from prebinder.parameters import type_of
 from prebinder.scheduler_settings import SchedulerSettings
@@ -243,6 +243,20 @@ def override(settings: Chosen, given: Mapping[str, Any], flags: Flags) -> Chosen
             raise UsageError(f"{flag.name}: {error}") from error
         settings = replace(settings, **{flag.group: changed})
     return settings
+
+
+def settings_from(defaults: Chosen, flags: Flags, arguments: Sequence[str]) -> Chosen:
+    """Return the settings with these arguments laid over, for those that compose a process without its command."""
+
+    @cloup.command("settings", cls=Command)
+    @settings_flags(flags, defaults)
+    def command(**given: Any) -> Chosen:
+        return override(defaults, given, flags)
+
+    with command.make_context("settings", list(arguments)) as context:
+        changed = command.invoke(context)
+    assert isinstance(changed, type(defaults))
+    return changed
 
 
 def _option(flag: Flag, defaults: object) -> Callable[[Function], Function]:

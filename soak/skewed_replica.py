@@ -3,7 +3,6 @@
 The one module here that imports the product: it composes what `pvc-prebinder controller` composes, with another clock.
 """
 
-import argparse
 import asyncio
 import sys
 from datetime import datetime, timedelta
@@ -12,7 +11,7 @@ from kube.clock import SystemClock
 from kube.connect import connect
 from prebinder.cache import calm_collector
 from prebinder.controller import Controller
-from prebinder.flags import add_flags, override
+from prebinder.flags import FLAGS, settings_from
 from prebinder.logs import configure
 from prebinder.settings import Settings
 from prebinder.signals import stop_requested
@@ -36,15 +35,11 @@ async def run(settings: Settings, seconds: float) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("seconds", type=float)
-    parser.add_argument("--log-level")
-    add_flags(parser)
-    parsed = parser.parse_args(arguments)
-    settings = override(Settings(), parsed)
+    seconds, *flags = arguments
+    settings = settings_from(Settings(), FLAGS, flags)
     configure(settings.logging)
     calm_collector()
-    asyncio.run(run(settings, parsed.seconds))
+    asyncio.run(run(settings, float(seconds)))
 
 
 if __name__ == "__main__":

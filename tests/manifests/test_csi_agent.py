@@ -13,8 +13,8 @@ import yaml
 
 from devcluster import build
 from prebinder.agent_command import AGENT_FLAGS, controller_settings
+from prebinder.flags import settings_from
 from prebinder.settings import AgentSettings, parse_address
-from tests.command_flags import settings_from
 from tests.manifests.test_base import documents, rights
 from tests.scenarios.agent import COMPONENT, DRIVERS_ACCOUNT, driver_documents, write_overlay
 

@@ -6,8 +6,8 @@ from typing import Any
 import yaml
 
 from prebinder.extender_command import EXTENDER_FLAGS
+from prebinder.flags import settings_from
 from prebinder.settings import Settings, parse_address
-from tests.command_flags import settings_from
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "extender"
 NAME = "pvc-prebinder-extender"

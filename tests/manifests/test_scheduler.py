@@ -8,13 +8,13 @@ import pytest
 import yaml
 
 from kube.resource import PODS
+from prebinder.flags import settings_from
 from prebinder.requirements import SCHEDULER
 from prebinder.scheduler_command import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.scheduler_profiles import configuration_for
 from prebinder.scheduler_settings import SchedulerSettings, SchedulingSettings
 from prebinder.scheduler_watches import AROUND
 from prebinder.settings import parse_address
-from tests.command_flags import settings_from
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "scheduler"
 NAME = "pvc-prebinder-scheduler"

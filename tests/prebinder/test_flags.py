@@ -7,9 +7,8 @@ import pytest
 
 from prebinder import cli
 from prebinder.errors import UsageError
-from prebinder.flags import FLAGS
+from prebinder.flags import FLAGS, settings_from
 from prebinder.settings import Settings, parse_address
-from tests.command_flags import settings_from
 
 ALL = tuple(flag for flags in FLAGS.values() for flag in flags)
 

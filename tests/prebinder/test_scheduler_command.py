@@ -9,11 +9,11 @@ import pytest
 from kube.configuration import ConfigurationError
 from prebinder import cli
 from prebinder.errors import UsageError
+from prebinder.flags import settings_from
 from prebinder.scheduler_command import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.scheduler_profiles import configuration_for
 from prebinder.scheduler_settings import SchedulerSettings, SchedulingSettings, lease_name
 from prebinder.settings import LeaderElectionSettings
-from tests.command_flags import settings_from
 from tests.command_process import command
 
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\nprofiles:\n"

@@ -12,18 +12,17 @@ from prebinder.control_token import default_token_file, read_token
 from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.loopback import is_loopback
 from prebinder.parameters import FILE, WHOLE_NUMBER, OneOf
-from prebinder.profiling import LONGEST_SECONDS
+from prebinder.profiling import CONTENT_TYPES, LONGEST_SECONDS
 from prebinder.settings import parse_address
 
 DEFAULT_ADDRESS = "127.0.0.1:10270"
 _HINT = {http.client.UNAUTHORIZED: "; is --token-file its --control-token-file?"}
-OUTPUTS = ("table", "collapsed", "speedscope")
 
 EXAMPLES: Final = """
 Examples:
   pvc-prebinder dev profile --seconds 30
   pvc-prebinder dev profile -o speedscope > scheduler.json      open it on speedscope.app
-  pvc-prebinder dev profile -o collapsed | flamegraph.pl > scheduler.svg
+  pvc-prebinder dev profile -o html > scheduler.html            open it in a browser
 
 Exit codes:
   0 success   1 error   2 usage
@@ -44,10 +43,10 @@ Exit codes:
 @cloup.option(
     "-o",
     "--output",
-    type=OneOf(OUTPUTS),
-    default=OUTPUTS[0],
+    type=OneOf(tuple(CONTENT_TYPES)),
+    default="text",
     metavar="FORM",
-    help="table (default), collapsed or speedscope",
+    help="text (default), html or speedscope",
 )
 @cloup.option(
     "--token-file",
@@ -57,7 +56,7 @@ Exit codes:
     help="the scheduler's --control-token-file",
 )
 def command(address: str, seconds: int, output: str, token_file: str) -> int:
-    """Shows where a running `pvc-prebinder scheduler` spends its time: the functions with the largest shares.
+    """Shows where a running `pvc-prebinder scheduler` spends its time, as a tree of calls.
 
     Samples the process 100 times a second, at negligible cost. Runs beside the scheduler, because the control port
     listens on loopback only.

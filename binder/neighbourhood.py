@@ -12,12 +12,14 @@ from typing import Final
 
 from binder.demand import Demand
 from binder.other_pods import OtherPods, Placed, known
-from binder.pod_rejection import affinity_rejection, port_rejection, spread_rejection
+from binder.pod_rejection import affinity_rejection, disk_rejection, port_rejection, spread_rejection
 from binder.promised_pods import PromisedPod
 from binder.reach import Topology
 from binder.rejection import Reason, Rejection
 from kube.constraints import NO_CONSTRAINTS, HostPort, PodTerm
+from kube.inline_disks import InlineDisk
 from kube.model import Node, Pod, Volume
+from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import conflicting_port, host_ports
 from kube.rules.inter_pod_affinity import TermVerdict, apart, kept_away, near
 from kube.rules.placed_pods import PlacedPods
@@ -34,7 +36,8 @@ Fits = Callable[[Node], bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """What of a pod matters to others: its ties and those that mean it, as sets; its ports; nodes closed to it.
+    """What of a pod matters to others: its ties and those that mean it, as sets; its ports and disks; the nodes
+    closed to it.
 
     There is one object for pods that are alike in all of it.
     """
@@ -42,11 +45,12 @@ class _Kind:
     own: int
     meant_by: int
     ports: tuple[HostPort, ...]
+    disks: tuple[InlineDisk, ...]
     closed: int
 
     @property
     def is_tied(self) -> bool:
-        return bool(self.own or self.meant_by or self.ports or self.closed)
+        return bool(self.own or self.meant_by or self.ports or self.disks or self.closed)
 
 
 @dataclass(slots=True)
@@ -76,7 +80,6 @@ class Neighbourhood:
         self._sure: PlacedPods = others.placed
         self._kinds: dict[str, _Kind] = {}
         self._open: dict[tuple[object, ...], tuple[int, int]] = {}
-        self._ports: dict[int, frozenset[HostPort]] = {}
         self._conflicts: dict[tuple[_Kind, _Kind], frozenset[str]] = {}
         self._domains: dict[str, TopologyDomains] = {}
         self._bits: dict[int, int] = {}
@@ -122,7 +125,7 @@ class Neighbourhood:
         for spread in spread_verdicts(pod, self._all, self._sure):
             if not spread.allowed >> number & 1:
                 return spread_rejection(spread, node.name, labels)
-        taken = port_rejection(host_ports(pod), self._ports_taken(number), node.name)
+        taken = self._refuse_taken(pod, number)
         return taken or self._refuse_beside_booked(demand, number)
 
     def _refuse_beside_booked(self, demand: Demand, number: int) -> Rejection | None:
@@ -165,12 +168,12 @@ class Neighbourhood:
 
     def _fit(self, demand: Demand, allowed: int, first: int, lost: int, fits: Fits) -> tuple[int, int | None]:
         """Return enough of the allowed nodes that fit, and one of `first` among them; None if that is not to be had."""
-        ports = host_ports(demand.pod)
+        takes = bool(host_ports(demand.pod) or disks_of(demand.pod))
         fit, at = 0, None
         for number in (*numbers_in(allowed & first), *numbers_in(allowed & ~first)):
             if fit.bit_count() > lost + _SPARE or (at is None and not first >> number & 1):
                 break
-            if ports and conflicting_port(ports, self._ports_taken(number)) is not None:
+            if takes and self._refuse_taken(demand.pod, number) is not None:
                 continue
             if fits(self._others.nodes[number]):
                 fit |= 1 << number
@@ -209,8 +212,9 @@ class Neighbourhood:
             closed = 0
             for verdict in self._apart(pod):
                 closed |= self._index.everything & ~verdict.allowed
-            kind = _Kind(self._ties.add(ties_of(pod)), self._ties.meaning(pod), host_ports(pod), closed)
-            found = self._interned.setdefault((kind.own, kind.meant_by, kind.ports, kind.closed), kind)
+            own, meant_by = self._ties.add(ties_of(pod)), self._ties.meaning(pod)
+            asked = (own, meant_by, host_ports(pod), disks_of(pod), closed)
+            found = self._interned.setdefault(asked, _Kind(*asked))
             self._kinds[pod.key] = found
         return found
 
@@ -269,7 +273,8 @@ class Neighbourhood:
         if found is None:
             ties = (kind.own & other.meant_by | other.own & kind.meant_by) & self._ties.of_kind[TieKind.APART]
             keys: set[str] = {self._ties.numbered[number].key for number in numbers_in(ties)}
-            if kind.ports and conflicting_port(kind.ports, other.ports) is not None:
+            disks = any(disk.excludes(used) for disk in kind.disks for used in other.disks)
+            if disks or conflicting_port(kind.ports, other.ports) is not None:
                 keys.add(NODE_ITSELF)
             found = self._conflicts[kind, other] = frozenset(keys)
         return found
@@ -291,11 +296,9 @@ class Neighbourhood:
             found = self._domains[key] = TopologyDomains(self._index, key)
         return found
 
-    def _ports_taken(self, number: int) -> frozenset[HostPort]:
-        found = self._ports.get(number)
-        if found is None:
-            snapshot = self._others.view.snapshot
-            keys = snapshot.pods_by_node.get(self._others.nodes[number].name, ())
-            found = frozenset(port for key in keys for port in host_ports(snapshot.pods[key]))
-            self._ports[number] = found
-        return found
+    def _refuse_taken(self, pod: Pod, number: int) -> Rejection | None:
+        """Return which port or disk of the pod a pod on the node has, or None."""
+        name, snapshot = self._others.nodes[number].name, self._others.view.snapshot
+        there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]
+        ports = (port for other in there for port in host_ports(other))
+        return port_rejection(host_ports(pod), ports, name) or disk_rejection(disks_of(pod), there, name)

@@ -82,6 +82,7 @@ class Reason(StrEnum):
     POD_GATED = "SchedulingGated"
     POD_ENDED = "PodEnded"
     POD_INVALID = "InvalidPod"
+    POD_UNSUPPORTED = "UnsupportedPod"
     ALREADY_RESERVED = "AlreadyReserved"
     NO_UNBOUND_CLAIM = "NoUnboundClaim"
     PROGRESSING = "Progressing"

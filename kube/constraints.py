@@ -65,7 +65,10 @@ class HostPort(Struct, frozen=True, gc=False):
 
 
 class Constraints(Struct, frozen=True, gc=False):
-    """All of it for one pod. `affinity` and `anti_affinity` are the required terms; `preempts` is preemptionPolicy."""
+    """All of it for one pod. `affinity` and `anti_affinity` are the required terms; `preempts` is preemptionPolicy.
+
+    `unsupported` names the fields by which kube-scheduler chooses a node and that nobody here understands.
+    """
 
     preferred_nodes: tuple[PreferredNodes, ...] = ()
     affinity: tuple[PodTerm, ...] = ()
@@ -76,6 +79,7 @@ class Constraints(Struct, frozen=True, gc=False):
     ports: tuple[HostPort, ...] = ()
     disks: tuple[InlineDisk, ...] = ()
     preempts: bool = True
+    unsupported: tuple[str, ...] = ()
 
     @property
     def concerns_pods(self) -> bool:
@@ -86,7 +90,7 @@ class Constraints(Struct, frozen=True, gc=False):
     def is_required(self) -> bool:
         """Whether any of it can keep the pod off a node because of other pods."""
         spread = any(constraint.when_unsatisfiable == DO_NOT_SCHEDULE for constraint in self.spread)
-        return bool(self.affinity or self.anti_affinity or self.ports or spread)
+        return bool(self.affinity or self.anti_affinity or self.ports or self.disks or spread)
 
 
 NO_CONSTRAINTS: Final = Constraints()

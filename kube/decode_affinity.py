@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.json import Decoder
 
 from kube import wire, wire_compute
@@ -44,8 +44,8 @@ def constraints(spec: wire_compute.PodSpec, found: Affinity) -> Constraints | No
     spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
     ports = tuple(_host_ports(spec))
     disks = inline_disks(spec.volumes or ())
-    preempts = spec.preemption_policy != "Never"
-    if not (spread or ports or disks) and preempts:
+    preempts, unknown = spec.preemption_policy != "Never", tuple(_unsupported(spec))
+    if not (spread or ports or disks or unknown) and preempts:
         return None if found.rest == NO_CONSTRAINTS else found.rest
     rest = found.rest
     return shared(
@@ -59,8 +59,32 @@ def constraints(spec: wire_compute.PodSpec, found: Affinity) -> Constraints | No
             ports=ports,
             disks=disks,
             preempts=preempts,
+            unsupported=unknown,
         )
     )
+
+
+def _unsupported(spec: wire_compute.PodSpec) -> Iterable[str]:
+    """Yield the fields by which kube-scheduler chooses a node and that are not understood (kube.rules.unsupported).
+
+    That a pod needs declared features of its node is inferred by component-helpers/nodedeclaredfeatures/features.
+    """
+    for name, part in (("spec.resourceClaims", spec.resource_claims), ("spec.schedulingGroup", spec.scheduling_group)):
+        if part is not UNSET and bytes(part) not in _EMPTY:
+            yield name
+    if spec.host_network and spec.host_users is False:
+        yield "spec.hostUsers false with hostNetwork"
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    if any(rule.action == _RESTART_ALL for one in containers for rule in one.restart_policy_rules or ()):
+        yield f"spec.containers[*].restartPolicyRules with {_RESTART_ALL}"
+    requested = (one.resources.requests or () for one in (*containers, spec) if one.resources is not None)
+    if any(name.startswith(_OF_DEVICE_CLASS) for names in requested for name in names):
+        yield f"requests of {_OF_DEVICE_CLASS}*"
+
+
+_EMPTY: Final = frozenset({b"null", b"[]", b"{}"})
+_RESTART_ALL: Final = "RestartAllContainers"
+_OF_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def _host_ports(spec: wire_compute.PodSpec) -> Iterable[HostPort]:

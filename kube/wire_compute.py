@@ -28,9 +28,14 @@ class ContainerPort(Wire):
     protocol: Text = None
 
 
+class ContainerRestartRule(Wire):
+    action: Text = None
+
+
 class Container(Wire):
     name: Text = None
     restart_policy: Text = None
+    restart_policy_rules: list[ContainerRestartRule] | None = None
     resources: Resources | None = None
     ports: list[ContainerPort] | None = None
 
@@ -140,6 +145,10 @@ class PodSpec(Wire):
     topology_spread_constraints: RawPart = UNSET
     tolerations: list[Toleration] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    resource_claims: RawPart = UNSET
+    scheduling_group: RawPart = UNSET
+    host_network: bool | None = None
+    host_users: bool | None = None
 
 
 class Condition(Wire):

@@ -20,7 +20,7 @@ from scheduler.cycle import Unschedulable, decide, judge
 from scheduler.plugin import Placement
 from scheduler.pod_binding import Bound, Refusal, Refused, Released
 from scheduler.profile import Profile
-from scheduler.validation import refuse_invalid
+from scheduler.validation import refuse_pod
 from scheduler.volumes import PodInfo
 from scheduler.waiting import Attempt
 
@@ -209,7 +209,7 @@ class _Afresh:
 
 def _refuse_kept_aside(pod: Pod) -> Refused | None:
     """Return why a pod is not to be tried until somebody changes it."""
-    rejection = refuse_invalid(pod)
+    rejection = refuse_pod(pod)
     if rejection is not None:
         return Refused(Refusal.REJECTED, f"pod {pod.key} is invalid", (rejection,))
     if pod.scheduling_gates:

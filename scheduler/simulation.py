@@ -20,7 +20,7 @@ from scheduler.cycle import Unschedulable, decide, judge, nodes_wanted
 from scheduler.plugin import Placement
 from scheduler.profile import Profile
 from scheduler.simulated_cluster import SimulatedCluster, State
-from scheduler.validation import refuse_invalid
+from scheduler.validation import refuse_pod
 
 DECISION: Final = 2_000
 """Microseconds a decision takes, and one more for every node there is."""
@@ -154,8 +154,9 @@ class Simulation:
 
 
 def _kept_aside(pod: Pod) -> Reason | None:
-    if refuse_invalid(pod) is not None:
-        return Reason.POD_INVALID
+    refused = refuse_pod(pod)
+    if refused is not None:
+        return refused.reason
     return Reason.POD_GATED if pod.scheduling_gates else None
 
 

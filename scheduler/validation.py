@@ -1,165 +1,17 @@
-"""What is wrong with a pod's scheduling fields, before it is queued: in words that say where, and what was expected.
-
-The API server refuses such pods (pkg/apis/core/validation), but not those older than a rule, nor those in files; and a
-rule would silently match nothing.
-"""
-
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+"""Why a pod is not queued: a field that cannot be meant as it is, or a rule of kube-scheduler that is not ours."""
 
 from binder.rejection import Reason, Rejection
-from kube.constraints import (
-    DO_NOT_SCHEDULE,
-    HONOR,
-    IGNORE,
-    NO_CONSTRAINTS,
-    SCHEDULE_ANYWAY,
-    Constraints,
-    HostPort,
-    PodTerm,
-    SpreadConstraint,
-    WeightedPodTerm,
-)
-from kube.model import LabelSelector, Pod, Toleration
-from kube.selectors import is_label_key, problem_of, term_problem
-
-_OPERATORS: Final = ("Exists", "Equal")
-_EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
-_ACTIONS: Final = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
-_POLICIES: Final = (HONOR, IGNORE)
-_PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
-_HEAVIEST: Final = 100
-_LAST_PORT: Final = 65535
+from kube.model import Pod
+from kube.rules.pod_validation import problems
+from kube.rules.unsupported import unsupported
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One field that cannot be meant as it is: its path in the pod, what was expected there, and what was found."""
-
-    path: str
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: expected {self.expected}, found {self.found}"
-
-
-def problems(pod: Pod) -> tuple[Problem, ...]:
-    """Return everything that is wrong, in the order of the fields; nothing for a pod that can be scheduled."""
-    return tuple(_problems(pod))
-
-
-def refuse_invalid(pod: Pod) -> Rejection | None:
-    """Return the first problem as the reason not to queue the pod, or None."""
-    found = next(_problems(pod), None)
-    if found is None:
+def refuse_pod(pod: Pod) -> Rejection | None:
+    """Return the first reason not to queue the pod, or None."""
+    found = next(iter(problems(pod)), None)
+    if found is not None:
+        return Rejection(Reason.POD_INVALID, pod.key, f"{found.expected} in {found.path}", found.found)
+    field = next(iter(unsupported(pod)), None)
+    if field is None:
         return None
-    return Rejection(Reason.POD_INVALID, pod.key, f"{found.expected} in {found.path}", found.found)
-
-
-def _problems(pod: Pod) -> Iterator[Problem]:
-    for place, toleration in enumerate(pod.tolerations):
-        yield from _toleration(toleration, f"spec.tolerations[{place}]")
-    required = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-    if pod.node_affinity is not None:
-        if not pod.node_affinity.terms:
-            yield Problem(required, "one term at least", "none")
-        for place, term in enumerate(pod.node_affinity.terms):
-            yield from _said(f"{required}[{place}]", term_problem(term))
-    said = pod.constraints or NO_CONSTRAINTS
-    if said is not NO_CONSTRAINTS:
-        yield from _affinities(said)
-        yield from _spreads(said.spread)
-        yield from _ports(said.ports)
-
-
-def _toleration(one: Toleration, path: str) -> Iterator[Problem]:
-    yield from _one_of(f"{path}.operator", one.operator, _OPERATORS)
-    yield from _one_of(f"{path}.effect", one.effect, _EFFECTS)
-    if one.operator == "Exists" and one.value:
-        yield Problem(f"{path}.value", "no value beside the operator Exists", f'"{one.value}"')
-    if not one.key and one.operator == "Equal":
-        yield Problem(f"{path}.operator", "Exists where there is no key", "Equal")
-    if one.key and not is_label_key(one.key):
-        yield Problem(f"{path}.key", "a label key", f'"{one.key}"')
-
-
-def _affinities(said: Constraints) -> Iterator[Problem]:
-    nodes = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
-    for place, wish in enumerate(said.preferred_nodes):
-        yield from _weight(f"{nodes}[{place}].weight", wish.weight)
-        yield from _said(f"{nodes}[{place}].preference", term_problem(wish.term))
-    for kind, required, preferred in (
-        ("podAffinity", said.affinity, said.preferred_affinity),
-        ("podAntiAffinity", said.anti_affinity, said.preferred_anti_affinity),
-    ):
-        yield from _pod_terms(f"spec.affinity.{kind}", required, preferred)
-
-
-def _pod_terms(path: str, required: Iterable[PodTerm], preferred: Iterable[WeightedPodTerm]) -> Iterator[Problem]:
-    for place, term in enumerate(required):
-        yield from _pod_term(f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{place}]", term)
-    for place, wish in enumerate(preferred):
-        here = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{place}]"
-        yield from _weight(f"{here}.weight", wish.weight)
-        yield from _pod_term(f"{here}.podAffinityTerm", wish.term)
-
-
-def _pod_term(path: str, term: PodTerm) -> Iterator[Problem]:
-    yield from _topology_key(f"{path}.topologyKey", term.topology_key)
-    yield from _selector(f"{path}.labelSelector", term.selector)
-    yield from _selector(f"{path}.namespaceSelector", term.namespace_selector)
-
-
-def _spreads(spread: Iterable[SpreadConstraint]) -> Iterator[Problem]:
-    seen: Counter[tuple[str, str]] = Counter()
-    for place, one in enumerate(spread):
-        path = f"spec.topologySpreadConstraints[{place}]"
-        if one.max_skew < 1:
-            yield Problem(f"{path}.maxSkew", "1 or more", str(one.max_skew))
-        yield from _topology_key(f"{path}.topologyKey", one.topology_key)
-        yield from _one_of(f"{path}.whenUnsatisfiable", one.when_unsatisfiable, _ACTIONS)
-        if one.min_domains < 1:
-            yield Problem(f"{path}.minDomains", "1 or more", str(one.min_domains))
-        yield from _one_of(f"{path}.nodeAffinityPolicy", one.node_affinity_policy, _POLICIES)
-        yield from _one_of(f"{path}.nodeTaintsPolicy", one.node_taints_policy, _POLICIES)
-        yield from _selector(f"{path}.labelSelector", one.selector)
-        pair = (one.topology_key, one.when_unsatisfiable)
-        seen[pair] += 1
-        if seen[pair] == 2:
-            yield Problem(path, "one constraint for each topologyKey and whenUnsatisfiable", "a second one for these")
-
-
-def _ports(ports: Iterable[HostPort]) -> Iterator[Problem]:
-    path = "spec.containers[*].ports[*]"
-    for one in ports:
-        if not 0 < one.port <= _LAST_PORT:
-            yield Problem(f"{path}.hostPort", f"1 to {_LAST_PORT}", str(one.port))
-        yield from _one_of(f"{path}.protocol", one.protocol, _PROTOCOLS)
-
-
-def _weight(path: str, weight: int) -> Iterator[Problem]:
-    if not 0 < weight <= _HEAVIEST:
-        yield Problem(path, f"1 to {_HEAVIEST}", str(weight))
-
-
-def _topology_key(path: str, key: str) -> Iterator[Problem]:
-    if not is_label_key(key):
-        yield Problem(path, "a label key", f'"{key}"' if key else "nothing")
-
-
-def _selector(path: str, selector: LabelSelector | None) -> Iterator[Problem]:
-    if selector is not None:
-        yield from _said(path, problem_of(selector))
-
-
-def _said(path: str, problem: str | None) -> Iterator[Problem]:
-    if problem is not None:
-        yield Problem(path, "a selector Kubernetes can read", problem)
-
-
-def _one_of(path: str, value: str, known: Collection[str]) -> Iterator[Problem]:
-    if value not in known:
-        yield Problem(path, f"one of {', '.join(one for one in known if one)}", f'"{value}"')
+    return Rejection(Reason.POD_UNSUPPORTED, pod.key, "a pod that this scheduler can place", f"{field}, not supported")

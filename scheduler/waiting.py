@@ -21,7 +21,7 @@ from scheduler.journal import Journal
 from scheduler.plugin import SortKey
 from scheduler.ranking import Ranking
 from scheduler.refused_pods import RefusedPods
-from scheduler.validation import refuse_invalid
+from scheduler.validation import refuse_pod
 
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
@@ -105,7 +105,7 @@ class WaitingPods:
         held = self._pods.get(pod.key)
         if held is not None and held.pod.uid == pod.uid:
             return self._update(held, pod, now)
-        fresh = _Waiting(pod, now, refuse_invalid(pod))
+        fresh = _Waiting(pod, now, refuse_pod(pod))
         if held is not None and held.state is State.IN_WORK:
             held.gone, held.successor = True, fresh
         else:
@@ -216,7 +216,7 @@ class WaitingPods:
         held.pod, held.gone = pod, held.successor is not None
         if not news:
             return None
-        held.rejection = refuse_invalid(pod)
+        held.rejection = refuse_pod(pod)
         if held.state is State.IN_WORK:
             held.changed = True
         elif held.state is not State.DONE:

@@ -10,6 +10,7 @@ from binder.plan import holds_of, plan
 from binder.rejection import Reason
 from binder.view import View
 from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
+from kube.inline_disks import GCE, InlineDisk
 from kube.model import LabelSelector, Record
 from tests.binder.planning import NOW, chosen, planned, view
 from tests.builders import HOSTNAME, ZONE, claim, node, pod, volume
@@ -196,6 +197,12 @@ def test_a_port_of_a_node_is_taken_once() -> None:
     assert places(view(*LOCAL, *dbs(3, PORT))) == {"db-0": "n1", "db-1": "n2"}
     other = Constraints(ports=(HostPort(5433),))
     assert places(view(*LOCAL, taken, *db(0, other))) == {"db-0": "n1"}
+
+
+def test_an_inline_disk_is_used_once_on_a_node() -> None:
+    disk = Constraints(disks=(InlineDisk(GCE, ("d",)),))
+    assert places(view(*LOCAL, pod("other", node="n1", constraints=disk), *db(0, disk))) == {"db-0": "n2"}
+    assert places(view(*LOCAL, *dbs(2, disk))) == {"db-0": "n1", "db-1": "n2"}
 
 
 def test_pods_that_have_ended_or_require_nothing_of_these_keep_nobody_away() -> None:

@@ -110,6 +110,36 @@ def test_a_pod_that_never_preempts() -> None:
     assert pod(preemptionPolicy="PreemptLowerPriority").constraints is None
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"resourceClaims": [{"name": "gpu"}]}, ("spec.resourceClaims",), id="dynamic-resources"),
+        pytest.param({"resourceClaims": []}, (), id="no-dynamic-resources"),
+        pytest.param({"resourceClaims": None, "schedulingGroup": None}, (), id="null"),
+        pytest.param({"schedulingGroup": {"podGroupName": "g"}}, ("spec.schedulingGroup",), id="gang"),
+        pytest.param(
+            {"hostNetwork": True, "hostUsers": False}, ("spec.hostUsers false with hostNetwork",), id="user-namespace"
+        ),
+        pytest.param({"hostUsers": False}, (), id="user-namespace-alone"),
+        pytest.param(
+            {"initContainers": [{"name": "a", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+            ("spec.containers[*].restartPolicyRules with RestartAllContainers",),
+            id="declared-feature",
+        ),
+        pytest.param(
+            {"containers": [{"name": "a", "restartPolicyRules": [{"action": "Restart"}]}]}, (), id="restart-rule"
+        ),
+        pytest.param(
+            {"containers": [{"name": "a", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}]},
+            ("requests of deviceclass.resource.kubernetes.io/*",),
+            id="extended-resource-of-a-device-class",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_noticed(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert (pod(**spec).constraints or Constraints()).unsupported == expected
+
+
 def test_pods_of_one_template_share_what_they_say() -> None:
     spec: dict[str, Any] = {
         "affinity": {"podAntiAffinity": {REQUIRED: [term()]}},

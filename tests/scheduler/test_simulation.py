@@ -6,6 +6,7 @@ import pytest
 from binder.index import VolumeIndex
 from binder.rejection import Reason
 from binder.view import View
+from kube.constraints import Constraints
 from kube.model import Pod, Record, Toleration
 from kube.store import snapshot_of
 from scheduler.catalog import default_profile
@@ -119,8 +120,13 @@ def test_a_few_pods_ask_for_no_more_than_a_node_has(pods: int) -> None:
 def test_what_the_scheduler_would_not_queue_is_not_placed() -> None:
     invalid = msgspec.structs.replace(made.pod("invalid"), tolerations=(Toleration("a", "Sometimes"),))
     gated = msgspec.structs.replace(made.pod("gated"), scheduling_gates=("example.com/gate",))
-    cluster, pods = cluster_of([made.node(), made.pod("fine"), invalid, gated])
+    unknown = made.pod("unknown", constraints=Constraints(unsupported=("spec.resourceClaims",)))
+    cluster, pods = cluster_of([made.node(), made.pod("fine"), invalid, gated, unknown])
     through: list[None] = []
     outcome = Simulation(cluster, default_profile("test"), 1, 1).run(pods, lambda: through.append(None))
-    assert outcome.failed == {"default/invalid": Reason.POD_INVALID, "default/gated": Reason.POD_GATED}
-    assert (len(outcome.latencies), len(through)) == (1, 3)
+    assert outcome.failed == {
+        "default/invalid": Reason.POD_INVALID,
+        "default/gated": Reason.POD_GATED,
+        "default/unknown": Reason.POD_UNSUPPORTED,
+    }
+    assert (len(outcome.latencies), len(through)) == (1, 4)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from binder.rejection import Reason, Rejection
+from kube.constraints import Constraints
 from kube.errors import LeadershipLost, Unavailable
 from kube.model import PodClaim, Toleration
 from scheduler.binding_cycle import AT_ONCE
@@ -185,6 +186,16 @@ async def test_an_invalid_pod_is_told_and_not_tried() -> None:
     assert desk.binder.order == []
     assert desk.metrics.failures == {Reason.POD_INVALID: 1}
     assert "spec.tolerations[0].operator" in desk.notes("FailedScheduling")[0]
+
+
+async def test_a_pod_that_is_not_understood_is_told_and_not_tried() -> None:
+    desk = Desk(NODE)
+    async with desk.running():
+        desk.add(pod("gpu", constraints=Constraints(unsupported=("spec.resourceClaims",))))
+        await settle()
+    assert desk.binder.order == []
+    assert desk.metrics.failures == {Reason.POD_UNSUPPORTED: 1}
+    assert "spec.resourceClaims, not supported" in desk.notes("FailedScheduling")[0]
 
 
 async def test_only_so_many_are_assigned_at_once() -> None:

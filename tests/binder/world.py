@@ -156,7 +156,8 @@ class Process:
         holder = Holder(self.leadership.holder, transition)
         self.applier = Applier(live, undo, clock, holder, self.metrics, settings)
         self.completer = Completer(live, undo, clock, self.metrics, settings)
-        actor = Rehearsal() if dry_run else Actor(self.applier, self.completer, locks, concurrency=10)
+        turns = asyncio.Semaphore(10)
+        actor = Rehearsal() if dry_run else Actor(self.applier, self.completer, locks, turns)
         plan_settings = PlanSettings(
             default_mode=world.mode,
             allow_delete_policy=world.allow_delete_policy,
@@ -172,7 +173,9 @@ class Process:
             planner=self.planner,
             gate=gate,
             actor=actor,
-            pod_gate=GateRehearsal(prefix) if dry_run else PodGate(api, self.leadership, self.store, prefix, announcer),
+            pod_gate=GateRehearsal(prefix)
+            if dry_run
+            else PodGate(api, self.leadership, self.store, prefix, announcer, turns),
             announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from binder.complete import BINDS_AT_ONCE
 from binder.decision import Mode
 from binder.observe import ConflictKind
 from kube.transport import Request
@@ -178,17 +177,6 @@ async def test_several_claims_are_committed_first_and_then_finished_side_by_side
     assert sorted(writes(world)[:-1]) == sorted(FOUR * 2)
     assert writes(world)[-1] == "pods"
     assert process.connection.requests == 9
-
-
-async def test_the_claims_of_one_pod_are_bound_few_at_a_time() -> None:
-    names = [f"data-{number}" for number in range(3 * BINDS_AT_ONCE)]
-    world = World(Mode.COMPLETE)
-    world.put(*(volume_object(f"pv-{name}") for name in names), *map(claim_object, names))
-    world.put(pod_object("web", names, gated=True))
-    async with world.process() as process:
-        await process.run()
-    assert process.connection.requests == 4 * len(names) + 1
-    assert process.connection.most_at_once == BINDS_AT_ONCE
 
 
 @pytest.mark.parametrize(("allowed", "phase"), [(False, "Available"), (True, "Bound")])

@@ -156,8 +156,7 @@ class Process:
         holder = Holder(self.leadership.holder, transition)
         self.applier = Applier(live, undo, clock, holder, self.metrics, settings)
         self.completer = Completer(live, undo, clock, self.metrics, settings)
-        turns = asyncio.Semaphore(10)
-        actor = Rehearsal() if dry_run else Actor(self.applier, self.completer, locks, turns)
+        actor = Rehearsal() if dry_run else Actor(self.applier, self.completer, locks, concurrency=10)
         plan_settings = PlanSettings(
             default_mode=world.mode,
             allow_delete_policy=world.allow_delete_policy,
@@ -173,9 +172,7 @@ class Process:
             planner=self.planner,
             gate=gate,
             actor=actor,
-            pod_gate=GateRehearsal(prefix)
-            if dry_run
-            else PodGate(api, self.leadership, self.store, prefix, announcer, turns),
+            pod_gate=GateRehearsal(prefix) if dry_run else PodGate(api, self.leadership, self.store, prefix, announcer),
             announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,

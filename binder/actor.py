@@ -14,15 +14,15 @@ logger = logging.getLogger(__name__)
 
 
 class Actor:
-    """Writes. `turns` bound how many pods are written for at the same time."""
+    """Writes. `concurrency` is how many pods are written for at the same time."""
 
     dry_run = False
 
-    def __init__(self, applier: Applier, completer: Completer, locks: KeyedLocks, turns: asyncio.Semaphore) -> None:
+    def __init__(self, applier: Applier, completer: Completer, locks: KeyedLocks, concurrency: int) -> None:
         self._applier = applier
         self._completer = completer
         self._locks = locks
-        self._turns = turns
+        self._turns = asyncio.Semaphore(concurrency)
 
     async def act(self, decision: Reserve) -> Applied | Lost:
         """Reserve, or bind in mode complete, all volumes of the pod."""

@@ -7,9 +7,9 @@ Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/p
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from binder.attempt import TRIES, ActSettings, Applied, Lost, LostPlacement, same_offer, what_happened
 from binder.decision import Placement, Reserve
@@ -22,11 +22,7 @@ from kube.errors import KubeError
 from kube.model import BIND_COMPLETED, Claim, Volume, value_of
 from kube.resource import CLAIMS, VOLUMES, Resource
 
-S = TypeVar("S")
 T = TypeVar("T")
-
-BINDS_AT_ONCE: Final = 4
-"""Claims of one pod whose binds are finished side by side."""
 
 
 class Completer:
@@ -53,7 +49,7 @@ class Completer:
             for placement in decision.placements:
                 committed.append(await self._commit(placement, now))
             pairs = zip(decision.placements, committed, strict=True)
-            bound = await _all(lambda pair: self._finish(*pair), pairs)
+            bound = await _all([self._finish(placement, live) for placement, live in pairs])
         except LostPlacement as ending:
             await self._roll_back(decision, committed)
             return ending.lost
@@ -65,7 +61,7 @@ class Completer:
     async def finish(self, placements: Sequence[Placement]) -> Applied | Lost:
         """Finish binds that were begun, side by side. Nothing is taken back: it was not ours. Raises as `complete`."""
         try:
-            bound = await _all(self._resume, placements)
+            bound = await _all([self._resume(placement) for placement in placements])
         except LostPlacement as ending:
             return ending.lost
         return Applied(tuple(bound))
@@ -209,15 +205,9 @@ def _completed(claim: Claim) -> bool:
     return value_of(claim.annotations, BIND_COMPLETED) is not None
 
 
-async def _all(bind: Callable[[S], Awaitable[T]], begun: Iterable[S]) -> list[T]:
+async def _all(steps: list[Awaitable[T]]) -> list[T]:
     """Let all finish, then raise the first failure: no bind is cut off in the middle because another one failed."""
-    turns = asyncio.Semaphore(BINDS_AT_ONCE)
-
-    async def in_turn(subject: S) -> T:
-        async with turns:
-            return await bind(subject)
-
-    results = await asyncio.gather(*map(in_turn, begun), return_exceptions=True)
+    results = await asyncio.gather(*steps, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result

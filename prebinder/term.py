@@ -73,7 +73,6 @@ class Term:
         )
         completer = Completer(live, undo, clock, instruments.reservations, acting)
         locks, rehearsal, announcer = KeyedLocks(), Rehearsal(), Announcer(around.events, clock)
-        turns = asyncio.Semaphore(binding.concurrency)
         releasing = rehearsal if binding.dry_run else undo
 
         self._gate = HealthGate(around.drivers, around.settings.health.max_age)
@@ -85,10 +84,8 @@ class Term:
             store=store,
             planner=Planner(store, self._gate, clock, plan_settings(around.settings), in_a_thread),
             gate=self._gate,
-            actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, turns),
-            pod_gate=GateRehearsal(prefix)
-            if binding.dry_run
-            else PodGate(api, leadership, store, prefix, announcer, turns),
+            actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, binding.concurrency),
+            pod_gate=GateRehearsal(prefix) if binding.dry_run else PodGate(api, leadership, store, prefix, announcer),
             announcer=announcer,
             wakeups=wakeups,
             queue=self._pods,

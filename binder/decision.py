@@ -31,8 +31,7 @@ class Reserve:
 
     `zone` is the zone of the topology chosen, empty when the nodes carry no zone label. `node` is a node that fits
     the pod and reaches all its volumes. `local_nodes` names the nodes that alone reach a local volume, for
-    the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere. `racing`: kube-scheduler
-    may be committing volumes to the pod right now (binder.racing).
+    the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere.
     """
 
     pod: Pod
@@ -41,7 +40,6 @@ class Reserve:
     node: str
     local_nodes: tuple[str, ...]
     placements: tuple[Placement, ...]
-    racing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

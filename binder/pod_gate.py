@@ -1,7 +1,8 @@
 """Lifts our scheduling gate off a pod, so that kube-scheduler looks at it only when its volumes are held (KEP-3521).
 
-Without the gate kube-scheduler and we race for a new pod's volumes, and it asks nobody about their health. Who wants us
-to be first writes the gate into the pod; only the gate of that name is ever removed, and nothing else of a pod.
+Volumes are committed for pods that carry the gate, and nobody races kube-scheduler for the others (binder.commitment).
+Who wants the guarantee writes the gate into the pod; only the gate of that name is ever removed, and nothing else of
+a pod.
 """
 
 import logging

@@ -178,6 +178,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `scored` is (cpu,
     memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
     `started` is when a kubelet took it, None before; `evicted` says that it ends because somebody had it evicted.
+    `unschedulable`: the last attempt of its scheduler found no node (condition PodScheduled, reason Unschedulable).
     """
 
     node_name: str = ""
@@ -198,6 +199,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     nominated_node: str = ""
     started: datetime | None = None
     evicted: bool = False
+    unschedulable: bool = False
 
     @property
     def claim_keys(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ TRIED_EARLY: Final = 16
 """Pods that are taken out of their backoff at once when there is nobody else to try."""
 
 
-_STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted")
+_STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted", "unschedulable")
 """What of a pod says nothing about where it may run."""
 
 
@@ -186,12 +186,6 @@ class WaitingPods:
         self._journal.add(change)
         for pod_key in self._refused.helped_by(change):
             self._settle(self._pods[pod_key], now)
-
-    def wake(self, pod_key: str, now: float) -> None:
-        """Have one pod, if it is refused, tried again although nothing changed that could help it."""
-        held = self._pods.get(pod_key)
-        if held is not None and held.state is State.REFUSED:
-            self._settle(held, now)
 
     def wake_all(self, now: float) -> None:
         """The rules changed: look at every pod again."""

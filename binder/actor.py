@@ -4,10 +4,9 @@ import asyncio
 import logging
 
 from binder.apply import Applier
-from binder.attempt import Applied, LostPlacement, Outcome, OutdatedDecision
+from binder.attempt import Applied, Lost
 from binder.complete import Completer
 from binder.decision import Finish, Mode, Reserve
-from binder.last_look import LastLook
 from binder.locks import KeyedLocks
 from binder.release import Release
 
@@ -15,40 +14,29 @@ logger = logging.getLogger(__name__)
 
 
 class Actor:
-    """Writes. `concurrency` is how many pods are written for at the same time."""
+    """Writes. `turns` bound how many pods are written for at the same time."""
 
     dry_run = False
 
-    def __init__(
-        self, last_look: LastLook, applier: Applier, completer: Completer, locks: KeyedLocks, concurrency: int
-    ) -> None:
-        self._last_look = last_look
+    def __init__(self, applier: Applier, completer: Completer, locks: KeyedLocks, turns: asyncio.Semaphore) -> None:
         self._applier = applier
         self._completer = completer
         self._locks = locks
-        self._turns = asyncio.Semaphore(concurrency)
+        self._turns = turns
 
-    async def act(self, decision: Reserve) -> Outcome:
+    async def act(self, decision: Reserve) -> Applied | Lost:
         """Reserve, or bind in mode complete, all volumes of the pod."""
         claims = [placement.claim.key for placement in decision.placements]
         async with self._turns, self._locks.held(claims):
-            try:
-                decision = await self._last_look.refreshed(decision)
-                if decision.mode is Mode.COMPLETE:
-                    return await self._completer.complete(decision)
-                return await self._applier.apply(decision)
-            except (LostPlacement, OutdatedDecision) as ending:
-                return ending.outcome
+            if decision.mode is Mode.COMPLETE:
+                return await self._completer.complete(decision)
+            return await self._applier.apply(decision)
 
-    async def finish(self, decision: Finish) -> Outcome:
+    async def finish(self, decision: Finish) -> Applied | Lost:
         """Finish binds that were begun for the pod."""
         claims = [placement.claim.key for placement in decision.placements]
         async with self._turns, self._locks.held(claims):
-            try:
-                await self._last_look.ask(decision)
-                return await self._completer.finish(decision.placements)
-            except (LostPlacement, OutdatedDecision) as ending:
-                return ending.outcome
+            return await self._completer.finish(decision.placements)
 
 
 class Rehearsal:
@@ -56,7 +44,7 @@ class Rehearsal:
 
     dry_run = True
 
-    async def act(self, decision: Reserve) -> Outcome:
+    async def act(self, decision: Reserve) -> Applied | Lost:
         for placement in decision.placements:
             logger.info(
                 "Would reserve volume",
@@ -69,7 +57,7 @@ class Rehearsal:
             )
         return Applied(())
 
-    async def finish(self, decision: Finish) -> Outcome:
+    async def finish(self, decision: Finish) -> Applied | Lost:
         for placement in decision.placements:
             logger.info("Would finish bind", extra={"pvc": placement.claim.key, "pv": placement.volume.name})
         return Applied(())

@@ -179,7 +179,6 @@ def pod(
     nominated_node: str = "",
     started: datetime | None = None,
     evicted: bool = False,
-    unschedulable: bool = False,
 ) -> model.Pod:
     """A pending pod that uses the named claims."""
     return model.Pod(
@@ -204,7 +203,6 @@ def pod(
         nominated_node=nominated_node,
         started=started,
         evicted=evicted,
-        unschedulable=unschedulable,
     )
 
 

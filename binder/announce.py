@@ -3,8 +3,8 @@
 Nothing depends on them. The reason of a refusal is the word that metrics, logs and the command line use too.
 """
 
-from collections.abc import Iterator
-from typing import Final, Literal, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, Protocol, TypeVar
 
 from binder.attempt import Lost
 from binder.decision import Finish, Mode, Refuse, Reserve
@@ -12,8 +12,12 @@ from binder.rejection import Reason
 from kube.events import EventDraft, ObjectRef
 from kube.model import Claim, Pod
 
+T = TypeVar("T")
+
 REPEAT: Final = 60.0
 """Seconds within which one root reason is not told again."""
+CLAIMS_TOLD: Final = 10
+"""Claims of a pod that are told what the pod is told. With more of them the pod alone is told: it names them."""
 NOTE_BYTES: Final = 1024
 """The API's limit for an Event's note."""
 
@@ -73,7 +77,7 @@ class Announcer:
         limits = _hint_text(decision)
         if not self._is_news(decision.pod, (reason, limits, tuple(one.volume.name for one in decision.placements))):
             return
-        for placed in decision.placements:
+        for placed in _few(decision.placements):
             note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
             self._publish(_claim_reference(placed.claim), _pod_reference(decision.pod), "Normal", reason, note)
         self._refused.pop(decision.pod.key, None)
@@ -106,7 +110,7 @@ class Announcer:
         told[decision.reason] = now
         note = refusal_note(decision)
         self._publish(_pod_reference(decision.pod), None, "Warning", str(decision.reason), note)
-        for claim in claims:
+        for claim in _few(claims):
             self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
 
     def lost(self, decision: Reserve | Finish, lost: Lost) -> None:
@@ -184,6 +188,10 @@ def shortened(text: str, limit: int) -> str:
 
 def _steps(decision: Refuse) -> Iterator[str]:
     return (_NEXT_STEP[rejection.reason] for rejection in decision.rejections if rejection.reason in _NEXT_STEP)
+
+
+def _few(claims: Sequence[T]) -> Sequence[T]:
+    return claims if len(claims) <= CLAIMS_TOLD else ()
 
 
 def _claim_reference(claim: Claim) -> ObjectRef:

@@ -1,7 +1,7 @@
 """Events (events.k8s.io/v1) about claims, volumes and pods: what happened, once, for the people who run describe.
 
-Publishing never fails and never waits. Repeats of an Event become its series, as in client-go; a bounded queue and
-a rate limit keep a storm from the API server; what is dropped is counted.
+Publishing never fails and never waits. Repeats of an Event become its series, as in client-go; a bounded queue, a rate
+limit, and limits for each object and namespace keep a storm from the API server; what is dropped is counted.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from kube.backoff import backoff
 from kube.clock import Clock
 from kube.deadline import within
 from kube.errors import Conflict, RetryableError
+from kube.event_limit import EventLimit
 from kube.microtime import micro_time
 from kube.pacing import TokenBucket
 from kube.resource import EVENTS
@@ -129,6 +130,8 @@ class EventRecorder:
         self._instance = instance[:128]
         self._bucket = TokenBucket(clock, QPS, BURST)
         # Warnings first: what went wrong does not wait behind thousands of pods that went well.
+        self._limit = EventLimit()
+        self._limited = False
         self._queue: asyncio.PriorityQueue[tuple[bool, int, EventDraft, datetime]] = asyncio.PriorityQueue(QUEUE)
         self._published = count()
         self._series: OrderedDict[EventDraft, _Series] = OrderedDict()
@@ -137,7 +140,12 @@ class EventRecorder:
         self._full = False
 
     def publish(self, draft: EventDraft) -> None:
-        """Take an Event for sending. Never raises; drops and counts it when too many wait."""
+        """Take an Event for sending. Never raises; drops and counts it when too many wait.
+
+        So does what is too much about one object, or in one namespace, unless it is a repeat, which makes no new Event.
+        """
+        if draft not in self._series and not self._admits(draft):
+            return
         try:
             self._queue.put_nowait((draft.type != "Warning", next(self._published), draft, self._clock.now()))
             self._full = False
@@ -146,6 +154,18 @@ class EventRecorder:
             if not self._full:
                 logger.warning("Events dropped, too many wait", extra={"count": self._queue.qsize()})
             self._full = True
+
+    def _admits(self, draft: EventDraft) -> bool:
+        about = draft.regarding
+        key = (about.kind, about.name, about.uid, draft.type)
+        admitted = self._limit.admits(about.namespace, key, self._clock.monotonic())
+        if not admitted:
+            self._observer.event_dropped(draft.type, draft.reason)
+            if not self._limited:
+                extra = {"namespace": about.namespace, "kind": about.kind, "object": about.name}
+                logger.warning("Events dropped, too many about one object or namespace", extra=extra)
+        self._limited = not admitted
+        return admitted
 
     async def run(self) -> None:
         """Send until cancelled."""

@@ -96,10 +96,10 @@ class AttemptReport:
         self._metrics.failed(pod.scheduler_name, reason, error=False)
         self._complain(pod, Said(UNSCHEDULABLE, text))
 
-    def error(self, pod: Pod, reason: Reason, text: str) -> None:
-        """Something else went wrong: it will be tried again."""
+    def error(self, pod: Pod, reason: Reason, text: str, nominated: str | None = None) -> None:
+        """Something else went wrong: it will be tried again. `nominated` as in `Said`."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)
-        if self._complain(pod, Said(SCHEDULER_ERROR, text)):
+        if self._complain(pod, Said(SCHEDULER_ERROR, text, nominated)):
             # In the log too: without rights there is neither an Event nor a condition.
             logger.warning("Could not schedule pod", extra={"pod": pod.key, "problem": text})
         self._end(Ending(pod, reason=reason, text=text))

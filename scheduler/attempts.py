@@ -134,7 +134,7 @@ class Attempts:
             self._report.lost(placement.pod, rejection.reason)
             self._waiting.retry(attempt, self._clock.monotonic())
             return None
-        self._room.assumed(placement.pod)
+        self._room.assumed(placement.pod, placement.node)
         node = view.node(placement.node)
         return self._carry_out(attempt, placement, node.zone if node is not None else "")
 
@@ -215,9 +215,8 @@ class Attempts:
         if reason in _LOST or self._waiting.get(pod.key) is None:
             self._report.lost(pod, reason)
         else:
-            self._report.error(pod, reason, text)
+            self._report.error(pod, reason, text, nominated="")
         self._waiting.retry(attempt, now)
-        self._room.pod_changed(None, self._waiting.get(pod.key))
         for change in forgotten(placement, self._cluster.view(self._clock.now()).storage.snapshot):
             self._waiting.change(change, now)
         self._wake()

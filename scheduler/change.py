@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from kube.model import Record
+from kube.model import Pod, Record
 
 Kind: TypeAlias = type[Record]
 
@@ -13,12 +13,20 @@ class Change:
     """An object before and after; None where it was not, or is no more. One of the two is there.
 
     A pod is here only while it is on a node, a finished one is gone, and one that was made anew under its name is
-    two changes. `drivers` are the CSI drivers that may have one volume less to attach somewhere.
+    two changes. `drivers` are the CSI drivers that may have one volume less to attach somewhere. `most_priority`, if
+    there is one, is that of the most important pods that are concerned.
     """
 
     old: Record | None
     new: Record | None
     drivers: frozenset[str] = frozenset()
+    most_priority: int | None = None
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether the change can make a difference to a pod that waits. What a pod gave up itself makes none to it."""
+        if self.most_priority is not None and pod.priority > self.most_priority:
+            return False
+        return self.new is not None or not isinstance(self.old, Pod) or self.old.uid != pod.uid
 
     @property
     def kind(self) -> Kind:

@@ -82,6 +82,8 @@ class Hint:
 
 def may_help(pod: Pod, refused_by: frozenset[str], change: Change, wanted: Wanted | None = None) -> bool:
     """Whether a pod that these plugins refused may fit a node now. Refused by none, or by a stranger: it may."""
+    if not change.concerns(pod):
+        return False
     subject = change.old if change.new is None else change.new
     if isinstance(subject, Claim) and refused_by & STORAGE and subject.key in pod.claim_keys:
         return True

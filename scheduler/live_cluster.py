@@ -98,6 +98,13 @@ class LiveCluster:
         """Return those that were assigned long before this monotonic time and were never shown. They go on to count."""
         return [self._assumed[key] for key, since in self._bound.items() if at - since >= PATIENCE]
 
+    def counts(self, pod: Pod) -> bool:
+        """Whether the pod counts on a node, as it is assumed or shown there."""
+        placement, shown = self._assumed.get(pod.key), self._store.pods.items.get(pod.key)
+        return (placement is not None and placement.pod.uid == pod.uid) or (
+            shown is not None and shown.uid == pod.uid and bool(shown.node_name)
+        )
+
     def assumed(self) -> Mapping[str, Placement]:
         """Return the placements that are assumed, by pod."""
         return MappingProxyType(self._assumed)

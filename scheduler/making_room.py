@@ -3,13 +3,14 @@
 Source: PostFilter and the handling of nominatedNodeName in pkg/scheduler/schedule_one.go.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from kube.collection import Collection
 from kube.disruption import DisruptionBudget
 from kube.model import Pod
 from scheduler.budgets import Budgets
-from scheduler.cluster import ClusterView
+from scheduler.cluster import ClusterView, Place
 from scheduler.cycle import Unschedulable, judge
 from scheduler.nominations import Nominations, on_nominated, outranked, reserving, stands
 from scheduler.plugin import Placement
@@ -40,10 +41,19 @@ class NominationSink(Protocol):
         """Have it written that no node is being cleared for the pod any more."""
 
 
+Renounced = Callable[[Pod, str], None]
+"""Told of a waiting pod and the node that is kept for it no longer."""
+
+
 class MakingRoom:
-    """Knows for which pods nodes are being cleared. For one term: a new one reads it from the pods' status."""
+    """Knows for which pods nodes are being cleared. For one term: a new one reads it from the pods' status.
+
+    `listeners` hear of each nomination that ends otherwise than with the pod on that node: who was refused because of
+    it may fit now. They hear of it here, where it ends, as no watch shows it at that moment, or shows it at all.
+    """
 
     def __init__(self, budgets: Collection[DisruptionBudget], evictor: EvictsPods, status: NominationSink) -> None:
+        self.listeners: list[Renounced] = []
         self._budgets = budgets
         self._evictor = evictor
         self._status = status
@@ -51,20 +61,32 @@ class MakingRoom:
         self._preemptor = Preemptor()
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Follow the waiting pods. News that name no node leave alone what was decided before they show it."""
+        """Follow the waiting pods. News that name no node leave alone what was decided before they show it.
+
+        Pods that count on a node already must not come here: what is still told of them is late.
+        """
         found = new or old
         if found is None:
             return
-        if new is None or new.deleting or (old is not None and old.nominated_node and not new.nominated_node):
-            self._nominations.remove(found.key)
-        elif new.nominated_node and (old is None or old.nominated_node != new.nominated_node):
-            self._nominations.put(new, new.nominated_node)
+        known = old if old is not None and new is not None and old.uid == new.uid else None
+        if new is None or new.deleting or (known is not None and known.nominated_node and not new.nominated_node):
+            self._tell(self._nominations.remove(found.key))
+        elif new.nominated_node and (known is None or known.nominated_node != new.nominated_node):
+            self._tell(self._nominations.put(new, new.nominated_node))
         else:
-            self._nominations.put(new, self._nominations.of(new.key))
+            kept = self._nominations.of(new.key) if known is not None else ""
+            self._tell(self._nominations.put(new, kept))
 
-    def assumed(self, pod: Pod) -> None:
+    def assumed(self, pod: Pod, node: str) -> None:
         """The pod counts on a node from now on."""
-        self._nominations.remove(pod.key)
+        gone = self._nominations.remove(pod.key)
+        if gone is not None and gone[1] != node:
+            self._tell(gone)
+
+    def _tell(self, gone: Place | None) -> None:
+        if gone is not None:
+            for listener in self.listeners:
+                listener(*gone)
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods) -> Placement | Unschedulable:
         """Decide about a pod: its nominated node first, and never where a node is being cleared for a better one."""
@@ -90,16 +112,16 @@ class MakingRoom:
         answer = self._preemptor.preempt(found, profile, budgets, nominated, self._evictor.going())
         if isinstance(answer, Preemption):
             for loser in outranked(pod, answer.node, nominated):
-                self._nominations.remove(loser.key)
                 self._status.renounce(loser)
-            self._nominations.put(pod, answer.node)
+                self._tell(self._nominations.remove(loser.key))
+            self._tell(self._nominations.put(pod, answer.node))
         elif not answer.waits:
-            self._nominations.remove(pod.key)
+            self._tell(self._nominations.remove(pod.key))
         return answer
 
     async def evict(self, preemption: Preemption, pod: Pod) -> str:
         """Have the victims leave; return why not all do, and then the node is not kept. Raises LeadershipLost."""
         refusal = await self._evictor.evict(preemption, pod, Budgets(self._budgets.items.values()))
         if refusal and self._nominations.of(pod.key) == preemption.node:
-            self._nominations.remove(pod.key)
+            self._tell(self._nominations.remove(pod.key))
         return refusal

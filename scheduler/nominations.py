@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kube.model import Pod
-from scheduler.cluster import ClusterView
+from scheduler.cluster import ClusterView, Place
 from scheduler.cycle import judge
 from scheduler.plugin import Placement
 from scheduler.profile import Profile
@@ -24,17 +24,22 @@ class Nominations:
     _pods: dict[str, Pod] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
 
-    def put(self, pod: Pod, node: str) -> None:
-        """Take a nomination in place of the pod's last one; an empty node takes it back."""
-        if not node:
-            self.remove(pod.key)
-            return
-        self._pods[pod.key], self._nodes[pod.key] = pod, node
+    def put(self, pod: Pod, node: str) -> Place | None:
+        """Take a nomination in place of the pod's last one; an empty node takes it back. Return the one that is gone.
 
-    def remove(self, pod_key: str) -> None:
-        """Forget a pod that is assigned or gone."""
-        self._pods.pop(pod_key, None)
-        self._nodes.pop(pod_key, None)
+        One of another pod, that had the same name before, is gone in any case.
+        """
+        known, kept = self._pods.get(pod.key), self._nodes.get(pod.key)
+        stays = known is not None and kept == node and known.uid == pod.uid
+        gone = None if stays else self.remove(pod.key)
+        if node:
+            self._pods[pod.key], self._nodes[pod.key] = pod, node
+        return gone
+
+    def remove(self, pod_key: str) -> Place | None:
+        """Forget a pod that is assigned or gone, and return the nomination it had."""
+        pod, node = self._pods.pop(pod_key, None), self._nodes.pop(pod_key, "")
+        return None if pod is None else (pod, node)
 
     def of(self, pod_key: str) -> str:
         """Return the node nominated for a pod, empty when there is none."""

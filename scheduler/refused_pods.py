@@ -95,7 +95,7 @@ class RefusedPods:
             if hint_of(name).concerns(change.kind):
                 for alike in groups.values():
                     found.update(dict.fromkeys(self._helped(name, alike, change)))
-        return list(found)
+        return [pod_key for pod_key in found if change.concerns(self._filed[pod_key].pod)]
 
     def _named_by(self, change: Change) -> Iterator[str]:
         """Yield the pods whose claims or volumes the change is about."""

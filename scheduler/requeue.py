@@ -159,11 +159,12 @@ def forgotten(placement: Placement, snapshot: Snapshot) -> tuple[Change, ...]:
     return (Change(pod, None, drivers), *(Change(None, volume) for volume in freed))
 
 
-def renounced(old: Pod | None, new: Pod | None) -> Change | None:
-    """Return what it means to others that a waiting pod keeps its nominated node no more; None if it does."""
-    if old is None or not old.nominated_node or (new is not None and new.nominated_node == old.nominated_node):
-        return None
-    return Change(msgspec.structs.replace(old, node_name=old.nominated_node), None)
+def renounced(pod: Pod, node: str) -> Change:
+    """Return what it means to others that a waiting pod keeps its nominated node no more.
+
+    It stood in the way of none that is more important (getLEPriorityPreCheck in pkg/scheduler/eventhandlers.go).
+    """
+    return Change(msgspec.structs.replace(pod, node_name=node), None, most_priority=pod.priority)
 
 
 def _on_node(pod: Pod | None) -> Pod | None:

@@ -51,6 +51,7 @@ class Scheduler:
         """
         pods, lost = self._parts.pods, False
         pods.listeners.append(self._pod_changed)
+        self._parts.room.listeners.append(self._renounced)
         try:
             for pod in pods.items.values():
                 self._pod_changed(None, pod)
@@ -97,11 +98,16 @@ class Scheduler:
         self._waiting.wake_all(self._clock.monotonic())
         self._work.set()
 
+    def _renounced(self, pod: Pod, node: str) -> None:
+        """A node is kept for a pod no longer: it looks for another one, and others may fit there."""
+        self.changed(renounced(pod, node))
+        self._waiting.wake(pod.key, self._clock.monotonic())
+
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        self._parts.room.pod_changed(old, new)
-        freed = renounced(old, new)
-        if freed is not None and old is not None and old.key not in self._parts.cluster.assumed():
-            self.changed(freed)
+        for pod in (new, old):
+            if pod is not None and not self._parts.cluster.counts(pod):
+                self._parts.room.pod_changed(old, new)
+                break
         if new is not None and not new.deleting:
             invalid = self._waiting.upsert(new, self._clock.monotonic())
             if invalid is not None:

@@ -187,6 +187,12 @@ class WaitingPods:
         for pod_key in self._refused.helped_by(change):
             self._settle(self._pods[pod_key], now)
 
+    def wake(self, pod_key: str, now: float) -> None:
+        """Have one pod, if it is refused, tried again although nothing changed that could help it."""
+        held = self._pods.get(pod_key)
+        if held is not None and held.state is State.REFUSED:
+            self._settle(held, now)
+
     def wake_all(self, now: float) -> None:
         """The rules changed: look at every pod again."""
         self._journal.forget()

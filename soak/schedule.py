@@ -10,7 +10,7 @@ from typing import Final
 
 from soak.terrain import CLASSES, NODES, PODS, volume_name, volumes
 
-OPERATIONS_A_SECOND: Final = 6.0
+OPERATIONS_A_SECOND: Final = 9.0
 """Operations, on average; they come in bursts."""
 
 _USERS: Final[dict[str, float]] = {

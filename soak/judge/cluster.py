@@ -65,6 +65,8 @@ class Cluster:
     """Volume -> who wrote its phase."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
+    released_at: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Claim's key and uid -> when a volume was last held for it no more."""
     modes: defaultdict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
     """Class -> its modes, each with the time since when."""
     holders: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -150,6 +152,12 @@ class Cluster:
         self._refile(self.referring, before[0] if before else "", after[0] if after else "", change.key)
         if before is not None and before != after:
             self.unreferenced_at[change.key, before[1]] = change.at
+            holder = self.claims.get(before[0])
+            if holder is not None:
+                self.released_at[before[0], uid(holder)] = change.at
+        reserved = reserved_for(change.before)
+        if reserved is not None and reserved != reserved_for(change.after):
+            self.released_at[reserved] = change.at
 
     def _pod(self, change: Change) -> None:
         for key in claim_keys(change.object):

@@ -13,6 +13,8 @@ from soak.judge.writes import Party
 
 _COMMITTING: Final = frozenset({"prebind", "complete"})
 _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_SLACK: Final = 100.0
+"""Seconds that a reservation may be past its time: as far as the replicas' clocks differ."""
 _UNUSED: Final = frozenset({"", "Pending", "Available"})
 
 
@@ -42,7 +44,7 @@ def _on_volume(volume: Object, cluster: Cluster, now: float) -> Iterator[Violati
     if keys:
         claim = cluster.claims.get(named[0]) if named else None
         ends = facts.expires_at(volume)
-        if named is None or ends is None or ends < now:
+        if named is None or ends is None or ends < now - _SLACK:
             yield _left("nothing is left behind", f"volume {name} carries {keys}, broken or expired", *revisions)
         elif claim is None or uid(claim) != named[1]:
             yield _left(
@@ -60,7 +62,9 @@ def _reference_left(volume: Object, cluster: Cluster) -> Iterator[Violation]:
     if referred is None or author is None or author.party is not Party.CONTROLLER:
         return
     if facts.is_placeholder(volume):
-        if not facts.unhealthy(volume):
+        # Who takes its marks or its health away has to release it by hand.
+        marked = all(facts.annotation(volume, key) is not None for key in QUARANTINE_KEYS)
+        if marked and facts.annotation(volume, facts.PREFIX + "health") == "Healthy":
             text = f"volume {name} is healthy and in quarantine"
             yield _left("nothing is left behind", text, author.revision)
         return
@@ -83,7 +87,7 @@ def _on_claim(claim: Object, cluster: Cluster, now: float) -> Iterator[Violation
         return
     name, ends = facts.annotation(claim, facts.PREFIX + "reserved-volume"), facts.expires_at(claim)
     volume = cluster.volumes.get(name or "")
-    if ends is None or ends < now:
+    if ends is None or ends < now - _SLACK:
         yield _left("nothing is left behind", f"claim {key_of(claim)} carries {keys}, broken or expired")
     elif volume is None or facts.reserved_for(volume) != (key_of(claim), uid(claim)):
         yield _left("nothing is left behind", f"claim {key_of(claim)} names volume {name}, which is not held for it")

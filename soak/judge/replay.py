@@ -7,7 +7,7 @@ from soak.judge.cluster import Cluster
 from soak.judge.history import Change
 from soak.judge.requests import identities, judge_fencing, judge_request
 from soak.judge.rules import RULES, Moment, Violation
-from soak.judge.writes import Authors, Party
+from soak.judge.writes import Authors, Party, Write
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
     for change in changes:
         judged.states += 1
         judged.cluster.apply(change)
-        write = authors.of(change.kind, change.key, change.revision) if change.after is not None else None
+        write = _author(change, authors)
         if write is not None and write.party is not Party.OTHER:
             judged.own_writes += 1
             judged.violations += judge_fencing(change, write, judged.cluster.holders, known)
@@ -37,3 +37,14 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
                 judged.violations += rule(moment)
         judged.cluster.attribute(change, write)
     return judged
+
+
+def _author(change: Change, authors: Authors) -> Write | None:
+    if change.after is None:
+        return None
+    known = authors.of(change.kind, change.key, change.revision)
+    if known is not None or change.kind != "Pod":
+        return known
+    node = change.after["spec"].get("nodeName")
+    assigned = node and not (change.before or {}).get("spec", {}).get("nodeName")
+    return authors.of_binding(change.key, str(node), change.at) if assigned else None

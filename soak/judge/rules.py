@@ -17,6 +17,7 @@ from soak.judge.writes import Party, Write
 
 GRACE: Final = 3.0
 _COMMITTING: Final = frozenset({"prebind", "complete"})
+_HOLDING: Final = _COMMITTING | {"annotate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def one_claim_never_holds_two_volumes(moment: Moment) -> Iterator[Violation]:
         return
     for other in sorted(cluster.referring[named[0]] - {change.key}):
         author = cluster.references.get(other)
-        if refers_to(cluster.volumes[other], claim) and author is not None and moment.was_there(author):
+        if _serves(cluster.volumes[other], claim) and author is not None and moment.was_there(author):
             text = f"claimRef to {named[0]}, to which {other} refers since {author.revision}"
             yield moment.violation("one claim, one volume", text, author.revision)
 
@@ -202,6 +203,25 @@ def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
             yield moment.violation("one topology", f"pod {key_of(pod)} has volumes {names}, which no node reaches")
 
 
+def a_gate_is_lifted_when_all_volumes_are_held(moment: Moment) -> Iterator[Violation]:
+    """Or when there is nothing to hold: a mode that holds nothing, or one of a moment ago, explains it too."""
+    change, cluster = moment.change, moment.cluster
+    if change.kind != "Pod" or change.after is None or GATE not in set(facts.gates(change.before)):
+        return
+    if GATE in facts.gates(change.after) or moment.write.party is not Party.CONTROLLER:
+        return
+    for key in facts.claim_keys(change.after):
+        claim = cluster.claims.get(key)
+        if claim is None:
+            yield moment.violation("gated is guaranteed", f"gate lifted although claim {key} does not exist")
+            continue
+        modes = cluster.recent_modes(facts.class_name(claim), change.at)
+        if modes <= _HOLDING and not cluster.volumes_of(claim):
+            ended = cluster.released_at.get((key, uid(claim)))
+            if ended is None or ended < moment.write.received - GRACE:
+                yield moment.violation("gated is guaranteed", f"gate lifted although nothing is held for claim {key}")
+
+
 def only_our_fields_are_written(moment: Moment) -> Iterator[Violation]:
     if moment.change.before is None or moment.change.after is None:
         return
@@ -235,6 +255,7 @@ RULES: Final[tuple[Callable[[Moment], Iterator[Violation]], ...]] = (
     only_those_are_committed_who_may_be,
     a_claim_ref_of_others_is_never_cleared,
     volumes_of_a_pod_are_in_one_topology,
+    a_gate_is_lifted_when_all_volumes_are_held,
     only_our_fields_are_written,
     of_a_pod_only_our_gate_is_lifted,
 )
@@ -269,6 +290,11 @@ _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
     },
     Party.OTHER: {},
 }
+
+
+def _serves(volume: Object, claim: Object) -> bool:
+    """Whether it refers to the claim and can be bound to it: Kubernetes passes over a volume of another class."""
+    return refers_to(volume, claim) and facts.class_name(volume) == facts.class_name(claim)
 
 
 def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:

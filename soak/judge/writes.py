@@ -20,6 +20,8 @@ _KIND_OF: Final = {
     "storageclasses": "StorageClass",
     "leases": "Lease",
 }
+_APART: Final = 0.5
+"""Seconds by which the recorder's clock may be behind what the API server noted."""
 _READS: Final = frozenset({"get", "list", "watch"})
 
 
@@ -111,10 +113,19 @@ class Authors:
     def __init__(self, writes: Iterable[Write]) -> None:
         self.writes = sorted(writes, key=lambda write: write.received)
         self._by_version: dict[tuple[str, str, int], Write] = {}
+        self._bindings: dict[tuple[str, str], list[Write]] = {}
         for write in self.writes:
             # A patch that changes nothing is answered with the version there was, but later than who made it.
             if write.revision:
                 self._by_version.setdefault((write.kind, write.key, write.revision), write)
+            if write.subresource == "binding" and write.code < 300:
+                node = str((write.body.get("target") or {}).get("name"))
+                self._bindings.setdefault((write.key, node), []).append(write)
 
     def of(self, kind: str, key: str, revision: int) -> Write | None:
         return self._by_version.get((kind, key, revision))
+
+    def of_binding(self, key: str, node: str, at: float) -> Write | None:
+        """Return the request that assigned a pod to a node at about that time; its answer names no version."""
+        near = [write for write in self._bindings.get((key, node), ()) if write.received <= at + _APART]
+        return near[-1] if near else None

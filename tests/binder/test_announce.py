@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from binder.announce import NOTE_BYTES, REPEAT, Announcer, refusal_note
+from binder.announce import CLAIMS_TOLD, NOTE_BYTES, REPEAT, Announcer, refusal_note
 from binder.attempt import Lost
 from binder.decision import Mode, Placement, Refuse, Reserve
 from binder.rejection import Reason, Rejection
@@ -101,3 +101,18 @@ def test_a_loss_says_to_whom() -> None:
         sink.events[0].note
         == "Lost the reservation: volume pv-1 was taken by claim ns/other. Looking for another volume"
     )
+
+
+def test_a_pod_with_hundreds_of_claims_makes_one_event() -> None:
+    sink = Sink()
+    announcer = Announcer(sink, FakeClock())
+    claims = tuple(claim(f"data-{number}") for number in range(300))
+    announcer.refused(refusal(1), claims)
+    assert [event.regarding.kind for event in sink.events] == ["Pod"]
+    placements = tuple(Placement(each, volume(f"pv-{number}")) for number, each in enumerate(claims))
+    announcer.reserved(replace(reserve(), placements=placements))
+    assert [event.regarding.kind for event in sink.events] == ["Pod", "Pod"]
+    sink.events.clear()
+    announcer.forget("default/web")
+    announcer.refused(refusal(1), claims[:CLAIMS_TOLD])
+    assert len(sink.events) == 1 + CLAIMS_TOLD

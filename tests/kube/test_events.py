@@ -11,6 +11,7 @@ import pytest
 
 from kube.api import KubeApi
 from kube.errors import Unavailable
+from kube.event_limit import OBJECT_BURST
 from kube.events import BURST, QPS, QUEUE, EventDraft, EventRecorder, ObjectRef, shortened
 from kube.transport import Request
 from tests.fake_clock import FakeClock
@@ -200,10 +201,27 @@ async def test_a_storm_is_bounded_and_paced() -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, _):
         for number in range(QUEUE + 500):
-            recorder.publish(replace(RESERVED, note=str(number)))
+            recorder.publish(replace(RESERVED, regarding=replace(VOLUME, name=str(number))))
         assert server.dropped == 500
         await clock.advance(10)
         assert server.sent == pytest.approx(BURST + 10 * QPS, abs=2)
+
+
+async def test_what_is_too_much_about_one_object_is_dropped_and_counted_but_repeats_are_not() -> None:
+    clock, server = FakeClock(), Server()
+    async with recording(clock, server) as (recorder, _):
+        for number in range(OBJECT_BURST + 100):
+            recorder.publish(replace(RESERVED, note=str(number)))
+        await clock.advance(10)
+        assert (len(server.events), server.dropped) == (OBJECT_BURST, 100)
+        recorder.publish(replace(RESERVED, type="Warning"))
+        for _ in range(100):
+            recorder.publish(replace(RESERVED, note="0"))
+        await clock.advance(10)
+        assert server.dropped == 100
+        assert max(event.get("series", {}).get("count", 0) for event in server.events.values()) == 2
+        await recorder.flush(5)
+        assert max(event.get("series", {}).get("count", 0) for event in server.events.values()) == 101
 
 
 async def test_flush_waits_for_what_was_published_but_not_for_ever() -> None:

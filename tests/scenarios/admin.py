@@ -49,13 +49,15 @@ class Refused(Exception):
 class Admin:
     """Use it as an async context manager. Kinds are named as in documents; `namespace` is empty for those without."""
 
-    def __init__(self, cluster: DevCluster) -> None:
+    def __init__(self, cluster: DevCluster, acting_as: str = "") -> None:
+        """`acting_as` is a user name whose rights, and no others, the requests are to have."""
         self._server, self._trust = cluster.server, trust_of(cluster)
+        self._headers = {"Impersonate-User": acting_as} if acting_as else {}
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=self._trust, limit=_CONCURRENT)
         self._session = aiohttp.ClientSession(
-            self._server, connector=connector, timeout=aiohttp.ClientTimeout(total=60)
+            self._server, connector=connector, timeout=aiohttp.ClientTimeout(total=60), headers=self._headers
         )
         return self
 

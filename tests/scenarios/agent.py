@@ -46,24 +46,26 @@ def driver_documents(namespace: str, driver: str) -> list[Document]:
     ]
 
 
-def write_overlay(directory: Path, namespace: str, driver: str) -> None:
-    """Write the kustomization that docs/csi-agent.md shows."""
+def write_overlay(directory: Path, namespace: str, driver: str, *beside: str) -> None:
+    """Write the kustomization that docs/csi-agent.md shows, with other components beside the agent's."""
     directory.mkdir()
     (directory / "driver.yaml").write_text(yaml.safe_dump_all(driver_documents(namespace, driver)))
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": ["driver.yaml"],
-        "components": [os.path.relpath(COMPONENT, directory.resolve())],
+        "components": [
+            os.path.relpath(COMPONENT.parent / name, directory.resolve()) for name in (COMPONENT.name, *beside)
+        ],
     }
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
 
 
-async def agent_account(world: World, driver: str) -> Path:
+async def agent_account(world: World, driver: str, *beside: str) -> Path:
     """Apply what the component grants to the driver's ServiceAccount; return a kubeconfig of that account."""
     cluster = world.cluster
     overlay = cluster.directory / f"agent-overlay-{next(_numbers)}"
-    write_overlay(overlay, world.namespace, driver)
+    write_overlay(overlay, world.namespace, driver, *beside)
     built = list(yaml.safe_load_all(await kubectl(cluster, "kustomize", str(overlay))))
     who = {"name": DRIVERS_ACCOUNT, "namespace": world.namespace}
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": who}

@@ -16,7 +16,7 @@ from devcluster.api import answers_ok
 from devcluster.cluster import DevCluster
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Component
-from tests.scenarios.admin import Admin
+from tests.scenarios.admin import Admin, Document
 from tests.scenarios.world import World
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
@@ -109,10 +109,14 @@ async def account(cluster: DevCluster) -> Path:
 
 async def apply_manifests(cluster: DevCluster, components: Sequence[str] = COMPONENTS) -> None:
     """`kubectl apply -k manifests/base` with these components, without the Deployment: there are no images here."""
+    await kubectl(cluster, "apply", "-f", "-", given=yaml.safe_dump_all(await rendered(cluster, components)))
+
+
+async def rendered(cluster: DevCluster, components: Sequence[str]) -> list[Document]:
+    """Return what kustomize makes of manifests/base with these components, without Deployments."""
     overlay = _write_overlay(cluster.directory, components)
     built = yaml.safe_load_all(await kubectl(cluster, "kustomize", str(overlay)))
-    kept = [document for document in built if document["kind"] != "Deployment"]
-    await kubectl(cluster, "apply", "-f", "-", given=yaml.safe_dump_all(kept))
+    return [document for document in built if document["kind"] != "Deployment"]
 
 
 def _write_overlay(directory: Path, components: Sequence[str]) -> Path:

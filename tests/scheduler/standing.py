@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from binder.rejection import Reason, Rejection
 from binder.view import PlanSettings
@@ -23,7 +24,7 @@ from scheduler.budgets import Budgets
 from scheduler.catalog import default_profile
 from scheduler.config import Configuration
 from scheduler.live_cluster import LiveCluster
-from scheduler.making_room import MakingRoom
+from scheduler.making_room import EvictsPods, MakingRoom
 from scheduler.plugin import Placement, Reserve
 from scheduler.pod_status import Said
 from scheduler.preemption import Preemption
@@ -51,6 +52,7 @@ class Binder:
     held: asyncio.Event | None = None
     under_way: int = 0
     most_under_way: int = 0
+    bound: Callable[[Placement], Rejection | None] = lambda _: None
 
     async def bind(self, placement: Placement) -> Rejection | None:
         self.order.append(placement.pod.name)
@@ -65,9 +67,11 @@ class Binder:
             if isinstance(answer, Exception):
                 raise answer
             return answer
-        self.nodes[placement.pod.name] = placement.node
-        self.shown(placement)
-        return None
+        refused = self.bound(placement)
+        if refused is None:
+            self.nodes[placement.pod.name] = placement.node
+            self.shown(placement)
+        return refused
 
 
 @dataclass
@@ -149,20 +153,32 @@ class Server:
         self.pods: dict[str, Object] = {}
         self.failures: list[KubeError] = []
         self.reads: Counter[str] = Counter()
+        self.truth: Callable[[str], Pod | None] | None = None
 
     def assign(self, pod: Pod, node: str) -> None:
-        document = pod_object(pod.name, [], node=node)
-        document["metadata"] |= {"uid": pod.uid, "resourceVersion": str(pod.resource_version + 1)}
-        self.pods[pod.key] = document
+        self.pods[pod.key] = _document(replace(pod, node_name=node, resource_version=pod.resource_version + 1))
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
         self.reads[name] += 1
         if self.failures:
             raise self.failures.pop(0)
-        found = self.pods.get(f"{namespace}/{name}")
+        key = f"{namespace}/{name}"
+        if self.truth is None:
+            found = self.pods.get(key)
+        else:
+            there = self.truth(key)
+            found = None if there is None else _document(there)
         if found is None:
             raise NotFound("GET", name, 404, "NotFound", "no such pod")
         return msgspec.Raw(msgspec.json.encode(found))
+
+
+def _document(pod: Pod) -> Object:
+    document = pod_object(pod.name, [], node=pod.node_name)
+    document["metadata"] |= {"uid": pod.uid, "resourceVersion": str(pod.resource_version)}
+    document["spec"]["priority"] = pod.priority
+    document["spec"]["containers"][0]["resources"] = {"requests": {name: f"{n}n" for name, n in pod.requests}}
+    return document
 
 
 class Evictions:
@@ -190,24 +206,31 @@ class Fixed:
 class Desk:
     """A cluster of these nodes, and the scheduler for it. Assigned pods are shown at once unless `shows` is False."""
 
-    def __init__(self, *nodes: Node, reserves: tuple[Reserve, ...] = (PromiseVolumes(),)) -> None:
+    def __init__(
+        self,
+        *nodes: Node,
+        reserves: tuple[Reserve, ...] = (PromiseVolumes(),),
+        status: Status | None = None,
+        evictor: EvictsPods | None = None,
+    ) -> None:
         self.clock, self.store, self.pods = FakeClock(), Store(), Collection[Pod]()
         self.shows, self.evictions = True, Evictions()
         self.binder, self.volumes = Binder(self._show), Volumes()
-        self.status, self.metrics, self.events = Status(), Metrics(), Events()
+        self.status, self.metrics, self.events = status or Status(), Metrics(), Events()
         self.cluster, self.server = LiveCluster(self.store, PlanSettings()), Server()
         self.store.nodes.replace(nodes, "1")
         profile = default_profile(NAME)
         self.configuration = Fixed(Configuration({NAME: profile}))
         self.waiting = WaitingPods(profile.queue_sort.key)
+        self.decider, self.room = Decider(), MakingRoom(self.store.budgets, evictor or self.evictions, self.status)
         self.scheduler = Scheduler(
             Parts(
                 pods=self.pods,
                 waiting=self.waiting,
                 cluster=self.cluster,
                 assignments=AssignmentCheck(self.server, self.store.pods, self.cluster, self.clock),
-                decider=Decider(),
-                room=MakingRoom(self.store.budgets, self.evictions, self.status),
+                decider=self.decider,
+                room=self.room,
                 configuration=self.configuration,
                 plugins=BindingPlugins(reserves, (self.volumes,), (self.binder,)),
                 status=self.status,

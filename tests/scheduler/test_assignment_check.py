@@ -28,7 +28,6 @@ async def test_a_watch_that_is_half_open_does_not_make_a_node_look_empty() -> No
     desk = unshown()
     async with desk.running():
         assert desk.binder.nodes == {"first": "n1"}
-        desk.server.pods["default/first"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "6"}}
         await desk.clock.advance(SILENCE_SECONDS + LATE)
         assert desk.binder.order == ["first"]
         # What was read stands where the watch would have put it, and nobody asks again.

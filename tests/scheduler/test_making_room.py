@@ -95,7 +95,7 @@ def test_a_cleared_node_is_kept_until_the_pod_is_there() -> None:
     world.cluster = world.cluster.without_pod("default/old-1", "n1")
     assert world.place(pod("other", 10)) is None
     assert world.place(new) == "n1"
-    world.room.assumed(new)
+    world.room.assumed(new, "n1")
     assert world.place(pod("other", 10)) == "n1"
 
 

@@ -41,7 +41,11 @@ def test_a_reservation_for_a_pod_that_waits_may_stay() -> None:
         pytest.param(volume(reserved_for="%%%"), "broken or expired", id="garbage"),
         pytest.param(volume(**reserved("c9")), "which is gone", id="claim gone"),
         pytest.param(volume(claim="c9"), "which is gone", id="claimRef of a claim that is gone"),
-        pytest.param(volume(claim="quarantine-v1"), "healthy and in quarantine", id="quarantine"),
+        pytest.param(
+            volume(claim="quarantine-v1", quarantine="x", quarantined_at="x", health="Healthy"),
+            "healthy and in quarantine",
+            id="quarantine",
+        ),
         pytest.param(volume(quarantine="DataLoss"), "marks of quarantine", id="marks"),
     ],
 )

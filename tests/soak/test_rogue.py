@@ -129,6 +129,9 @@ async def plant(rogue: Rogue) -> None:
     with pytest.raises(Refused, match="403"):
         await rogue.client.delete("PersistentVolume", "hints-12")  # nothing is deleted
 
+    await claims_of(rogue, "early", "disks", gates=(GATE,))
+    await rogue.pod("early", {"spec": {"schedulingGates": None}})  # gated is guaranteed
+
     # Pods that can be served are: the gate stays, and volumes of its class are left.
     await claims_of(rogue, "waiting", "shares", gates=(GATE,))
 
@@ -189,6 +192,7 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
         ("who is committed", "disks-9"),
         ("claimRefs of others stay", "hints-9"),
         ("one topology", "local-1"),
+        ("gated is guaranteed", "early"),
         ("only our gate", "apart"),
         ("only our fields", "hints-12"),
         ("every write is conditional", "hints-12"),

@@ -120,6 +120,10 @@ def another_gate(story: Story) -> None:
     story.write(CONTROLLER, "Pod", "soak/p1", pod())
 
 
+def gate_lifted_too_early(story: Story) -> None:
+    story.write(CONTROLLER, "Pod", "soak/p1", pod())
+
+
 def a_delete(story: Story) -> None:
     story.request(CONTROLLER, "delete", "PersistentVolume", "v1")
 
@@ -155,6 +159,7 @@ VIOLATIONS: tuple[tuple[Callable[[Story], None], str], ...] = (
     (two_topologies, "one topology"),
     (a_label, "only our fields"),
     (another_gate, "only our gate"),
+    (gate_lifted_too_early, "gated is guaranteed"),
     (a_delete, "nothing is deleted"),
     (no_condition, "every write is conditional"),
     (without_the_lease, "no write without the Lease"),

@@ -16,6 +16,7 @@ from bench import (
     cache_bench,
     extended_bench,
     extender_bench,
+    hostile_bench,
     match_bench,
     pairs_bench,
     quiet_bench,
@@ -42,6 +43,7 @@ PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
     "h": ("answer kube-scheduler about 5,000 nodes", extender_bench.run),
     "i": ("kube-scheduler with the extender and without", extended_bench.run),
     "j": ("our scheduler beside kube-scheduler", scheduler_bench.run),
+    "k": ("what one user can create to stop others", hostile_bench.run),
 }
 
 
@@ -64,7 +66,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j; default all"
+        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k; default all"
     )
     parser.add_argument(
         "--quick", action="store_true", help="tiny sizes, to see that it works; says nothing about speed"

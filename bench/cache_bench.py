@@ -31,7 +31,7 @@ async def _run(pairs: int, nodes: int) -> list[Row]:
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory) / "kubeconfig"
         async with cluster.serving() as url:
-            kubeconfig.write_text(_kubeconfig(url), encoding="utf-8")
+            kubeconfig.write_text(kubeconfig_of(url), encoding="utf-8")
             say(f"reading {cluster.megabytes():.0f} MB of JSON")
             report = await _read(kubeconfig)
     size = f"{pairs} PV + {pairs} PVC + {nodes} nodes"
@@ -58,7 +58,8 @@ async def _read(kubeconfig: Path) -> Report:
     return msgspec.json.decode(output, type=Report)
 
 
-def _kubeconfig(url: str) -> str:
+def kubeconfig_of(url: str) -> str:
+    """Return a kubeconfig for a server that asks for no credentials."""
     return yaml.safe_dump(
         {
             "apiVersion": "v1",

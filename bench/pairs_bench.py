@@ -1,6 +1,7 @@
 """(c) Pairs of a pod and a claim created at once: when they are reserved and bound, with our controller and without.
 
-With our scheduling gate kube-scheduler waits for us; without it both race for each pod, and whoever writes first wins.
+With our scheduling gate kube-scheduler waits for us; without it kube-scheduler chooses, and mode complete finishes the
+binds that it begins.
 """
 
 import asyncio

@@ -4,9 +4,10 @@ import asyncio
 import logging
 
 from binder.apply import Applier
-from binder.attempt import Applied, Lost
+from binder.attempt import Applied, LostPlacement, Outcome, OutdatedDecision
 from binder.complete import Completer
 from binder.decision import Finish, Mode, Reserve
+from binder.last_look import LastLook
 from binder.locks import KeyedLocks
 from binder.release import Release
 
@@ -14,29 +15,40 @@ logger = logging.getLogger(__name__)
 
 
 class Actor:
-    """Writes. `turns` bound how many pods are written for at the same time."""
+    """Writes. `concurrency` is how many pods are written for at the same time."""
 
     dry_run = False
 
-    def __init__(self, applier: Applier, completer: Completer, locks: KeyedLocks, turns: asyncio.Semaphore) -> None:
+    def __init__(
+        self, last_look: LastLook, applier: Applier, completer: Completer, locks: KeyedLocks, concurrency: int
+    ) -> None:
+        self._last_look = last_look
         self._applier = applier
         self._completer = completer
         self._locks = locks
-        self._turns = turns
+        self._turns = asyncio.Semaphore(concurrency)
 
-    async def act(self, decision: Reserve) -> Applied | Lost:
+    async def act(self, decision: Reserve) -> Outcome:
         """Reserve, or bind in mode complete, all volumes of the pod."""
         claims = [placement.claim.key for placement in decision.placements]
         async with self._turns, self._locks.held(claims):
-            if decision.mode is Mode.COMPLETE:
-                return await self._completer.complete(decision)
-            return await self._applier.apply(decision)
+            try:
+                decision = await self._last_look.refreshed(decision)
+                if decision.mode is Mode.COMPLETE:
+                    return await self._completer.complete(decision)
+                return await self._applier.apply(decision)
+            except (LostPlacement, OutdatedDecision) as ending:
+                return ending.outcome
 
-    async def finish(self, decision: Finish) -> Applied | Lost:
+    async def finish(self, decision: Finish) -> Outcome:
         """Finish binds that were begun for the pod."""
         claims = [placement.claim.key for placement in decision.placements]
         async with self._turns, self._locks.held(claims):
-            return await self._completer.finish(decision.placements)
+            try:
+                await self._last_look.ask(decision)
+                return await self._completer.finish(decision.placements)
+            except (LostPlacement, OutdatedDecision) as ending:
+                return ending.outcome
 
 
 class Rehearsal:
@@ -44,7 +56,7 @@ class Rehearsal:
 
     dry_run = True
 
-    async def act(self, decision: Reserve) -> Applied | Lost:
+    async def act(self, decision: Reserve) -> Outcome:
         for placement in decision.placements:
             logger.info(
                 "Would reserve volume",
@@ -57,7 +69,7 @@ class Rehearsal:
             )
         return Applied(())
 
-    async def finish(self, decision: Finish) -> Applied | Lost:
+    async def finish(self, decision: Finish) -> Outcome:
         for placement in decision.placements:
             logger.info("Would finish bind", extra={"pvc": placement.claim.key, "pv": placement.volume.name})
         return Applied(())

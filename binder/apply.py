@@ -8,8 +8,18 @@ those already written, last one first.
 
 from datetime import datetime
 
-from binder.attempt import TRIES, ActSettings, Applied, Lost, LostPlacement, same_offer, what_happened
+from binder.attempt import (
+    TRIES,
+    ActSettings,
+    Applied,
+    LostPlacement,
+    Outcome,
+    OutdatedDecision,
+    same_offer,
+    what_happened,
+)
 from binder.decision import Mode, Placement, Reserve
+from binder.last_look import LastLook
 from binder.live import FASTER, LiveObjects
 from binder.observe import ConflictKind, ReservationMetrics
 from binder.release import doubles, former_reservations, reference_is_ours
@@ -30,9 +40,10 @@ from kube.resource import CLAIMS, VOLUMES
 class Applier:
     """Writes reservations for one holder of the lease."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a reservation needs
         self,
         live: LiveObjects,
+        last_look: LastLook,
         undo: Undo,
         clock: Now,
         holder: Holder,
@@ -40,13 +51,14 @@ class Applier:
         settings: ActSettings,
     ) -> None:
         self._live = live
+        self._last_look = last_look
         self._undo = undo
         self._clock = clock
         self._holder = holder
         self._metrics = metrics
         self._settings = settings
 
-    async def apply(self, decision: Reserve) -> Applied | Lost:
+    async def apply(self, decision: Reserve) -> Outcome:
         """Reserve all volumes of the pod. Raises KubeError when the API server fails us, LeadershipLost."""
         now = self._clock.now()
         held: list[Volume] = []
@@ -58,9 +70,9 @@ class Applier:
             for placement, volume in zip(decision.placements, held, strict=True):
                 await self._tell_claim(placement, volume, decision, now)
                 await self._keep_one(placement)
-        except LostPlacement as ending:
+        except (LostPlacement, OutdatedDecision) as ending:
             await self._roll_back(decision, held)
-            return ending.lost
+            return ending.outcome
         except KubeError:
             await self._roll_back(decision, held)
             raise
@@ -84,6 +96,7 @@ class Applier:
         """Write one volume's side and confirm it."""
         claim, volume = placement.claim, placement.volume
         for _ in range(TRIES):
+            self._last_look.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
                 return volume
             try:

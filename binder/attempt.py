@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from binder.decision import Placement
+from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, reservation_of
 from kube.model import Claim, Volume
 
@@ -31,18 +32,37 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Somebody was faster. What had been written for the pod is taken back as far as that is safe."""
+    """Somebody was faster, or the volume fell sick. What was written for the pod is taken back as far as is safe."""
 
     placement: Placement
     why: str
+    reason: Reason = Reason.CLAIMED_BY_OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """What the decision was made of is no longer so: make it again. What was written is taken back as for a loss."""
+
+    why: str
+
+
+Outcome = Applied | Lost | Outdated
 
 
 class LostPlacement(Exception):
     """Ends the writing for a pod."""
 
-    def __init__(self, placement: Placement, why: str) -> None:
+    def __init__(self, placement: Placement, why: str, reason: Reason = Reason.CLAIMED_BY_OTHER) -> None:
         super().__init__(why)
-        self.lost = Lost(placement, why)
+        self.outcome = Lost(placement, why, reason)
+
+
+class OutdatedDecision(Exception):
+    """Ends the writing for a pod that has to be planned again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.outcome = Outdated(why)
 
 
 def same_offer(chosen: Volume, fresh: Volume, claim: Claim, prefix: str, now: datetime) -> bool:

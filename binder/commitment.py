@@ -1,9 +1,14 @@
-"""Binds that somebody began and nobody finished: the volume names the claim, and the claim does not say so yet.
+"""For whom volumes are committed, and which binds that somebody else began are finished.
 
-kube-scheduler begins one when it is faster than we are, and so does a process of ours that dies in the middle. The PV
-controller finishes them one after the other at its own rate; in mode complete we do, with the same writes. No volume
-is chosen here: what is asked is what the PV controller asks of a volume that names an unbound claim (syncUnboundClaim
-in pv_controller.go), and what we ask of any volume before a write of ours gives it to a pod.
+Nobody races kube-scheduler for a pod that it is looking at: it commits volumes claim by claim and does not take back
+what it committed before it lost, so that two who commit at once may divide a pod's claims between them. It looks at no
+pod that has a scheduling gate or a node, and it is done with one that it has reported as unschedulable.
+
+A bind was begun if the volume names the claim and the claim does not say so yet. kube-scheduler begins one for each
+claim of a pod that it serves, and so does a process of ours that dies in the middle. The PV controller finishes them
+one after the other at its own rate; in mode complete we do, with the same writes. No volume is chosen here: what is
+asked is what the PV controller asks of a volume that names an unbound claim (syncUnboundClaim in pv_controller.go),
+and what we ask of any volume before a write of ours gives it to a pod.
 """
 
 from collections.abc import Sequence
@@ -17,6 +22,24 @@ from binder.reservation import reservation_of
 from binder.usable import refuse_health
 from binder.view import View
 from kube.model import Pod
+from kube.snapshot import Snapshot
+
+
+def scheduler_may_serve(pod: Pod) -> bool:
+    """Whether the pod's scheduler could be choosing volumes for it at this moment."""
+    return not (pod.scheduling_gates or pod.node_name or pod.unschedulable)
+
+
+def may_commit(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether volumes may be committed to the pod's claims: no scheduler may be serving any pod that uses them."""
+    others = (snapshot.pods.get(key) for claim in pod.claim_keys for key in snapshot.pods_by_claim.get(claim, ()))
+    users = (other for other in others if other is not None and other.key != pod.key)
+    return not scheduler_may_serve(pod) and not any(map(scheduler_may_serve, users))
+
+
+def decisive(pod: Pod) -> tuple[object, ...]:
+    """Return what of a pod, changed after it was planned, makes another plan necessary."""
+    return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates, pod.unschedulable)
 
 
 def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -> Finish | Refuse | None:

@@ -31,9 +31,7 @@ class Reserve:
 
     `zone` is the zone of the topology chosen, empty when the nodes carry no zone label. `node` is a node that fits
     the pod and reaches all its volumes. `local_nodes` names the nodes that alone reach a local volume, for
-    the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere. `racing`: kube-scheduler
-    may be committing volumes to the pod right now (binder.racing). `limits`: for what the mode is annotate although the
-    classes say more (binder.hint_only).
+    the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere.
     """
 
     pod: Pod
@@ -42,8 +40,6 @@ class Reserve:
     node: str
     local_nodes: tuple[str, ...]
     placements: tuple[Placement, ...]
-    limits: tuple[str, ...] = ()
-    racing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ class Demand:
     `required`: claims that must all get a volume. `optional`: claims of classes that can provision, which take a
     volume where one fits and are otherwise Kubernetes' business. `anchors`: volumes the pod has or was promised, which
     its node must reach. `pins`: claim key -> the one volume whose own side of a reservation already names the claim.
-    `nodes`: the only nodes that come into question, None for all. `limits`: for what the volumes are not committed
-    although the mode of the classes says so (binder.hint_only).
+    `nodes`: the only nodes that come into question, None for all. `hints`: volume and claim of the pod's hints, which
+    are made anew because the volumes may now be committed.
     """
 
     pod: Pod
@@ -36,7 +36,7 @@ class Demand:
     anchors: tuple[Volume, ...] = ()
     pins: tuple[tuple[str, str], ...] = ()
     nodes: frozenset[str] | None = None
-    limits: tuple[str, ...] = ()
+    hints: tuple[tuple[str, Claim], ...] = ()
 
     @property
     def urgency(self) -> tuple[int, float, str]:

@@ -4,15 +4,15 @@ The order of the questions is kube-scheduler's (volumebinding PreFilter): a pod 
 to the PV controller is not held up by us, and not served by us either.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from binder.commitment import finish_of
+from binder.commitment import finish_of, may_commit
 from binder.decision import Finish, Mode, Placement, Refuse, Wait
 from binder.demand import MOST_CLAIMS, Demand
-from binder.hint_only import hint_only
+from binder.ledger import Hold
 from binder.matching import binding_mode, class_of, is_mine, requested_refusal
 from binder.rejection import Reason, Rejection
 from binder.reservation import MODE, other_gates, reservation_of, reservation_of_claim
@@ -21,7 +21,6 @@ from binder.view import PlanSettings, View
 from kube.model import (
     BIND_COMPLETED,
     NO_PROVISIONER,
-    READ_WRITE_ONCE_POD,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -31,8 +30,8 @@ from kube.model import (
     value_of,
 )
 
-_COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
+_COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,57 +60,80 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A claim that is none of our business, and why; the pod's other claims are still planned.
+    """A claim that is none of our business, and why; the pod's other claims are still planned."""
 
-    `node` is the one for which its volume is being provisioned, if kube-scheduler has chosen that.
-    """
-
-    claim: Claim
     reason: Reason
-    node: str | None = None
 
 
-Standing = Anchor | Open | LeftAlone
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """A claim for which a volume is reserved by annotations alone: enough, unless the volume may now be committed."""
+
+    anchor: Anchor
+    claim: Open
+
+
+Standing = Anchor | Open | Hinted | LeftAlone
 
 
 def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | Refuse:
     """Return what the pod needs of us, or why that is nothing.
 
     A pod has one mode, the weakest of its open claims' classes, because its claims are reserved all or none; claims of
-    classes in mode off are left out of it.
+    classes in mode off are left out of it. Where volumes must not be committed now, it is a hint.
     """
     if pod.deleting or pod.finished:
         return Wait(pod, Reason.POD_ENDED)
     if other_gates(pod, view.settings.prefix):
         return Wait(pod, Reason.POD_GATED)
-    standings: list[Standing] = []
-    for key in pod.claim_keys:
-        found = _standing(view, pod, key, now)
-        if isinstance(found, Wait | Refuse):
-            return found
-        standings.append(found)
+    standings = _standings(view, pod, now)
+    if isinstance(standings, Wait | Refuse):
+        return standings
+    uncommitted: Sequence[Standing] = [found.claim if isinstance(found, Hinted) else found for found in standings]
+    mode = _mode_of_pod(view, pod, [found for found in uncommitted if isinstance(found, Open)])
+    hints = tuple((found.anchor.volume.name, found.claim.claim) for found in standings if isinstance(found, Hinted))
+    if mode in _COMMITTING:
+        standings = uncommitted
     opened = [found for found in standings if isinstance(found, Open)]
-    anchors = tuple(found for found in standings if isinstance(found, Anchor))
+    anchors = tuple(_anchors(standings))
     if len(opened) > MOST_CLAIMS:
         return _too_many(pod, len(opened))
     if not opened:
         begun = [Placement(one.begun, one.volume) for one in anchors if one.begun is not None]
         return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
-    in_use = _in_use(view, pod)
-    if in_use is not None:
-        return Refuse(pod, Reason.VOLUME_IN_USE, (in_use,))
-    mode = min((found.mode for found in opened), key=_WEAKEST_FIRST.index)
-    limits = hint_only(view, pod, _left_off(standings)) if mode in _COMMITTING else ()
     return Demand(
         pod=pod,
-        mode=Mode.ANNOTATE if limits else mode,
+        mode=mode,
         required=tuple(found.claim for found in opened if not found.optional),
         optional=tuple(found.claim for found in opened if found.optional),
         anchors=tuple(anchor.volume for anchor in anchors),
         pins=tuple((found.claim.key, found.pin) for found in opened if found.pin),
-        nodes=_only_nodes(pod, standings),
-        limits=limits,
+        nodes=_only_nodes(pod, opened),
+        hints=hints if mode in _COMMITTING else (),
     )
+
+
+def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Refuse:
+    standings: list[Standing] = []
+    for key, owned in _claims_of(pod):
+        found = _standing(view, pod, key, now, owned=owned)
+        if isinstance(found, Wait | Refuse):
+            return found
+        standings.append(found)
+    return standings
+
+
+def _mode_of_pod(view: View, pod: Pod, opened: Sequence[Open]) -> Mode:
+    mode = min((found.mode for found in opened), key=_WEAKEST_FIRST.index, default=Mode.OFF)
+    return Mode.ANNOTATE if mode in _COMMITTING and not may_commit(pod, view.snapshot) else mode
+
+
+def _anchors(standings: Iterable[Standing]) -> Iterator[Anchor]:
+    for found in standings:
+        if isinstance(found, Hinted):
+            yield found.anchor
+        elif isinstance(found, Anchor):
+            yield found
 
 
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
@@ -126,10 +148,22 @@ def has_garbage_mode(storage_class: StorageClass, settings: PlanSettings) -> boo
     return word is not None and word not in set(Mode)
 
 
-def _standing(view: View, pod: Pod, key: str, now: datetime) -> Standing | Wait | Refuse:
+def _claims_of(pod: Pod) -> Iterator[tuple[str, bool]]:
+    """Yield the keys of the pod's claims, each once, and whether it is of an ephemeral volume, so the pod's own."""
+    ephemeral = {claim.name for claim in pod.claims if claim.ephemeral}
+    for key in pod.claim_keys:
+        yield key, key.partition("/")[2] in ephemeral
+
+
+def _standing(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> Standing | Wait | Refuse:
     claim = view.snapshot.claims.get(key)
     if claim is None:
         return Wait(pod, Reason.CLAIM_NOT_FOUND)
+    if owned and claim.owner != pod.uid:
+        # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
+        found = f"owner {claim.owner}" if claim.owner else "no owner"
+        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim made for this pod's ephemeral volume", found)
+        return Refuse(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
     if claim.phase == "Lost":
         return Refuse(pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim with its volume", "Lost"),))
     if claim.deleting:
@@ -164,7 +198,7 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
         return Wait(pod, Reason.BINDING_MODE_MISSING)
     if binding != WAIT_FOR_FIRST_CONSUMER:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
-    return _committed(view, claim) or _promise(view, claim, now) or _open(view, claim, classes[name], now)
+    return _committed(view, claim) or _being_written(view, claim) or _free(view, claim, classes[name], now)
 
 
 def _committed(view: View, claim: Claim) -> Anchor | None:
@@ -187,14 +221,26 @@ def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
     return is_mine(claim, volume) and mode_of(storage_class, view.settings) is Mode.COMPLETE
 
 
-def _promise(view: View, claim: Claim, now: datetime) -> Anchor | None:
-    """Return the volume that we promised the claim and still may give it."""
-    volumes = view.snapshot.volumes
+def _being_written(view: View, claim: Claim) -> Anchor | None:
+    """Return the volume that we promised the claim a moment ago, whatever the watch shows of it."""
+    return next((Anchor(held) for hold, held in _promised(view, claim) if not hold.seen), None)
+
+
+def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Standing:
+    """A claim to which no volume is committed, perhaps with a hint. A hint binds nobody who may commit: no pin."""
+    opened = _open(view, claim, storage_class, now)
+    hint = next((Anchor(held) for _, held in _promised(view, claim) if _keeps_word(view, claim, held, now)), None)
+    hint = hint or _reserved(view, claim, now)
+    if hint is None:
+        return opened
+    return Hinted(hint, replace(opened, pin="")) if isinstance(opened, Open) else hint
+
+
+def _promised(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
     for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
-        held = volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
-        if held is not None and (not hold.seen or _keeps_word(view, claim, held, now)):
-            return Anchor(held)
-    return _reserved(view, claim, now)
+        held = view.snapshot.volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
+        if held is not None:
+            yield hold, held
 
 
 def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
@@ -221,11 +267,11 @@ def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool
 def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Open | LeftAlone:
     mode = mode_of(storage_class, view.settings)
     if mode is Mode.OFF:
-        return LeftAlone(claim, Reason.MODE_OFF, value_of(claim.annotations, SELECTED_NODE))
+        return LeftAlone(Reason.MODE_OFF)
     selected = value_of(claim.annotations, SELECTED_NODE)
     dynamic = storage_class.provisioner != NO_PROVISIONER
     if dynamic and selected:
-        return LeftAlone(claim, Reason.DYNAMIC_CLASS, selected)
+        return LeftAlone(Reason.DYNAMIC_CLASS)
     return Open(claim, mode, optional=dynamic, pin=_half_reserved(view, claim, now), node=selected or None)
 
 
@@ -238,35 +284,15 @@ def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
     return ""
 
 
-def _left_off(standings: Iterable[Standing]) -> tuple[Claim, ...]:
-    """Return the claims for which kube-scheduler chooses among volumes that are there, as no hint of ours will tell."""
-    return tuple(found.claim for found in standings if isinstance(found, LeftAlone) and found.reason is Reason.MODE_OFF)
-
-
-def _in_use(view: View, pod: Pod) -> Rejection | None:
-    """Return which ReadWriteOncePod claim a pod on a node uses: this one cannot run beside it (VolumeRestrictions)."""
-    snapshot = view.snapshot
-    for key in pod.claim_keys:
-        claim = snapshot.claims.get(key)
-        if claim is None or READ_WRITE_ONCE_POD not in claim.access_modes:
-            continue
-        for user in snapshot.pods_by_claim.get(key, ()):
-            if user != pod.key and snapshot.pods[user].node_name:
-                wanted = f"claim {key} for itself ({READ_WRITE_ONCE_POD})"
-                return Rejection(Reason.VOLUME_IN_USE, pod.key, wanted, f"in use by pod {user}")
-    return None
-
-
-def _only_nodes(pod: Pod, standings: Iterable[Standing]) -> frozenset[str] | None:
+def _only_nodes(pod: Pod, opened: list[Open]) -> frozenset[str] | None:
     """A pod put on a node by hand, and a claim for which the scheduler selected one, leave no other."""
-    selected = (found.node for found in standings if isinstance(found, Open | LeftAlone))
-    named = {node for node in selected if node} | ({pod.node_name} if pod.node_name else set())
+    named = {found.node for found in opened if found.node} | ({pod.node_name} if pod.node_name else set())
     if not named:
         return None
     return frozenset(named) if len(named) == 1 else frozenset()
 
 
-def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: list[Standing]) -> Wait:
+def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: Sequence[Standing]) -> Wait:
     promised = [anchor for anchor in anchors if not anchor.bound]
     if promised:
         until = min((anchor.until for anchor in promised if anchor.until), default=None)

@@ -41,13 +41,17 @@ class HealthGate:
 
         Volumes that are not CSI have no driver to ask.
         """
-        chosen = (placement.volume for placement in decision.placements)
-        stale = [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
+        stale = self.unanswered(decision, now)
         await asyncio.gather(*(self._ask(volume) for volume in stale))
         if len(self.verdicts) > LONGEST_MEMORY:
             kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
             self.verdicts = Map(kept)
         return bool(stale)
+
+    def unanswered(self, decision: Reserve | Finish, now: datetime) -> list[Volume]:
+        """Return the chosen volumes about which nothing fresh is known."""
+        chosen = (placement.volume for placement in decision.placements)
+        return [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
 
     def outdated(self, driver: str, handle: str) -> bool:
         """Forget a verdict because something else was learned since: a sweep found the volume sick, or well again.

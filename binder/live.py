@@ -1,4 +1,4 @@
-"""Volumes and claims as the API server has them now: read one, patch one that is still as we saw it.
+"""Volumes, claims and pods as the API server has them now: read one, patch one that is still as we saw it.
 
 Every answer goes into the store, so that no later decision rests on something older than our own last write.
 """
@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from binder.writes import Patch
-from kube.decode import decode_claim, decode_volume
+from kube.decode import decode_claim, decode_pod_record, decode_volume
 from kube.errors import Conflict, Invalid, NotFound
-from kube.model import Claim, Volume
-from kube.resource import CLAIMS, VOLUMES, Resource
+from kube.model import Claim, Pod, Volume
+from kube.resource import CLAIMS, PODS, VOLUMES, Resource
 from kube.snapshot import Snapshot
 from kube.store import Store
 
@@ -130,6 +130,16 @@ class LiveObjects:
             return self._took_claim(await self._api.get(CLAIMS, name, namespace), as_of)
         except NotFound:
             return None
+
+    async def pod(self, key: str) -> Pod | None:
+        """Read a pod by `namespace/name`; None when it is gone."""
+        namespace, _, name = key.partition("/")
+        try:
+            record = decode_pod_record(await self._api.get(PODS, name, namespace))
+        except NotFound:
+            return None
+        self._store.pods.remember(record)
+        return record
 
     async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
         """Patch a volume that is still exactly this one. Raises as `patch_as_seen`."""

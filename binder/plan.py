@@ -18,7 +18,6 @@ from binder.ledger import Hold
 from binder.offers import Offers
 from binder.other_pods import OtherPods, other_pods_of
 from binder.placing import Placing, Seated
-from binder.racing import may_race
 from binder.reach import Groupings, Reach, reach_of
 from binder.rejection import Reason
 from binder.repack import repack
@@ -122,6 +121,7 @@ class _Pass:
 def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings) -> list[Decision]:
     if not demands:
         return []
+    view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
     reach = reach_of(view.snapshot.nodes, view.index, demands, groupings)
     planned = frozenset(demand.pod.key for demand in demands)
     this = _Pass(view, now, reach, planned, other_pods_of(view, demands))
@@ -171,16 +171,13 @@ def _decision(view: View, reach: Reach, explainer: Explainer, demand: Demand, se
 def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserve:
     claims = (*demand.required, *demand.optional)
     chosen = tuple(Placement(claim, seated.volumes[claim.key]) for claim in claims if claim.key in seated.volumes)
-    racing = may_race(view, reach, demand)
     return Reserve(
         pod=demand.pod,
-        mode=Mode.ANNOTATE if racing else _mode(view, demand, [placement.volume for placement in chosen]),
+        mode=_mode(view, demand, [placement.volume for placement in chosen]),
         zone=seated.topology.zone,
         node=seated.node,
         local_nodes=_local_nodes(reach, seated.volumes.values()),
         placements=chosen,
-        limits=demand.limits,
-        racing=racing,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 
 from immutables import Map
 
+from binder.commitment import decisive
 from binder.decision import Decision, Finish, Placement, Reserve
 from binder.gate import HealthGate
 from binder.index import VolumeIndex
@@ -197,7 +198,7 @@ class Planner:
     def _is_about(self, planned: Pod) -> bool:
         """Whether the pod is still what it was when it was planned."""
         pod = self._store.snapshot().pods.get(planned.key)
-        return pod is not None and _decisive(pod) == _decisive(planned)
+        return pod is not None and decisive(pod) == decisive(planned)
 
     def _is_promised(self, placement: Placement) -> bool:
         hold = self.ledger.holds.get(placement.volume.name)
@@ -246,11 +247,6 @@ class Planner:
             self.ledger = self.ledger.settled(old.key)
         elif new is not None and (new.node_name or new.finished):
             self.ledger = self.ledger.settled(new.key)
-
-
-def _decisive(pod: Pod) -> tuple[object, ...]:
-    """What of a pod, changed after it was planned, makes another plan necessary."""
-    return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates)
 
 
 def _decided(view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings) -> dict[str, Decision | Exception]:

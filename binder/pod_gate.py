@@ -1,10 +1,10 @@
 """Lifts our scheduling gate off a pod, so that kube-scheduler looks at it only when its volumes are held (KEP-3521).
 
-Without the gate kube-scheduler and we race for a new pod's volumes, and it asks nobody about their health. Who wants us
-to be first writes the gate into the pod; only the gate of that name is ever removed, and nothing else of a pod.
+Volumes are committed for pods that carry the gate, and nobody races kube-scheduler for the others (binder.commitment).
+Who wants the guarantee writes the gate into the pod; only the gate of that name is ever removed, and nothing else of
+a pod.
 """
 
-import asyncio
 import logging
 from typing import Protocol
 
@@ -30,13 +30,10 @@ class Complaint(Protocol):
 
 
 class PodGate:
-    """Lifts gates, under the lease. `turns` are shared with all who write for pods: so many at a time."""
+    """Lifts gates, under the lease."""
 
-    def __init__(
-        self, api: ObjectApi, fence: Fence, store: Store, prefix: str, complaint: Complaint, turns: asyncio.Semaphore
-    ) -> None:
+    def __init__(self, api: ObjectApi, fence: Fence, store: Store, prefix: str, complaint: Complaint) -> None:
         self._api = api
-        self._turns = turns
         self._fence = fence
         self._store = store
         self._prefix = prefix
@@ -49,14 +46,6 @@ class PodGate:
         """
         if not carries_gate(pod, self._prefix):
             return True
-        async with self._turns:
-            # As it is by now: it may have changed while it waited for its turn.
-            seen = self._store.pods.items.get(pod.key)
-            if seen is None or seen.uid != pod.uid or not carries_gate(seen, self._prefix):
-                return True
-            return await self._remove(seen)
-
-    async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
         self._fence.check()
         try:

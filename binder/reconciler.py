@@ -11,7 +11,8 @@ from random import Random
 from typing import Final, Protocol
 
 from binder.announce import Announcer
-from binder.attempt import Applied, Lost
+from binder.attempt import Applied, Lost, Outcome, Outdated
+from binder.commitment import scheduler_may_serve
 from binder.decision import Decision, Finish, Refuse, Reserve, Wait
 from binder.demand import MOST_CLAIMS
 from binder.gate import HealthGate
@@ -37,8 +38,12 @@ ROUNDS: Final = 10
 """Plans with questions to drivers in between, before the pod makes room for others."""
 STILL_TRUE: Final = 1.0
 """Seconds that drivers may take to answer without the plan being too old to act on."""
-PRECEDENCE: Final = 5.0
-"""Seconds that kube-scheduler has to itself for a pod that it may be serving when we first look."""
+HINT_AFTER: Final = 5.0
+"""Seconds after which a pod that its scheduler may be serving gets its hint.
+
+A hint changes the volume, so that a write of kube-scheduler that is under way fails, and a pod with several claims may
+be left with a part of them (volumebinding bindAPIUpdate). A scheduler at work is done with most pods in that time.
+"""
 FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
@@ -59,10 +64,10 @@ class Acting(Protocol):
 
     dry_run: bool
 
-    async def act(self, decision: Reserve) -> Applied | Lost:
+    async def act(self, decision: Reserve) -> Outcome:
         """Reserve all volumes of the pod, or none."""
 
-    async def finish(self, decision: Finish) -> Applied | Lost:
+    async def finish(self, decision: Finish) -> Outcome:
         """Finish binds that were begun for the pod."""
 
 
@@ -122,10 +127,14 @@ class Reconciler:
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._forget(key)
             return await self._lift(key, None)
+        wait = self._seconds_to_hint(pod)
+        if wait > 0 and not begun(pod, self.store.snapshot()):
+            self._standing[key] = Reason.PROGRESSING
+            return wait
         decision = await self._decide(key)
         if decision is None:
             return FIRST_RETRY
-        if isinstance(decision, Reserve) and decision.racing and (wait := self._precedence(key)) > 0:
+        if isinstance(decision, Reserve) and (wait := self._seconds_to_hint(decision.pod)) > 0:
             self.planner.withdrawn(decision)
             self._standing[key] = Reason.PROGRESSING
             return wait
@@ -145,14 +154,11 @@ class Reconciler:
             for claim in open_claims(pod, snapshot) if pod is not None else ():
                 yield claim, reason
 
-    def _precedence(self, key: str) -> float:
-        """Return the seconds that kube-scheduler still has for the pod.
-
-        A volume that changes between its choice and its write makes it fail in the middle of a pod, and what it
-        committed to other claims of the pod stays: even a hint may cost a pod its zone (volumebinding bindAPIUpdate).
-        """
+    def _seconds_to_hint(self, pod: Pod) -> float:
+        if not scheduler_may_serve(pod):
+            return 0.0
         now = self.clock.monotonic()
-        return self._looked_at.setdefault(key, now) + PRECEDENCE - now
+        return self._looked_at.setdefault(pod.key, now) + HINT_AFTER - now
 
     async def _decide(self, key: str) -> Decision | None:
         """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""
@@ -190,9 +196,12 @@ class Reconciler:
             # What was written all the same comes back through the watch and speaks for itself.
             self.planner.withdrawn(decision)
             raise
-        self._count(decision, success=isinstance(outcome, Applied))
+        if isinstance(outcome, Outdated):
+            return self._again(decision, outcome.why)
+        self._count(decision, outcome)
         if isinstance(outcome, Lost):
-            return self._lose(decision, outcome)
+            self.announcer.lost(decision, outcome)
+            return self._again(decision, outcome.why)
         self.planner.written(outcome.volumes)
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
@@ -209,11 +218,10 @@ class Reconciler:
     def _history(self, key: str) -> _History:
         return self._histories.setdefault(key, _History())
 
-    def _lose(self, decision: Reserve | Finish, lost: Lost) -> float:
-        """Plan again at once; only a pod that loses again and again waits longer each time."""
+    def _again(self, decision: Reserve | Finish, why: str) -> float:
+        """Plan again at once; only a pod that needs it again and again waits longer each time."""
         self.planner.withdrawn(decision)
-        self.announcer.lost(decision, lost)
-        logger.info("Lost reservation", extra={"pvc": lost.placement.claim.key, "err": lost.why})
+        logger.info("Planning again", extra={"pod": decision.pod.key, "err": why})
         history = self._history(decision.pod.key)
         history.losses += 1
         if history.losses == 1:
@@ -238,14 +246,15 @@ class Reconciler:
         history.refusals += 1
         return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 
-    def _count(self, decision: Reserve | Finish, *, success: bool) -> None:
+    def _count(self, decision: Reserve | Finish, outcome: Applied | Lost) -> None:
         classes = self.store.snapshot().classes
         for placement in decision.placements:
             binding = binding_mode(placement.claim, classes) or ""
             name = class_of(placement.claim)
+            success = isinstance(outcome, Applied)
             self.metrics.attempted(name, binding, success=success, dry_run=self.actor.dry_run)
-            if not success:
-                self.metrics.failed(name, Reason.CLAIMED_BY_OTHER)
+            if isinstance(outcome, Lost):
+                self.metrics.failed(name, outcome.reason)
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         if new is None:
@@ -261,6 +270,11 @@ class Reconciler:
         self._histories.pop(key, None)
         self._standing.pop(key, None)
         self._looked_at.pop(key, None)
+
+
+def begun(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether a volume names a claim of the pod."""
+    return any(snapshot.volumes_by_claim.get(key) for key in pod.claim_keys)
 
 
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:

@@ -1,24 +1,23 @@
 """When a reservation has to end, and what may be taken back. Pure: one look at one object gives one answer.
 
-The safe rule: a claimRef is cleared only while it is ours (named by our reservation, its uid empty or that of the
-claim we reserved for), the volume is neither Bound nor Released, and no claim of that name says that this volume is
-its own. What Kubernetes completed is never undone.
+The safe rule: a claimRef is cleared only while it is ours (the volume records that we wrote it for the claim that it
+names, or the attempt that takes it back wrote it), the volume is neither Bound nor Released, and no claim of that name
+says that this volume is its own. What Kubernetes completed is never undone.
 
-Garbage: annotations that a user broke hold nothing. They are removed; the claimRef beside them goes only if one
-readable annotation still proves that it is ours. Otherwise it stays, for it may be an administrator's own.
+Garbage: annotations that a user broke hold nothing. They are removed; the claimRef beside them goes only if the record
+can still be read. Otherwise it stays, for it may be an administrator's own, or kube-scheduler's.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from binder.observe import Cause
 from binder.reservation import (
-    RESERVED_FOR,
-    RESERVED_FOR_UID,
     ClaimReservation,
     VolumeReservation,
     claim_keys_present,
+    claim_ref_is_ours,
     claim_reservation,
     reservation_of,
     reservation_of_claim,
@@ -63,14 +62,14 @@ def release_of_volume(name: str, look: Look) -> Release | None:
         return None
     reservation = reservation_of(volume, look.prefix)
     if reservation is None:
-        return Release(Cause.MALFORMED, volume, clear_reference=_proven_ours(volume, look))
+        return Release(Cause.MALFORMED, volume, clear_reference=_may_be_cleared(volume, look))
     claim = look.snapshot.claims.get(reservation.claim)
     cause = _cause(volume, reservation, claim, look)
     if cause is None:
         return None
     annotated = claim if claim is not None and _says(claim, name, look.prefix) else None
-    clear = cause is not Cause.BOUND and reference_is_ours(volume, reservation.claim, reservation.claim_uid)
-    return Release(cause, volume, annotated, clear and _claim_allows(volume, claim), reservation.bound_at)
+    clear = cause is not Cause.BOUND and _may_be_cleared(volume, look)
+    return Release(cause, volume, annotated, clear, reservation.bound_at)
 
 
 def release_of_claim(key: str, look: Look) -> Release | None:
@@ -101,16 +100,21 @@ def former_reservations(claim: Claim, chosen: Volume, snapshot: Snapshot, prefix
     return tuple(_given_up(volume, now, Cause.SUPERSEDED, prefix) for volume, _ in held if volume.name != chosen.name)
 
 
-def take_back(name: str, claim: Claim, snapshot: Snapshot, prefix: str) -> Release | None:
-    """Return the release of a volume that an attempt just wrote for the claim; None when it is not ours any more."""
+def take_back(name: str, claim: Claim, snapshot: Snapshot, prefix: str, *, written: bool = False) -> Release | None:
+    """Return the release of what the volume says of the claim; None when it says nothing of ours any more.
+
+    `written`: the attempt that is taken back wrote the claimRef, which therefore needs no record.
+    """
     volume = snapshot.volumes.get(name)
     if volume is None:
         return None
     reservation = reservation_of(volume, prefix)
     reserved = reservation is not None and reservation.is_for(claim)
-    if not reserved and not reference_is_ours(volume, claim.key, claim.uid):
+    clear = (written or claim_ref_is_ours(volume, prefix)) and reference_is_ours(volume, claim.key, claim.uid)
+    if not reserved and not clear:
         return None
-    return _given_up(volume, snapshot.claims.get(claim.key, claim), Cause.LOST, prefix)
+    release = _given_up(volume, snapshot.claims.get(claim.key, claim), Cause.LOST, prefix)
+    return replace(release, clear_reference=clear)
 
 
 def expiry_of_volume(name: str, snapshot: Snapshot, prefix: str) -> datetime | None:
@@ -121,12 +125,22 @@ def expiry_of_volume(name: str, snapshot: Snapshot, prefix: str) -> datetime | N
 
 
 def may_clear(volume: Volume, claim: Claim | None) -> bool:
-    """The safe rule for a claimRef known to be ours, asked with the claim as just read, right before the write."""
+    """Whether a claimRef known to be ours may go, asked with the claim as just read, right before the write."""
     return volume.phase in UNUSED_PHASES and _claim_allows(volume, claim)
 
 
+def names(volume: Volume, claim: Claim) -> bool:
+    """Whether the volume's claimRef names exactly this claim, its uid included."""
+    reference = volume.claim
+    return reference is not None and (reference.namespace, reference.name, reference.uid) == (
+        claim.namespace,
+        claim.name,
+        claim.uid,
+    )
+
+
 def reference_is_ours(volume: Volume, claim_key: str, claim_uid: str) -> bool:
-    """Whether the volume's claimRef is the one written for that claim and nothing has come of it yet."""
+    """Whether the volume's claimRef names that claim and nothing has come of it yet."""
     reference = volume.claim
     if reference is None or volume.phase not in UNUSED_PHASES:
         return False
@@ -149,7 +163,7 @@ def _given_up(volume: Volume, claim: Claim, cause: Cause, prefix: str) -> Releas
         cause,
         volume,
         claim if _says(claim, volume.name, prefix) else None,
-        reference_is_ours(volume, claim.key, claim.uid) and _claim_allows(volume, claim),
+        claim_ref_is_ours(volume, prefix) and may_clear(volume, claim),
         reservation.bound_at if reservation is not None else None,
     )
 
@@ -194,26 +208,18 @@ def _taken_by_other(volume: Volume, reservation: VolumeReservation) -> bool:
 
 
 def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
-    """Whether no claim of that name, this one or a recreated one, says that the volume is its own."""
-    if claim is None:
-        return True
-    if claim.volume_name:
-        return claim.volume_name != volume.name
-    return value_of(claim.annotations, BIND_COMPLETED) is None
+    """Whether no claim of that name, this one or a recreated one, says that the volume is its own.
+
+    One with bind-completed and no volume says nothing: the PV controller writes both in one update, and takes such a
+    claim for Lost (syncBoundClaim in pv_controller.go).
+    """
+    return claim is None or claim.volume_name != volume.name
 
 
-def _proven_ours(volume: Volume, look: Look) -> bool:
-    """Whether, beside broken annotations, one that can be read shows that we wrote the volume's claimRef."""
-    reference = volume.claim
-    if reference is None:
+def _may_be_cleared(volume: Volume, look: Look) -> bool:
+    if volume.claim is None or not claim_ref_is_ours(volume, look.prefix):
         return False
-    key = f"{reference.namespace}/{reference.name}"
-    claim = look.snapshot.claims.get(key)
-    uid = value_of(volume.annotations, look.prefix + RESERVED_FOR_UID) or ""
-    named = value_of(volume.annotations, look.prefix + RESERVED_FOR) == key
-    known = claim is not None and (uid == claim.uid or _says(claim, volume.name, look.prefix))
-    expected_uid = claim.uid if claim is not None else uid
-    return (named or known) and reference_is_ours(volume, key, expected_uid) and _claim_allows(volume, claim)
+    return may_clear(volume, look.snapshot.claims.get(f"{volume.claim.namespace}/{volume.claim.name}"))
 
 
 def _says(claim: Claim, volume_name: str, prefix: str) -> bool:

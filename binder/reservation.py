@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, TypeVar
 
-from kube.model import Claim, Pairs, Pod, Volume
+from kube.model import Claim, Pairs, Pod, Volume, value_of
 
 DEFAULT_PREFIX: Final = "scheduler.cloud.example/"
 
@@ -19,6 +19,8 @@ EXPIRES_AT: Final = "expires-at"
 RESERVED_FOR: Final = "reserved-for"
 RESERVED_FOR_UID: Final = "reserved-for-uid"
 RESERVED_BY: Final = "reserved-by"
+CLAIM_REF: Final = "claim-ref"
+"""On a volume: the claim for which we wrote its claimRef. Without it a claimRef is somebody else's."""
 RESERVED_VOLUME: Final = "reserved-volume"
 RESERVED_ZONE: Final = "reserved-zone"
 RESERVED_NODES: Final = "reserved-nodes"
@@ -28,7 +30,8 @@ MODE: Final = "mode"
 GATE: Final = "volumes"
 """On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are held."""
 
-_VOLUME_KEYS: Final = (RESERVED_FOR, RESERVED_FOR_UID, BOUND_AT, EXPIRES_AT, RESERVED_BY)
+_REQUIRED: Final = (RESERVED_FOR, RESERVED_FOR_UID, BOUND_AT, EXPIRES_AT, RESERVED_BY)
+_VOLUME_KEYS: Final = (*_REQUIRED, CLAIM_REF)
 _CLAIM_KEYS: Final = (RESERVED_VOLUME, BOUND_AT, EXPIRES_AT, RESERVED_ZONE, RESERVED_NODES)
 
 
@@ -104,7 +107,7 @@ def volume_reservation(annotations: Pairs, prefix: str = DEFAULT_PREFIX) -> Pars
     uid = found.get(RESERVED_FOR_UID) or None
     if claim and uid and bound_at and expires_at and holder:
         return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder))
-    values = zip(_VOLUME_KEYS, (claim, uid, bound_at, expires_at, holder), strict=True)
+    values = zip(_REQUIRED, (claim, uid, bound_at, expires_at, holder), strict=True)
     return Parsed(None, tuple(key for key, value in values if value is None))
 
 
@@ -130,6 +133,20 @@ def reservation_of(volume: Volume, prefix: str = DEFAULT_PREFIX) -> VolumeReserv
 def reservation_of_claim(claim: Claim, prefix: str = DEFAULT_PREFIX) -> ClaimReservation | None:
     """Return the claim's reservation if it has a whole one, expired or not."""
     return claim_reservation(claim.annotations, prefix).reservation if claim.annotations else None
+
+
+def claim_ref_record(claim: Claim, prefix: str = DEFAULT_PREFIX) -> dict[str, str]:
+    """Return the annotation that says of a claimRef, in the write that makes it, that it is ours."""
+    return {prefix + CLAIM_REF: f"{claim.key}/{claim.uid}"}
+
+
+def claim_ref_is_ours(volume: Volume, prefix: str = DEFAULT_PREFIX) -> bool:
+    """Whether the claimRef that the volume has is one that we wrote, as far as it still names the same claim."""
+    reference = volume.claim
+    if reference is None:
+        return False
+    written, named = value_of(volume.annotations, prefix + CLAIM_REF) or "", f"{reference.namespace}/{reference.name}/"
+    return written == named + reference.uid if reference.uid else written.startswith(named)
 
 
 def gate_name(prefix: str = DEFAULT_PREFIX) -> str:

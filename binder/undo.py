@@ -12,9 +12,9 @@ from typing import Protocol
 from binder.attempt import TRIES
 from binder.live import FASTER, LiveObjects
 from binder.observe import ConflictKind, ReservationMetrics
-from binder.release import Release, may_clear, take_back
+from binder.release import Release, may_clear, names, take_back
 from binder.reservation import volume_keys_present
-from binder.writes import release_claim, release_volume
+from binder.writes import release_claim, release_volume, volume_phase_available
 from kube.errors import KubeError
 from kube.model import Claim, Volume
 from kube.resource import CLAIMS, VOLUMES
@@ -46,24 +46,47 @@ class Undo:
         self._report(release)
         return True
 
-    async def roll_back(self, held: Sequence[tuple[Claim, str]]) -> None:
-        """Take back what one attempt holds (claim, volume name), last one first.
+    async def roll_back(self, held: Sequence[tuple[Claim, str]], *, committed: bool = False) -> None:
+        """Take back what one attempt holds (claim, volume name), last one first. `committed`: it wrote the claimRefs.
 
-        What cannot be taken back now, because objects keep changing or the API server fails, runs out with its time.
+        What cannot be taken back now, because objects keep changing or the API server fails, runs out with its time,
+        or is finished or taken back by the PV controller.
         """
         for claim, volume in reversed(held):
             try:
-                await self._roll_back_one(claim, volume)
+                await self._roll_back_one(claim, volume, committed)
             except KubeError as error:
                 logger.warning(
                     "Left a reservation to expire", extra={"pv": volume, "pvc": claim.key, "err": str(error)}
                 )
 
-    async def _roll_back_one(self, claim: Claim, volume: str) -> None:
+    async def _roll_back_one(self, claim: Claim, volume: str, committed: bool) -> None:
         for _ in range(TRIES):
-            release = take_back(volume, claim, self._live.snapshot(), self._prefix)
+            if committed and not await self._unmark(claim, volume):
+                continue
+            release = take_back(volume, claim, self._live.snapshot(), self._prefix, written=committed)
             if release is None or await self.carry_out(release):
                 return
+
+    async def _unmark(self, claim: Claim, name: str) -> bool:
+        """Take the phase Bound back from a volume that the claim does not name; False if it changed under us.
+
+        The phase goes first: what is left after a crash is again what kube-scheduler leaves behind. A claim that is
+        gone may have had the volume before, so that one is Released by the PV controller, as any other.
+        """
+        volume = self._live.snapshot().volumes.get(name)
+        if volume is None or volume.phase != "Bound" or not names(volume, claim):
+            return True
+        fresh = await self._live.claim(claim.key)
+        if fresh is None or fresh.uid != claim.uid or fresh.volume_name == name:
+            return True
+        try:
+            await self._live.patch_volume(volume, volume_phase_available(), "status")
+        except FASTER:
+            self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+            await self._live.volume(name)
+            return False
+        return True
 
     async def _release_claim(self, claim: Claim) -> bool:
         try:

@@ -12,6 +12,7 @@ from binder.index import VolumeIndex
 from binder.ledger import Ledger
 from binder.reservation import DEFAULT_PREFIX
 from csi.verdict import Verdict
+from kube.model import Claim
 from kube.snapshot import Snapshot
 
 
@@ -42,10 +43,14 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look: `index` holds the free volumes of `snapshot`, `verdicts` are by (driver, volume handle)."""
+    """One look: `index` holds the free volumes of `snapshot`, `verdicts` are by (driver, volume handle).
+
+    `hints`: volume -> the claim that had it as a hint, which keeps nobody from it in this pass.
+    """
 
     snapshot: Snapshot
     index: VolumeIndex
     ledger: Ledger = field(default_factory=Ledger)
     verdicts: Mapping[tuple[str, str], Verdict] = Map()
     settings: PlanSettings = field(default_factory=PlanSettings)
+    hints: Mapping[str, Claim] = Map()

@@ -15,6 +15,7 @@ from binder.reservation import (
     VolumeReservation,
     claim_annotations,
     claim_keys_present,
+    claim_ref_record,
     volume_annotations,
     volume_keys_present,
 )
@@ -60,10 +61,8 @@ def reserve_volume(reservation: VolumeReservation, prefix: str) -> Patch:
 
 def commit_volume(reservation: VolumeReservation, claim: Claim, prefix: str) -> Patch:
     """Mode prebind: the same, and the claimRef in the same write."""
-    return {
-        "metadata": {"annotations": volume_annotations(reservation, prefix)},
-        "spec": {"claimRef": name_reference(claim)},
-    }
+    annotations = volume_annotations(reservation, prefix) | claim_ref_record(claim, prefix)
+    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": name_reference(claim)}}
 
 
 def reserve_claim(reservation: ClaimReservation, prefix: str) -> Patch:
@@ -122,6 +121,11 @@ def select_node(node: str | None) -> Patch:
 def volume_phase_bound() -> Patch:
     """Bind, second write, to the volume's status. The API server sets the transition time."""
     return {"status": {"phase": "Bound"}}
+
+
+def volume_phase_available() -> Patch:
+    """Take the second write back."""
+    return {"status": {"phase": "Available"}}
 
 
 def bind_claim(claim: Claim, volume_name: str, prefix: str) -> Patch:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -101,8 +102,15 @@ class Component:
         await self.start()
 
     def pause(self) -> None:
-        """Stop it in its tracks (SIGSTOP): its connections stay open and nothing answers."""
-        self._started().send_signal(signal.SIGSTOP)
+        """Stop it in its tracks (SIGSTOP) and return when it stands: its connections stay open and nothing answers.
+
+        One thread takes the signal and stops the others. Until that one gets a processor, on a busy machine a good
+        part of a second, the others go on.
+        """
+        process = self._started()
+        process.send_signal(signal.SIGSTOP)
+        with suppress(ChildProcessError):  # it has ended
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a paused process go on (SIGCONT)."""

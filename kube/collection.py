@@ -10,20 +10,28 @@ a reader keep the state of one moment at no cost.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import inf
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from immutables import Map
 
-from kube.index import Change, Index
+from kube.index import Change
 from kube.model import Record, record_key
 
 T = TypeVar("T", bound=Record)
+U_contra = TypeVar("U_contra", bound=Record, contravariant=True)
 
 STEP: Final = 1_000
 """Objects taken from a list in one step: about 5 ms."""
 
 Listener = Callable[[T | None, T | None], None]
 """Called with (old, new) after the change can be seen; None is absence."""
+
+
+class Follower(Protocol[U_contra]):
+    """Keeps something in step with a collection (kube.index.Index)."""
+
+    def update(self, changes: Iterable[Change[U_contra]], /) -> None:
+        """Take over changes of objects."""
 
 
 class Collection(Generic[T]):
@@ -33,7 +41,7 @@ class Collection(Generic[T]):
     direct answers showed. An object that is not held did not exist at `version`.
     """
 
-    def __init__(self, indexes: Sequence[Index[T]] = (), on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, indexes: Sequence[Follower[T]] = (), on_change: Callable[[], None] = lambda: None) -> None:
         self.items: Map[str, T] = Map()
         self.synced = False
         self.version = 0

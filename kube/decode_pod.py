@@ -28,7 +28,7 @@ _RESIZE: Final = "PodResizePending"
 
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
 
-_TEMPLATES: Final = 16 * 2**20
+_TEMPLATES: Final = 4_096
 """Templates remembered; with the states of resizing some are remembered more than once."""
 
 
@@ -72,6 +72,7 @@ def pod(found: wire_compute.Pod) -> model.Pod:
         nominated_node=text(status.nominated_node_name),
         started=shared(status.start_time),
         evicted=any(map(_says_evicted, status.conditions or ())),
+        unschedulable=any(map(_says_unschedulable, status.conditions or ())),
     )
 
 
@@ -122,6 +123,11 @@ _WANTS: Final = DecodedParts(_worked_out, _TEMPLATES)
 def _says_evicted(condition: wire_compute.Condition) -> bool:
     """Whether it tells of an eviction. Node controllers disrupt pods too (KEP-3329)."""
     return condition.type == "DisruptionTarget" and condition.status == "True" and condition.reason in _EVICTIONS
+
+
+def _says_unschedulable(condition: wire_compute.Condition) -> bool:
+    """Whether it tells that no node was found (updatePod in pkg/scheduler/schedule_one.go); of a gate it is not."""
+    return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
 
 
 def _claims(pod_name: str, volumes: Iterable[wire_compute.PodVolume]) -> Iterable[model.PodClaim]:

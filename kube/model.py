@@ -25,15 +25,6 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-DEFAULT_CLASS_ANNOTATIONS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-PROVISIONER_ANNOTATIONS: Final = (
-    "volume.kubernetes.io/storage-provisioner",
-    "volume.beta.kubernetes.io/storage-provisioner",
-)
-"""The PV controller names here whom it asked to make a volume. From then on one may be on its way."""
 
 Pairs = tuple[tuple[str, str], ...]
 """Labels or annotations, sorted by key; equal label sets are one shared object."""
@@ -187,6 +178,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `scored` is (cpu,
     memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
     `started` is when a kubelet took it, None before; `evicted` says that it ends because somebody had it evicted.
+    `unschedulable`: the last attempt of its scheduler found no node (condition PodScheduled, reason Unschedulable).
     """
 
     node_name: str = ""
@@ -207,6 +199,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     nominated_node: str = ""
     started: datetime | None = None
     evicted: bool = False
+    unschedulable: bool = False
 
     @property
     def claim_keys(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from kube.model import (
     VolumeAttachment,
     value_of,
 )
+from kube.rules.storage_capacities import StorageCapacityIndex
 from kube.snapshot import Snapshot
 
 
@@ -43,6 +44,7 @@ class Store:
         self._attachments_by_node: Index[VolumeAttachment] = Index(lambda found: _words(found.node_name))
         self._csi_nodes_by_ailing_driver: Index[CSINode] = Index(_ailing_drivers)
         self._constraining_pods: Index[Pod] = Index(_constraining)
+        self._capacities_by_class = StorageCapacityIndex()
         changed = self._forget_snapshot
         self.claims: Collection[Claim] = Collection((self._claims_by_volume,), changed)
         self.volumes: Collection[Volume] = Collection((self._volumes_by_claim, self._volumes_reserved_for), changed)
@@ -53,7 +55,7 @@ class Store:
         self.nodes: Collection[Node] = Collection((), changed)
         self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_ailing_driver,), changed)
         self.csi_drivers: Collection[CSIDriver] = Collection((), changed)
-        self.capacities: Collection[CSIStorageCapacity] = Collection((), changed)
+        self.capacities: Collection[CSIStorageCapacity] = Collection((self._capacities_by_class,), changed)
         self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
         self.budgets: Collection[DisruptionBudget] = Collection()
         self.namespaces: Collection[Namespace] = Collection()
@@ -84,6 +86,7 @@ class Store:
                 volumes_reserved_for=self._volumes_reserved_for.entries,
                 claims_by_volume=self._claims_by_volume.entries,
                 attachments_by_node=self._attachments_by_node.entries,
+                capacities_by_class=self._capacities_by_class.entries,
                 csi_nodes_by_ailing_driver=self._csi_nodes_by_ailing_driver.entries,
                 constraining_pods=self._constraining_pods.entries,
             )

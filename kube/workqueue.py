@@ -154,10 +154,8 @@ class WorkQueue(Generic[K]):
 
     def _ended(self, job: asyncio.Task[None]) -> None:
         self._jobs.discard(job)
-        if not job.cancelled():
-            # Asked of every job: asyncio reports a failure that nobody asked for as a crash.
-            failure = job.exception()
-            self._failure = self._failure or failure
+        if not job.cancelled() and self._failure is None:
+            self._failure = job.exception()
         self._changed.set()
 
     async def _work(self, key: K, started: float, handle: Callable[[K], Awaitable[float | None]]) -> None:

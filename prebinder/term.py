@@ -17,6 +17,7 @@ from binder.caretaker import Caretaker
 from binder.complete import Completer
 from binder.gate import HealthGate
 from binder.health_events import HealthAnnouncer
+from binder.last_look import LastLook
 from binder.live import LiveObjects
 from binder.locks import KeyedLocks
 from binder.planner import Planner
@@ -68,27 +69,26 @@ class Term:
         live = LiveObjects(api, leadership, store, prefix)
         undo = Undo(live, clock, instruments.reservations, prefix)
         acting = ActSettings(prefix, binding.reservation_ttl)
-        applier = Applier(
-            live, undo, clock, Holder(leadership.holder, leadership.transition), instruments.reservations, acting
-        )
-        completer = Completer(live, undo, clock, instruments.reservations, acting)
-        locks, rehearsal, announcer = KeyedLocks(), Rehearsal(), Announcer(around.events, clock)
-        turns = asyncio.Semaphore(binding.concurrency)
+        planning = plan_settings(around.settings)
+        self._gate = HealthGate(around.drivers, around.settings.health.max_age)
+        last_look = LastLook(live, self._gate, clock, planning)
+        holder = Holder(leadership.holder, leadership.transition)
+        applier = Applier(live, last_look, undo, clock, holder, instruments.reservations, acting)
+        completer = Completer(live, last_look, undo, clock, instruments.reservations, acting)
+        actor = Actor(last_look, applier, completer, locks := KeyedLocks(), binding.concurrency)
+        rehearsal, announcer = Rehearsal(), Announcer(around.events, clock)
         releasing = rehearsal if binding.dry_run else undo
 
-        self._gate = HealthGate(around.drivers, around.settings.health.max_age)
         self._pods: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("pods"))
         self._subjects: WorkQueue[Subject] = WorkQueue(clock, around.rng, instruments.queues.of("reservations"))
         self._volumes: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("volumes"))
         wakeups = self._wakeups = Wakeups(store, self._pods, clock)
         self._reconciler = Reconciler(
             store=store,
-            planner=Planner(store, self._gate, clock, plan_settings(around.settings), in_a_thread),
+            planner=Planner(store, self._gate, clock, planning, in_a_thread),
             gate=self._gate,
-            actor=rehearsal if binding.dry_run else Actor(applier, completer, locks, turns),
-            pod_gate=GateRehearsal(prefix)
-            if binding.dry_run
-            else PodGate(api, leadership, store, prefix, announcer, turns),
+            actor=rehearsal if binding.dry_run else actor,
+            pod_gate=GateRehearsal(prefix) if binding.dry_run else PodGate(api, leadership, store, prefix, announcer),
             announcer=announcer,
             wakeups=wakeups,
             queue=self._pods,

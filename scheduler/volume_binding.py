@@ -26,7 +26,7 @@ from kube.model import (
     value_of,
 )
 from kube.quantity import NANO
-from kube.selectors import matches_labels, node_matches
+from kube.selectors import node_matches
 from kube.snapshot import Snapshot
 
 
@@ -230,13 +230,10 @@ def _has_capacity(claim: Claim, storage_class: StorageClass, node: Node, snapsho
 def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
     """Return the largest volume, in bytes, that the driver says it can make for the node; -1 when it says nothing."""
     largest = -1
-    for capacity in snapshot.capacities.values():
+    for capacity in snapshot.capacities_by_class.of_node(storage_class.name, dict(node.labels)):
         limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-        if limit is None or capacity.storage_class != storage_class.name or capacity.node_topology is None:
-            continue
-        bytes_left = -(-limit // NANO)
-        if bytes_left > largest and matches_labels(capacity.node_topology, node.labels):
-            largest = bytes_left
+        if limit is not None:
+            largest = max(largest, -(-limit // NANO))
     return largest
 
 

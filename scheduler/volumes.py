@@ -114,20 +114,11 @@ def _deciding_labels(claims: PodClaims, storage: View) -> tuple[str, ...]:
         storage_class = snapshot.classes.get(class_of(claim))
         if storage_class is not None:
             affinities.append(storage_class.allowed_topologies)
-            keys |= _capacity_labels(storage_class.name, storage)
+            keys.update(snapshot.capacities_by_class.deciding_labels(storage_class.name))
     for affinity in affinities:
         for term in affinity.terms if affinity is not None else ():
             keys.update(requirement.key for requirement in term.match_expressions)
     return tuple(sorted(keys))
-
-
-def _capacity_labels(class_name: str, storage: View) -> set[str]:
-    keys: set[str] = set()
-    for capacity in storage.snapshot.capacities.values():
-        if capacity.storage_class == class_name and capacity.node_topology is not None:
-            keys.update(key for key, _ in capacity.node_topology.match_labels)
-            keys.update(requirement.key for requirement in capacity.node_topology.match_expressions)
-    return keys
 
 
 def is_local(volume: Volume) -> bool:

@@ -32,7 +32,7 @@ TRIED_EARLY: Final = 16
 """Pods that are taken out of their backoff at once when there is nobody else to try."""
 
 
-_STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted")
+_STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted", "unschedulable")
 """What of a pod says nothing about where it may run."""
 
 

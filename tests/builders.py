@@ -179,6 +179,7 @@ def pod(
     nominated_node: str = "",
     started: datetime | None = None,
     evicted: bool = False,
+    unschedulable: bool = False,
 ) -> model.Pod:
     """A pending pod that uses the named claims."""
     return model.Pod(
@@ -203,6 +204,7 @@ def pod(
         nominated_node=nominated_node,
         started=started,
         evicted=evicted,
+        unschedulable=unschedulable,
     )
 
 

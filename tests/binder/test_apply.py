@@ -26,7 +26,7 @@ def three_claims(mode: Mode = Mode.ANNOTATE) -> World:
 
 async def test_annotate_says_on_both_sides_what_is_held_until_when() -> None:
     world = World(Mode.ANNOTATE)
-    world.put(volume_object("pv-1", zone="b"), claim_object("data"), pod_object("web", ["data"]))
+    world.put(volume_object("pv-1", zone="b"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process(transition=7) as process:
         await process.run()
     assert world.annotations("persistentvolumes", "pv-1") == {
@@ -66,7 +66,7 @@ async def test_nothing_changes_nothing_is_written() -> None:
 
 async def test_prebind_commits_the_volume_by_name_alone() -> None:
     world = World(Mode.PREBIND)
-    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run()
     assert world.volume("pv-1")["spec"]["claimRef"] == {
@@ -220,6 +220,7 @@ async def test_a_volume_planned_in_place_of_a_sick_one_stays() -> None:
     seen = process.store.snapshot()
     placement = Placement(seen.claims["default/data"], seen.volumes["pv-2"])
     decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
+    await process.gate.ask(decision, world.clock.now())
     assert isinstance(await process.applier.apply(decision), Applied)
     assert world.reserved("data") == "pv-2"
     assert world.annotations("persistentvolumes", "pv-1") == {}

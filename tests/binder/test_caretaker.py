@@ -232,7 +232,7 @@ async def test_a_reserved_volume_that_falls_sick_is_given_up_for_another(mode: M
 
 async def test_a_volume_that_is_being_bound_is_not_given_up() -> None:
     world = ward()
-    world.put(claim_object("data"), pod_object("web", ["data"]))
+    world.put(claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run()
         world.server.change(

@@ -97,7 +97,12 @@ async def test_what_nobody_finishes_runs_out_with_its_time(writes: int) -> None:
 async def test_a_bind_cut_off_leaves_nothing_of_ours_behind(writes: int) -> None:
     """The next holder, or the PV controller, finishes such a bind; what we must not do is to undo or to double it."""
     world = World(Mode.COMPLETE)
-    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), pod_object("web", ["data"]))
+    world.put(
+        volume_object("pv-1"),
+        volume_object("pv-2"),
+        claim_object("data"),
+        pod_object("web", ["data"], unschedulable=True),
+    )
     async with world.process(dies_after=writes) as process:
         await process.run()
         assert process.killed
@@ -114,7 +119,7 @@ async def test_a_bind_cut_off_leaves_nothing_of_ours_behind(writes: int) -> None
 async def test_a_claim_that_names_the_volume_unseen_keeps_it() -> None:
     """The watch lags: the claim was given the volume's name, and only reading it right before the write shows that."""
     world = World(Mode.PREBIND)
-    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process(dies_after=1) as process:
         await process.run()
     async with world.process(transition=2) as process:

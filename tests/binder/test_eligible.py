@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from binder.decision import Finish, Mode, Refuse, Wait
 from binder.demand import MOST_CLAIMS, Demand
@@ -13,10 +14,11 @@ from binder.reservation import (
     Holder,
     VolumeReservation,
     claim_annotations,
+    gate_name,
     volume_annotations,
 )
 from binder.view import PlanSettings
-from kube.model import BIND_COMPLETED, SELECTED_NODE, Pod, Record
+from kube.model import BIND_COMPLETED, SELECTED_NODE, Pod, PodClaim, Record
 from tests.binder.planning import NOW, view
 from tests.builders import claim, node, pod, storage_class, volume
 
@@ -155,7 +157,8 @@ def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
 def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
     odd = storage_class("odd", annotations={"scheduler.cloud.example/mode": "yes please"})
     settings = PlanSettings(default_mode=Mode.PREBIND)
-    found = outcome(odd, claim("data", storage_class="odd"), settings=settings)
+    waiting = pod("web", claims=("data",), unschedulable=True)
+    found = outcome(odd, claim("data", storage_class="odd"), of=waiting, settings=settings)
     assert isinstance(found, Demand)
     assert found.mode is Mode.PREBIND
     assert has_garbage_mode(odd, settings)
@@ -189,3 +192,53 @@ def test_bound_claims_are_not_counted() -> None:
     found = outcome(volume("v"), *bound, of=pod("web", claims=names))
     assert isinstance(found, Wait)
     assert found.reason is Reason.NO_UNBOUND_CLAIM
+
+
+EPHEMERAL = pod("web", claims=(PodClaim("web-scratch", ephemeral=True),))
+
+
+@pytest.mark.parametrize("owner", ["", "uid-of-another"])
+def test_a_claim_that_only_has_the_name_of_an_ephemeral_volume_is_not_planned(owner: str) -> None:
+    found = outcome(structs.replace(claim("web-scratch"), owner=owner), of=EPHEMERAL)
+    assert isinstance(found, Refuse)
+    assert found.reason is Reason.CLAIM_NOT_OWNED
+
+
+def test_a_claim_made_for_an_ephemeral_volume_is_planned() -> None:
+    found = outcome(structs.replace(claim("web-scratch"), owner=EPHEMERAL.uid), of=EPHEMERAL)
+    assert isinstance(found, Demand)
+
+
+@pytest.mark.parametrize(
+    ("of", "others", "mode"),
+    [
+        pytest.param(POD, [], Mode.ANNOTATE, id="kube-scheduler-may-be-serving-it"),
+        pytest.param(structs.replace(POD, scheduling_gates=(gate_name(),)), [], Mode.COMPLETE, id="our-gate"),
+        pytest.param(structs.replace(POD, unschedulable=True), [], Mode.COMPLETE, id="no-node-was-found"),
+        pytest.param(structs.replace(POD, node_name="node-1"), [], Mode.COMPLETE, id="has-a-node"),
+        pytest.param(
+            structs.replace(POD, unschedulable=True),
+            [pod("other", claims=("data",))],
+            Mode.ANNOTATE,
+            id="kube-scheduler-may-be-serving-another-that-uses-the-claim",
+        ),
+        pytest.param(
+            structs.replace(POD, unschedulable=True),
+            [pod("other", claims=("data",), scheduling_gates=("anybody",)), pod("third", claims=("log",))],
+            Mode.COMPLETE,
+            id="nobody-looks-at-others-that-use-the-claim",
+        ),
+    ],
+)
+def test_for_whom_volumes_are_committed(of: Pod, others: list[Record], mode: Mode) -> None:
+    found = outcome(CLAIM, *others, of=of, settings=PlanSettings(default_mode=Mode.COMPLETE))
+    assert isinstance(found, Demand)
+    assert found.mode is mode
+
+
+@pytest.mark.parametrize("unschedulable", [False, True])
+def test_a_hint_is_enough_until_the_volume_may_be_committed(unschedulable: bool) -> None:
+    of = structs.replace(POD, unschedulable=unschedulable)
+    hinted = (volume("v", annotations=ON_VOLUME), claim("data", annotations=ON_CLAIM))
+    found = outcome(*hinted, of=of, settings=PlanSettings(default_mode=Mode.PREBIND))
+    assert isinstance(found, Demand if unschedulable else Wait)

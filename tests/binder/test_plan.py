@@ -207,7 +207,7 @@ def test_complete_mode_and_the_reclaim_policy(policy: str, allowed: bool, mode: 
         node(),
         volume("v", reclaim_policy=policy),
         claim("x"),
-        pod("web", claims=("x",)),
+        pod("web", claims=("x",), unschedulable=True),
         settings=PlanSettings(default_mode=Mode.COMPLETE, allow_delete_policy=allowed),
     )
     decision = planned(seen)["web"]

@@ -3,6 +3,7 @@
 import pytest
 
 from binder.decision import Mode
+from binder.reconciler import HINT_AFTER
 from binder.rejection import Reason
 from csi.verdict import HealthState
 from tests.binder.world import World, bind
@@ -23,23 +24,34 @@ async def test_two_pods_racing_for_the_last_volume() -> None:
     assert process.metrics.counted["failed", "fast", Reason.NO_VOLUME_FITS] >= 1
 
 
-@pytest.mark.parametrize(("gated", "seconds"), [(True, 0.1), (False, 5.1)])
-async def test_kube_scheduler_has_its_time_for_a_pod_with_several_claims(gated: bool, seconds: float) -> None:
+async def test_a_pod_that_kube_scheduler_may_be_serving_gets_a_hint_and_that_later() -> None:
     world = World(Mode.PREBIND)
     world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
-    world.put(pod_object("web", ["data", "log"], gated=gated))
+    world.put(pod_object("web", ["data", "log"]))
     async with world.process() as process:
-        await process.run(seconds - 0.1)
-        early = (world.reserved("data"), world.reserved("log"))
-        await process.run(0.2)
-    assert gated or early == (None, None)
-    assert {world.reserved("data"), world.reserved("log")} == {"pv-1", "pv-2"}
-    assert ("claimRef" in world.volume("pv-1")["spec"]) == gated
+        await process.run(HINT_AFTER - 0.1)
+        assert (world.reserved("data"), world.reserved("log")) == (None, None)
+        await process.run(0.3)
+        assert {world.reserved("data"), world.reserved("log")} == {"pv-1", "pv-2"}
+        assert "claimRef" not in world.volume("pv-1")["spec"]
+
+
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+async def test_a_hint_becomes_more_once_kube_scheduler_has_given_up(mode: Mode) -> None:
+    world = World(mode)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process() as process:
+        await process.run()
+        assert "claimRef" not in world.volume("pv-1")["spec"]
+        world.put(pod_object("web", ["data"], unschedulable=True))
+        await process.run(1)
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+    assert world.claim("data")["status"]["phase"] == ("Bound" if mode is Mode.COMPLETE else "Pending")
 
 
 async def test_a_new_volume_wakes_the_pod_that_was_refused() -> None:
     world = World()
-    world.put(claim_object("data"), pod_object("web", ["data"]))
+    world.put(claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run(200)
         world.put(volume_object("pv-1"))
@@ -52,7 +64,7 @@ async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
     world.put(volume_object("pv-1"), claim_object("first"), pod_object("first", ["first"]))
     async with world.process() as process:
         await process.run()
-        world.put(claim_object("second"), pod_object("second", ["second"]))
+        world.put(claim_object("second"), pod_object("second", ["second"], unschedulable=True))
         await process.run(200)
         world.server.remove("pods", "default/first")
         await process.run(0.2)
@@ -61,7 +73,7 @@ async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
 
 async def test_a_new_node_wakes_the_pod_that_was_refused() -> None:
     world = World()
-    world.put(volume_object("pv-1", zone="c"), claim_object("data"), pod_object("web", ["data"]))
+    world.put(volume_object("pv-1", zone="c"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run(200)
         assert world.reserved("data") is None
@@ -73,7 +85,7 @@ async def test_a_new_node_wakes_the_pod_that_was_refused() -> None:
 async def test_a_class_that_appears_wakes_the_pods_of_its_claims() -> None:
     world = World()
     world.put(volume_object("pv-1", storage_class="new"), claim_object("data", storage_class="new"))
-    world.put(pod_object("web", ["data"]))
+    world.put(pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run(200)
         world.put(class_object("new"))
@@ -83,7 +95,7 @@ async def test_a_class_that_appears_wakes_the_pods_of_its_claims() -> None:
 
 async def test_a_claim_that_appears_after_its_pod_is_served() -> None:
     world = World()
-    world.put(volume_object("pv-1"), pod_object("web", ["data"]))
+    world.put(volume_object("pv-1"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run(200)
         world.put(claim_object("data"))
@@ -117,7 +129,7 @@ async def test_immediate_claims_and_classes_in_mode_off_are_not_touched() -> Non
 async def test_a_class_names_its_own_mode() -> None:
     world = World(Mode.ANNOTATE)
     world.put(class_object("hard", mode="prebind"), volume_object("pv-1", storage_class="hard"))
-    world.put(claim_object("data", storage_class="hard"), pod_object("web", ["data"]))
+    world.put(claim_object("data", storage_class="hard"), pod_object("web", ["data"], unschedulable=True))
     async with world.process() as process:
         await process.run()
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"

@@ -7,7 +7,7 @@ import pytest
 
 from binder.observe import Cause
 from binder.release import Look, Release, doubles, may_clear, release_of_claim, release_of_volume
-from binder.reservation import DEFAULT_PREFIX
+from binder.reservation import DEFAULT_PREFIX, claim_ref_record
 from kube.model import BIND_COMPLETED, Claim, Record, Volume
 from kube.store import snapshot_of
 from tests.binder.world import reservation
@@ -27,8 +27,12 @@ SAYS = {
 }
 
 
+WRITTEN = claim_ref_record(claim(uid=UID))
+"""The record beside a claimRef that it is ours."""
+
+
 def held(**changes: Any) -> Volume:
-    usual: dict[str, Any] = {"annotations": reservation("data"), "zone": "a", "claim": OURS}
+    usual: dict[str, Any] = {"annotations": reservation("data") | WRITTEN, "zone": "a", "claim": OURS}
     return volume(**usual | changes)
 
 
@@ -81,6 +85,23 @@ def look(*records: Record, late: bool = False) -> Look:
             id="reference without namespace",
         ),
         pytest.param((held(claim=None), wanted(), PLACE), False, Cause.POD_DELETED, False, id="a hint alone"),
+        pytest.param(
+            (held(annotations=reservation("data")), wanted(), PLACE),
+            False,
+            Cause.POD_DELETED,
+            False,
+            id="a hint, and somebody else's reference by name",
+        ),
+        pytest.param(
+            (held(annotations=reservation("data"), claim=reference("default/data", UID)), wanted(), USER, PLACE),
+            True,
+            Cause.EXPIRED,
+            False,
+            id="a hint, and kube-scheduler's reference",
+        ),
+        pytest.param(
+            (held(), wanted(annotations=COMPLETED), PLACE), False, Cause.POD_DELETED, True, id="claim lost its volume"
+        ),
         pytest.param((held(deleting=True), wanted(), USER, PLACE), False, Cause.LOST, True, id="volume ends"),
         pytest.param((held(phase="Failed"), wanted(), USER, PLACE), False, Cause.LOST, False, id="volume failed"),
         pytest.param(
@@ -160,11 +181,13 @@ BROKEN = {f"{DEFAULT_PREFIX}expires-at": "x"}
 @pytest.mark.parametrize(
     ("annotations", "on_claim", "clear"),
     [
-        pytest.param(reservation("data", expires_at="x"), {}, True, id="the claim's name is readable"),
-        pytest.param(reservation("data", reserved_for="?"), {}, True, id="the claim's uid is readable"),
-        pytest.param(BROKEN, SAYS, True, id="the claim says so"),
-        pytest.param(BROKEN, {}, False, id="nothing proves it"),
-        pytest.param(reservation("other", expires_at="x"), {}, False, id="it was for another claim"),
+        pytest.param(reservation("data", expires_at="x") | WRITTEN, {}, True, id="one value is broken"),
+        pytest.param(WRITTEN, {}, True, id="all else is gone"),
+        pytest.param(reservation("data", expires_at="x"), SAYS, False, id="nothing says that we wrote it"),
+        pytest.param(
+            BROKEN | claim_ref_record(claim("other", uid=UID)), SAYS, False, id="it was written for another claim"
+        ),
+        pytest.param(BROKEN | {f"{DEFAULT_PREFIX}claim-ref": "default/data"}, SAYS, False, id="the record is broken"),
     ],
 )
 def test_a_reference_beside_garbage_goes_only_if_it_is_proven_ours(
@@ -199,7 +222,7 @@ def test_of_two_volumes_the_one_the_claim_binds_to_stays() -> None:
         pytest.param("Bound", wanted(), False, id="volume bound"),
         pytest.param("Available", wanted(volume_name="pv-1"), False, id="claim names it"),
         pytest.param("Available", wanted(volume_name="pv-2"), True, id="claim names another"),
-        pytest.param("Available", wanted(annotations=COMPLETED), False, id="claim lost its volume"),
+        pytest.param("Available", wanted(annotations=COMPLETED), True, id="claim lost its volume"),
     ],
 )
 def test_the_safe_rule(phase: str, found: Claim | None, allowed: bool) -> None:

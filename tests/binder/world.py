@@ -20,6 +20,7 @@ from binder.complete import Completer
 from binder.decision import Mode
 from binder.gate import HealthGate
 from binder.health_events import HealthAnnouncer
+from binder.last_look import LastLook
 from binder.live import LiveObjects
 from binder.locks import KeyedLocks
 from binder.planner import Planner
@@ -154,10 +155,6 @@ class Process:
         undo = Undo(live, clock, self.metrics, prefix)
         settings = ActSettings(prefix, world.ttl)
         holder = Holder(self.leadership.holder, transition)
-        self.applier = Applier(live, undo, clock, holder, self.metrics, settings)
-        self.completer = Completer(live, undo, clock, self.metrics, settings)
-        turns = asyncio.Semaphore(10)
-        actor = Rehearsal() if dry_run else Actor(self.applier, self.completer, locks, turns)
         plan_settings = PlanSettings(
             default_mode=world.mode,
             allow_delete_policy=world.allow_delete_policy,
@@ -165,6 +162,11 @@ class Process:
         )
         announcer = Announcer(self.sink, clock)
         gate = self.gate = HealthGate(world.doctor, plan_settings.health_max_age)
+        last_look = LastLook(live, gate, clock, plan_settings)
+        self.applier = Applier(live, last_look, undo, clock, holder, self.metrics, settings)
+        self.completer = Completer(live, last_look, undo, clock, self.metrics, settings)
+        acting = Actor(last_look, self.applier, self.completer, locks, concurrency=10)
+        actor = Rehearsal() if dry_run else acting
         self.planner = Planner(self.store, gate, clock, plan_settings, at_once)
         pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
         self.wakeups = Wakeups(self.store, pods, clock)
@@ -173,9 +175,7 @@ class Process:
             planner=self.planner,
             gate=gate,
             actor=actor,
-            pod_gate=GateRehearsal(prefix)
-            if dry_run
-            else PodGate(api, self.leadership, self.store, prefix, announcer, turns),
+            pod_gate=GateRehearsal(prefix) if dry_run else PodGate(api, self.leadership, self.store, prefix, announcer),
             announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,
@@ -239,7 +239,7 @@ class Process:
             task.done() and not task.cancelled() and isinstance(task.exception(), Killed) for task in self._tasks
         )
 
-    async def run(self, seconds: float = 2.0) -> None:
+    async def run(self, seconds: float = 8.0) -> None:
         """Let time pass. A failure of the process that is not a kill fails the test."""
         await self._world.clock.advance(seconds)
         for task in self._tasks:

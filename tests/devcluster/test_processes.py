@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,6 +90,45 @@ async def test_pause_and_resume(component: Start) -> None:
     thing.resume()
     assert os.WIFCONTINUED(await changed(thing, os.WCONTINUED))
     await thing.kill()
+
+
+BUSY = f"""echo listening; exec {sys.executable} -c '
+import hashlib, threading
+def work():
+    while True: hashlib.sha256(bytes(65536)).digest()
+for _ in range(4): threading.Thread(target=work).start()
+'"""
+
+
+async def test_no_thread_of_a_paused_one_goes_on(component: Start) -> None:
+    thing = component(BUSY)
+    await thing.start()
+    await until(lambda: len(thread_states(thing)) == 5)
+    for _ in range(10):
+        thing.pause()
+        assert set(thread_states(thing)) == {"T"}
+        thing.resume()
+    await thing.kill()
+
+
+def thread_states(thing: Component) -> list[str]:
+    """Return the letter for each thread: T is stopped (man 5 proc_pid_stat)."""
+    tasks = Path(f"/proc/{thing.pid}/task").iterdir()
+    return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110 - threads of another process
+            await asyncio.sleep(0.01)
+
+
+async def test_one_that_has_ended_is_not_waited_for(component: Start) -> None:
+    thing = component(WILLING)
+    await thing.start()
+    os.kill(thing.pid, signal.SIGKILL)
+    thing.pause()
+    assert not thing.running
 
 
 @pytest.mark.parametrize("end", [Component.stop, Component.kill], ids=["stop", "kill"])

@@ -8,6 +8,7 @@ from binder.reservation import gate_name
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 Object = dict[str, Any]
+NO_NODE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
 def class_object(name: str = "fast", mode: str | None = None, binding_mode: str = "WaitForFirstConsumer") -> Object:
@@ -80,8 +81,15 @@ def claim_object(
 
 
 def pod_object(
-    name: str, claims: Iterable[str], *, namespace: str = "default", node: str = "", gated: bool = False
+    name: str,
+    claims: Iterable[str],
+    *,
+    namespace: str = "default",
+    node: str = "",
+    gated: bool = False,
+    unschedulable: bool = False,
 ) -> Object:
+    """`unschedulable`: kube-scheduler has found no node for it, so it is not looking at the pod."""
     volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": claim}} for i, claim in enumerate(claims)]
     spec: Object = {"containers": [{"name": "main"}], "volumes": volumes, "schedulerName": "default-scheduler"}
     if node:
@@ -93,7 +101,7 @@ def pod_object(
         "kind": "Pod",
         "metadata": {"name": name, "namespace": namespace, "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": spec,
-        "status": {"phase": "Pending"},
+        "status": {"phase": "Pending"} | ({"conditions": [dict(NO_NODE)]} if unschedulable else {}),
     }
 
 

@@ -226,6 +226,22 @@ def test_a_pod_that_was_evicted(condition: tuple[str, str, str], evicted: bool) 
     assert found.evicted is evicted
 
 
+@pytest.mark.parametrize(
+    ("condition", "unschedulable"),
+    [
+        pytest.param(("PodScheduled", "False", "Unschedulable"), True, id="no-node-was-found"),
+        pytest.param(("PodScheduled", "False", "SchedulingGated"), False, id="nobody-has-looked"),
+        pytest.param(("PodScheduled", "False", "SchedulerError"), False, id="it-is-tried-again"),
+        pytest.param(("PodScheduled", "True", None), False, id="has-a-node"),
+        pytest.param(("Ready", "False", "Unschedulable"), False, id="another-condition"),
+    ],
+)
+def test_a_pod_for_which_no_node_was_found(condition: tuple[str, str, str | None], unschedulable: bool) -> None:
+    kind, status, reason = condition
+    found = pod({}, {"conditions": [{"type": kind, "status": status, "reason": reason}]})
+    assert found.unschedulable is unschedulable
+
+
 def test_when_a_pod_started() -> None:
     assert pod({}).started is None
     assert pod({}, {"startTime": "2026-01-01T00:00:00Z"}).started == builders.EPOCH

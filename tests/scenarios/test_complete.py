@@ -45,12 +45,14 @@ async def test_killed_after_any_of_the_four_writes_the_pv_controller_finishes(ow
         cluster.controller_manager.pause()
         stack.callback(cluster.controller_manager.resume)
         async with world.scheduler_paused():
-            await world.pod("app", {"data": claim_spec(disks)})
+            await world.pod("app", {"data": claim_spec(disks)}, gated=True)
             await eventually(lambda: short_writes(proxy), lambda seen: len(seen) == last, f"{last} writes")
             assert await short_writes(proxy) == [(path.format(chosen), 200) for path in BIND[:last]]
             await asyncio.wait_for(killed.wait(), 30)
             cluster.controller_manager.resume()
             await eventually(world.bound, lambda bound: "data" in bound, "the PV controller finishes the bind")
+        # Nobody is left to lift the gate.
+        await world.admin.patch("Pod", "app", {"spec": {"schedulingGates": None}}, world.namespace)
         await world.all_run("app")
     found = await pairs(world)
     assert comparable(*found["data"]) == expected

@@ -75,7 +75,7 @@ async def test_all_is_deleted_after_the_bind(world: World, mode: str) -> None:
     """What was bound is Kubernetes' to release: the volume stays Released, with its claimRef."""
     disks = await world.storage_class(mode)
     (volume,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
-    await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=UNSCHEDULED)
     await eventually(world.bound, lambda bound: bound == {"data": volume}, "bound")
     await world.admin.delete("Pod", "app", world.namespace)
     await world.admin.delete("PersistentVolumeClaim", "data", world.namespace)
@@ -89,7 +89,7 @@ async def committed(world: World) -> AsyncIterator[str]:
     disks = await world.storage_class("prebind")
     (name,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
     async with world.pv_controller_paused():
-        await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
+        await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=UNSCHEDULED)
         await reserved(world)
         yield name
 

@@ -42,7 +42,7 @@ async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_tol
     names = await world.volumes(disks, *volumes)
     before = await world.own_volumes()
     async with world.scheduler_paused():
-        await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)})
+        await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)}, gated=True)
         event = await world.told("NoJointAssignment", about="app")
         assert event["type"] == "Warning"
         assert "Add a volume so that one zone has one for each claim of the pod." in event["note"]
@@ -69,7 +69,7 @@ async def test_an_assignment_that_smallest_first_misses_is_found(world: World) -
     )
     async with world.scheduler_paused():
         small, large = claim_spec(disks, "1Gi"), claim_spec(disks, "2Gi", ("ReadOnlyMany",))
-        await world.pod("app", {"small": small, "large": large})
+        await world.pod("app", {"small": small, "large": large}, gated=True)
         chosen = await eventually(world.reserved, lambda found: len(found) == 2, "both claims have a volume")
         assert chosen == {"small": world.name("two"), "large": world.name("one")}
     await world.all_run("app")
@@ -81,7 +81,8 @@ async def test_two_pods_race_for_the_last_volume(world: World, mode: str) -> Non
     disks = await world.storage_class(mode)
     await world.volumes(disks, world.volume("last", disks, zone="zone-a"))
     async with world.scheduler_paused():
-        pods = [world.pod_documents(name, {f"{name}-data": claim_spec(disks)}) for name in ("one", "other")]
+        claims = {name: {f"{name}-data": claim_spec(disks)} for name in ("one", "other")}
+        pods = [world.pod_documents(name, claims[name], gated=True) for name in claims]
         await world.admin.create_at_once(document for documents in pods for document in documents[:1])
         await world.admin.create_at_once(document for documents in pods for document in documents[1:])
         held = await eventually(world.held, bool, "one claim holds the volume")
@@ -103,7 +104,7 @@ async def test_claims_of_a_stateful_set(world: World) -> None:
     )
     async with world.scheduler_paused():
         templates = {"data": claim_spec(disks), "wal": claim_spec(disks)}
-        await world.admin.create(stateful_set(world.namespace, "db", templates, replicas=2))
+        await world.admin.create(stateful_set(world.namespace, "db", templates, replicas=2, gated=True))
         await eventually(world.reserved, lambda found: len(found) == 4, "the claims of both replicas have volumes")
         zones = await zones_of_claims(world)
         assert zones["data-db-0"] == zones["wal-db-0"] != zones["data-db-1"] == zones["wal-db-1"]
@@ -118,7 +119,7 @@ async def test_a_generic_ephemeral_volume_beside_a_claim(world: World) -> None:
         *(world.volume(f"pair-{n}", disks, zone="zone-b", size="2Gi") for n in range(2)),
     )
     async with world.scheduler_paused():
-        spec = pod_spec(("data",), ephemeral={"scratch": claim_spec(disks)})
+        spec = pod_spec(("data",), ephemeral={"scratch": claim_spec(disks)}, gated=True)
         await world.admin.create(claim(world.namespace, "data", claim_spec(disks)), pod(world.namespace, "app", spec))
         chosen = await eventually(world.reserved, lambda found: len(found) == 2, "both claims have a volume")
         assert chosen.keys() == {"data", "app-scratch"}

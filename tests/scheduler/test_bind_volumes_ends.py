@@ -159,15 +159,11 @@ def name_the_volume(cluster: Cluster) -> None:
     cluster.change(CLAIMS, "default/data", "spec", volumeName="pv-1")
 
 
-def complete(cluster: Cluster) -> None:
-    cluster.annotate(CLAIMS, "default/data", **{"pv.kubernetes.io/bind-completed": "yes"})
-
-
 def give_to_other(cluster: Cluster) -> None:
     cluster.change(VOLUMES, "pv-1", "spec", claimRef=REFERENCE | {"name": "other", "uid": "uid-other"})
 
 
-@pytest.mark.parametrize("unseen", [say_bound, name_the_volume, complete, give_to_other])
+@pytest.mark.parametrize("unseen", [say_bound, name_the_volume, give_to_other])
 async def test_what_the_pv_controller_or_another_went_on_with_stays(unseen: Callable[[Cluster], None]) -> None:
     """The watch lags: what came of it shows only when it is read again, right before it would be taken back."""
     cluster = Cluster()

@@ -1,0 +1,133 @@
+"""What drivers say they can still make, filed by class and by what a node's labels would have to be.
+
+A driver with local storage publishes a CSIStorageCapacity for each node and class, so that asking all of them about
+each node costs nodes times nodes. Nearly all name a label and its values; the others are asked one by one. Persistent:
+a change copies a few entries.
+
+Source: external-provisioner's pkg/capacity, which writes `nodeTopology.matchLabels` with the segments of a topology.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from immutables import Map
+
+from kube.index import Change
+from kube.model import CSIStorageCapacity, LabelSelector
+from kube.selectors import matches_labels
+
+Named = Map[str, CSIStorageCapacity]
+_Pin = tuple[str, tuple[str, ...]]
+"""A label key, and the values of it that come into question."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCapacities:
+    """What is said of one class: by label key and value, of no label in particular, and how many ask for which key."""
+
+    pinned: Map[str, Map[str, Named]] = Map()
+    unpinned: Named = Map()
+    asked: Map[str, int] = Map()
+
+    def changed(self, key: str, old: LabelSelector | None, new: CSIStorageCapacity | None) -> "ClassCapacities":
+        """Return the same with an object of this key gone (`old` is its topology) and another one there."""
+        pinned, unpinned, asked = self.pinned, self.unpinned, self.asked
+        if old is not None:
+            for label, value in _filed(old):
+                pinned = _without(pinned, label, value, key)
+            unpinned = unpinned.delete(key) if key in unpinned else unpinned
+            asked = _counted(asked, old, -1)
+        topology = new.node_topology if new is not None else None
+        if new is not None and topology is not None:
+            filed = list(_filed(topology))
+            for label, value in filed:
+                values = pinned.get(label, _NO_VALUES)
+                pinned = pinned.set(label, values.set(value, values.get(value, _NOTHING).set(key, new)))
+            unpinned = unpinned if _pin(topology) is not None else unpinned.set(key, new)
+            asked = _counted(asked, topology, 1)
+        return ClassCapacities(pinned, unpinned, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCapacities:
+    """The CSIStorageCapacities of a moment by class. One without a topology is about no node, and is not here."""
+
+    by_class: Map[str, ClassCapacities] = Map()
+
+    def of_node(self, class_name: str, labels: Mapping[str, str]) -> Iterator[CSIStorageCapacity]:
+        """Yield what is said of a class for nodes with these labels."""
+        known = self.by_class.get(class_name)
+        if known is None:
+            return
+        for label, values in known.pinned.items():
+            yield from _matching(values.get(labels[label], _NOTHING) if label in labels else _NOTHING, labels)
+        yield from _matching(known.unpinned, labels)
+
+    def deciding_labels(self, class_name: str) -> Iterable[str]:
+        """Return the keys of labels on which it depends what is said of a class."""
+        known = self.by_class.get(class_name)
+        return known.asked.keys() if known is not None else ()
+
+
+class StorageCapacityIndex:
+    """Keeps StorageCapacities in step with a collection, as kube.index.Index does for words."""
+
+    def __init__(self) -> None:
+        self.entries = StorageCapacities()
+
+    def update(self, changes: Iterable[Change[CSIStorageCapacity]]) -> None:
+        """Take over changes of objects."""
+        by_class = self.entries.by_class
+        for key, old, new in changes:
+            if old is not None and old.node_topology is not None:
+                left = by_class[old.storage_class].changed(key, old.node_topology, None)
+                empty = left == _NO_CAPACITIES
+                by_class = by_class.delete(old.storage_class) if empty else by_class.set(old.storage_class, left)
+            if new is not None and new.node_topology is not None:
+                known = by_class.get(new.storage_class, _NO_CAPACITIES)
+                by_class = by_class.set(new.storage_class, known.changed(key, None, new))
+        self.entries = StorageCapacities(by_class)
+
+
+_NOTHING: Final[Named] = Map()
+_NO_VALUES: Final[Map[str, Named]] = Map()
+_NO_CAPACITIES: Final = ClassCapacities()
+
+
+def _matching(named: Named, labels: Mapping[str, str]) -> Iterator[CSIStorageCapacity]:
+    for capacity in named.values():
+        if capacity.node_topology is not None and matches_labels(capacity.node_topology, labels):
+            yield capacity
+
+
+def _pin(topology: LabelSelector) -> _Pin | None:
+    """Return a label that nodes of the topology must have, the narrowest by its name; None if there is none."""
+    pins: list[_Pin] = [(key, (value,)) for key, value in topology.match_labels]
+    pins += [(one.key, one.values) for one in topology.match_expressions if one.operator == "In"]
+    return min(pins, key=_width, default=None)
+
+
+def _width(pin: _Pin) -> tuple[bool, int]:
+    name = pin[0].rpartition("/")[2]
+    return "zone" in name or "region" in name, len(pin[1])
+
+
+def _filed(topology: LabelSelector) -> Iterator[tuple[str, str]]:
+    pin = _pin(topology)
+    if pin is not None:
+        yield from ((pin[0], value) for value in dict.fromkeys(pin[1]))
+
+
+def _without(pinned: Map[str, Map[str, Named]], label: str, value: str, key: str) -> Map[str, Map[str, Named]]:
+    left = pinned[label][value].delete(key)
+    values = pinned[label].set(value, left) if left else pinned[label].delete(value)
+    return pinned.set(label, values) if values else pinned.delete(label)
+
+
+def _counted(asked: Map[str, int], topology: LabelSelector, more: int) -> Map[str, int]:
+    keys = {key for key, _ in topology.match_labels} | {one.key for one in topology.match_expressions}
+    for key in keys:
+        count = asked.get(key, 0) + more
+        asked = asked.set(key, count) if count else asked.delete(key)
+    return asked

@@ -24,6 +24,9 @@ _SCORED_DEFAULTS: Final = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
 _EVICTIONS: Final = {"PreemptionByScheduler", "EvictionByEvictionAPI"}
 """Reasons of the condition DisruptionTarget; whoever evicts, the API writes the second one in the end."""
 
+_PER_NODE: Final = frozenset({"DaemonSet", "Node"})
+"""Controllers of pods that belong to their node; a Node is that of a static pod's mirror."""
+
 _RESIZE: Final = "PodResizePending"
 
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
@@ -73,6 +76,7 @@ def pod(found: wire_compute.Pod) -> model.Pod:
         started=shared(status.start_time),
         evicted=any(map(_says_evicted, status.conditions or ())),
         unschedulable=any(map(_says_unschedulable, status.conditions or ())),
+        per_node=any(one.controller and one.kind in _PER_NODE for one in metadata.owner_references or ()),
     )
 
 

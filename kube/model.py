@@ -179,6 +179,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
     `started` is when a kubelet took it, None before; `evicted` says that it ends because somebody had it evicted.
     `unschedulable`: the last attempt of its scheduler found no node (condition PodScheduled, reason Unschedulable).
+    `per_node` pods are a DaemonSet's or static: they belong to their node and go nowhere else.
     """
 
     node_name: str = ""
@@ -200,6 +201,7 @@ class Pod(Namespaced, frozen=True, gc=False):
     started: datetime | None = None
     evicted: bool = False
     unschedulable: bool = False
+    per_node: bool = False
 
     @property
     def claim_keys(self) -> tuple[str, ...]:

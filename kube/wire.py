@@ -83,16 +83,17 @@ class ClaimStatus(Wire):
 
 
 class OwnerReference(Wire):
+    kind: Text = None
     uid: Text = None
     controller: bool | None = None
 
 
-class ClaimMetadata(Metadata):
+class OwnedMetadata(Metadata):
     owner_references: list[OwnerReference] | None = None
 
 
 class Claim(Wire):
-    metadata: ClaimMetadata | None = None
+    metadata: OwnedMetadata | None = None
     spec: ClaimSpec | None = None
     status: ClaimStatus | None = None
 

@@ -9,6 +9,7 @@ from kube.wire import (
     Metadata,
     NodeSelector,
     NodeSelectorTerm,
+    OwnedMetadata,
     RawPart,
     Resources,
     Text,
@@ -175,7 +176,7 @@ class PodStatus(Wire):
 
 
 class Pod(Wire):
-    metadata: Metadata | None = None
+    metadata: OwnedMetadata | None = None
     spec: PodSpec | None = None
     status: PodStatus | None = None
 

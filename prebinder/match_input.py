@@ -35,6 +35,7 @@ _KINDS: Final = {
     "CSIDriver": "storage.k8s.io",
     "CSIStorageCapacity": "storage.k8s.io",
     "VolumeAttachment": "storage.k8s.io",
+    "Namespace": "v1",
 }
 """What we read, and the API it belongs to: other APIs have a Node too."""
 

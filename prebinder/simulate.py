@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,39 +16,51 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from binder.index import VolumeIndex
 from binder.view import View
-from kube.model import Pod
+from kube.model import Namespace, Pairs, Pod
 from kube.snapshot import Snapshot
 from kube.store import snapshot_of
 from prebinder.command import Command
-from prebinder.errors import CommandError, ExitCode
+from prebinder.errors import CommandError, ExitCode, UsageError
 from prebinder.match_input import read_objects
 from prebinder.parameters import FILE, WHOLE_NUMBER, OneOf, whole_number
+from prebinder.simulate_changes import Asked, changes_of
 from prebinder.simulate_chart import chart
 from prebinder.simulate_flags import (
     MADE_UP,
+    MOMENT,
     MOST_WORKERS,
     check_known,
     profile_of,
     refuse_size_of_dump,
     workload_of,
 )
-from prebinder.simulate_report import Report, WhatIf, print_report
+from prebinder.simulate_limits import unanswered
+from prebinder.simulate_report import Needed, Report, WhatIf, needed_of, print_report
+from prebinder.simulate_trace import replay, written
 from scheduler.cluster import ClusterView, view_of
-from scheduler.simulated_cluster import Entry, ImpossibleChange, SimulatedCluster
+from scheduler.nodes_needed import nodes_needed
+from scheduler.profile import Profile
+from scheduler.simulated_cluster import SimulatedCluster
+from scheduler.simulated_nodes import node_kinds
 from scheduler.simulated_workload import START, workload
 from scheduler.simulation import Simulation
 from scheduler.simulation_summary import Summary, summarise
-from scheduler.what_if import drain, zone_down
 
-DUMP = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver -A -o json"
+DUMP: Final = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver,csistoragecapacity,volumeattachment,ns -A -o json"
 
 EXAMPLES: Final = f"""
 Examples:
   pvc-prebinder simulate --nodes=16 --pods=2000 --concurrent=8
   pvc-prebinder simulate --zones=3 --volumes-per-node=4 --zone-down zone-b --chart spread.svg
-  {DUMP} | pvc-prebinder simulate -f - --drain node-7
+  {DUMP} > dump.json
+  pvc-prebinder simulate -f dump.json --drain node-7
+  pvc-prebinder simulate -f dump.json --zone-down zone-b --nodes-needed
+  pvc-prebinder simulate -f dump.json --unhealthy pv/pvc-3f2 --unhealthy driver/csi.example.com
   pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
   pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
+
+It does not answer whom preemption would evict, what an autoscaler or a pod's controller would do, where images are,
+or anything that the dump does not have.
 
 Exit codes:
   0 every pod has a place   1 error   2 usage   3 a pod has none, or an object could not be read
@@ -65,8 +78,13 @@ class Arguments:
     weights: str | None
     filename: tuple[str, ...]
     replay: str | None
+    now: datetime | None
     drain: tuple[str, ...]
+    node_down: tuple[str, ...]
     zone_down: tuple[str, ...]
+    unhealthy: tuple[str, ...]
+    nodes_needed: bool
+    node_like: tuple[str, ...]
     trace: str | None
     chart: str | None
     output: str
@@ -103,8 +121,21 @@ class Arguments:
     metavar="FILE",
     help="apply the changes that --trace wrote first, then schedule the other pods",
 )
-@cloup.option("--drain", multiple=True, metavar="NODE", help="what if this node is drained; repeatable")
-@cloup.option("--zone-down", multiple=True, metavar="ZONE", help="what if this zone is lost; repeatable")
+@cloup.option("--now", type=MOMENT, metavar="TIME", help="time of the dump, for reservations; default the current time")
+@cloup.option_group(
+    "What if, after that",
+    cloup.option("--drain", multiple=True, metavar="NODE", help="this node is drained; repeatable"),
+    cloup.option("--node-down", multiple=True, metavar="NODE", help="this node is lost; repeatable"),
+    cloup.option("--zone-down", multiple=True, metavar="ZONE", help="this zone is lost; repeatable"),
+    cloup.option(
+        "--unhealthy",
+        multiple=True,
+        metavar="pv/NAME|driver/NAME",
+        help="this volume, or all storage of this driver, fails; its pods start over with empty claims; repeatable",
+    ),
+    cloup.option("--nodes-needed", is_flag=True, help="how many more nodes would do for the pods without a place"),
+    cloup.option("--node-like", multiple=True, metavar="NODE", help="of this kind, default of any; repeatable"),
+)
 @cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
 @cloup.option("--chart", type=FILE, metavar="FILE", help="draw the result as SVG")
 @cloup.option(
@@ -128,34 +159,77 @@ def run(arguments: Arguments) -> int:
     profile = profile_of(arguments.plugins, arguments.weights)
     targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
     _refuse_unwritable(targets)
-    snapshot, well = _objects(arguments)
-    storage = View(snapshot, VolumeIndex.of(snapshot.volumes.values()))
-    cluster = _begun(view_of(storage, START), arguments.replay)
-    nodes = cluster.state.view.nodes
-    drained = check_known("--drain", arguments.drain, {state.name for state in nodes})
-    down = check_known("--zone-down", arguments.zone_down, {state.zone for state in nodes if state.zone})
-    placed = cluster.state.placed
-    unplaced = (pod for key, pod in sorted(snapshot.pods.items()) if not (pod.node_name or key in placed))
-    waiting = [pod for pod in unplaced if not (pod.finished or pod.deleting)]
-
-    def simulate(pods: list[Pod]) -> Summary:
-        with _progress(len(pods)) as advance:
-            outcome = Simulation(cluster, profile, arguments.concurrent, arguments.seed).run(pods, advance)
-        return summarise(outcome, len(pods), cluster.state.view)
-
-    report = Report(seed=arguments.seed, concurrent=arguments.concurrent, result=simulate(waiting))
-    if drained or down:
-        displaced = [pod for node in drained for pod in drain(cluster, node)]
-        displaced += [pod for zone in down for pod in zone_down(cluster, zone)]
-        report = msgspec.structs.replace(report, what_if=WhatIf(drained, down, len(displaced), simulate(displaced)))
+    beginning, limits, well = _beginning(arguments)
+    cluster = SimulatedCluster(beginning)
+    if arguments.replay is not None:
+        replay(cluster, arguments.replay)
+    changes = changes_of(
+        cluster.state.view,
+        drain=arguments.drain,
+        node_down=arguments.node_down,
+        zone_down=arguments.zone_down,
+        unhealthy=arguments.unhealthy,
+    )
+    kinds = check_known("--node-like", arguments.node_like, cluster.state.view.numbers)
+    answers = _Answers(arguments, cluster, profile)
+    result = answers.scheduled(_waiting(cluster))
+    report = Report(
+        seed=arguments.seed, concurrent=arguments.concurrent, now=beginning.now, limits=limits, result=result
+    )
+    if changes:
+        report = msgspec.structs.replace(report, what_if=answers.after(changes))
+    if arguments.nodes_needed:
+        report = msgspec.structs.replace(report, nodes_needed=answers.needed(kinds))
     _write(arguments, report, cluster)
-    failed = report.result.failed + (report.what_if.result.failed if report.what_if else 0)
-    return ExitCode.PROBLEM_FOUND if failed or not well else ExitCode.FINE
+    return ExitCode.PROBLEM_FOUND if answers.failed or not well else ExitCode.FINE
 
 
-def _objects(arguments: Arguments) -> tuple[Snapshot, bool]:
+@dataclass(slots=True)
+class _Answers:
+    """Answers one question after the other about a cluster. `failed` are the pods without a place so far."""
+
+    arguments: Arguments
+    cluster: SimulatedCluster
+    profile: Profile
+    failed: list[Pod] = field(default_factory=list)
+
+    def scheduled(self, pods: Sequence[Pod]) -> Summary:
+        """Schedule these pods."""
+        workers, seed = self.arguments.concurrent, self.arguments.seed
+        with _progress(len(pods)) as advance:
+            outcome = Simulation(self.cluster, self.profile, workers, seed).run(pods, advance)
+        self.failed += [pod for pod in pods if pod.key in outcome.failed]
+        return summarise(outcome, len(pods), self.cluster.state.view)
+
+    def after(self, changes: Sequence[Asked]) -> WhatIf:
+        """Make the changes, and schedule the pods that lost their node or their data."""
+        hit = [(change, pod) for change in changes for pod in change.made(self.cluster)]
+        displaced = list({pod.key: pod for _, pod in hit}.values())
+        without_data = sorted({pod.key for change, pod in hit if change.loses_data})
+        result = self.scheduled(displaced)
+        return WhatIf(tuple(map(str, changes)), len(displaced), tuple(without_data), result)
+
+    def needed(self, like: Collection[str]) -> Needed:
+        """Add nodes until no more helps a pod without a place: like these, or of any kind there is."""
+        nodes = self.cluster.state.view.nodes
+        kinds = [state for state in nodes if state.name in like] if like else node_kinds(nodes)
+        if like and not kinds:
+            raise UsageError(f"--node-like {', '.join(like)}: gone by then; expected a node that is left")
+        found = nodes_needed(self.cluster, self.failed, kinds, self.profile, self.arguments.seed)
+        return needed_of(found, len(self.failed))
+
+
+def _waiting(cluster: SimulatedCluster) -> list[Pod]:
+    placed, pods = cluster.state.placed, cluster.state.view.storage.snapshot.pods
+    unplaced = (pod for key, pod in sorted(pods.items()) if not (pod.node_name or key in placed))
+    return [pod for pod in unplaced if not (pod.finished or pod.deleting)]
+
+
+def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool]:
+    """Return the cluster, what cannot be answered about it, and whether all of it could be read."""
     if not arguments.filename:
-        return snapshot_of(workload(workload_of(arguments.sizes), arguments.seed)), True
+        snapshot = snapshot_of(workload(workload_of(arguments.sizes), arguments.seed))
+        return _view(snapshot, arguments.now or START), (), True
     refuse_size_of_dump(arguments.sizes)
     objects = read_objects(arguments.filename, sys.stdin.buffer)
     for line in objects.faults + objects.duplicates:
@@ -163,31 +237,15 @@ def _objects(arguments: Arguments) -> tuple[Snapshot, bool]:
     snapshot = objects.snapshot()
     if not snapshot.nodes:
         raise CommandError(f"no Node is in {', '.join(arguments.filename)}; dump them too: {DUMP}")
-    return snapshot, not objects.faults
+    namespaces = {
+        one.name: one.labels for one in objects.others.get(Namespace, {}).values() if isinstance(one, Namespace)
+    }
+    limits = unanswered(snapshot, has_namespaces=bool(namespaces))
+    return _view(snapshot, arguments.now or datetime.now(UTC), namespaces), limits, not objects.faults
 
 
-def _begun(view: ClusterView, trace: str | None) -> SimulatedCluster:
-    """Return the cluster at its beginning, or where an earlier run of the same beginning left it."""
-    cluster = SimulatedCluster(view)
-    if trace is None:
-        return cluster
-    try:
-        whole, _, cut_off = Path(trace).read_bytes().rpartition(b"\n")
-    except OSError as error:
-        raise CommandError(f"cannot read {trace}: {error.strerror}") from error
-    if cut_off:
-        sys.stderr.write(f"pvc-prebinder simulate: {trace}: the last line is cut off and left out\n")
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            cluster.apply(msgspec.json.decode(line, type=Entry))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise CommandError(f"{trace}, line {number}: expected a change as --trace writes it: {error}") from error
-        except ImpossibleChange as error:
-            raise CommandError(
-                f"{trace}, line {number}: {error}; replay a trace with the --seed, --nodes, --pods, --zones and "
-                "--volumes-per-node, or the dump, that it was written with"
-            ) from error
-    return cluster
+def _view(snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs] | None = None) -> ClusterView:
+    return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), now, namespaces)
 
 
 @contextmanager
@@ -215,7 +273,7 @@ def _write(arguments: Arguments, report: Report, cluster: SimulatedCluster) -> N
     else:
         print_report(report)
     if arguments.trace is not None:
-        _write_file(arguments.trace, b"".join(msgspec.json.encode(entry) + b"\n" for entry in cluster.log))
+        _write_file(arguments.trace, written(cluster.log))
     if arguments.chart is not None:
         _write_file(arguments.chart, chart(report, cluster.log).encode())
 

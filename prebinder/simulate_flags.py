@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
+from binder.reservation import parse_time
 from kube.nearest import did_you_mean
 from prebinder.errors import UsageError
+from prebinder.parameters import Reading
 from scheduler.catalog import REGISTRY, default_data
 from scheduler.config import HEAVIEST
 from scheduler.profile import Profile, build
@@ -19,6 +22,17 @@ MADE_UP: Final[Mapping[str, tuple[int, int, int, str]]] = {
 }
 """Flag of a made-up cluster -> least, most, default, help. The most is what fits into some tens of gigabytes."""
 MOST_WORKERS: Final = 10_000
+
+
+def _moment(text: str) -> datetime:
+    found = parse_time(text)
+    if found is None:
+        raise ValueError(f'expected a time such as 2026-01-01T12:00:00Z, found "{text[:60]}"')
+    return found
+
+
+MOMENT: Final = Reading("time", _moment)
+"""An RFC 3339 moment."""
 
 
 def workload_of(sizes: Mapping[str, int | None]) -> Workload:

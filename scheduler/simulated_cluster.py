@@ -4,8 +4,8 @@ States are frozen values, so keeping one is a checkpoint and going back to it is
 of the log, and the number of entries is the version. Replayed on the same beginning a log leads to the same end.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -14,24 +14,18 @@ from msgspec import Struct
 from msgspec.structs import replace as with_fields
 
 from binder.matching import class_of
-from binder.view import View
-from kube.model import (
-    BIND_COMPLETED,
-    Claim,
-    ClaimReference,
-    NodeSelector,
-    NodeSelectorTerm,
-    Requirement,
-    Volume,
-)
-from kube.topology import ZONE_LABEL
 from scheduler.cluster import ClusterView
 from scheduler.node_state import NodeState
 from scheduler.plugin import Placement
-
-
-class ImpossibleChange(ValueError):
-    """A change that this cluster cannot undergo: it lacks what is named, or that is taken."""
+from scheduler.simulated_nodes import with_added_node
+from scheduler.simulated_storage import (
+    ImpossibleChange,
+    made_volume,
+    with_bound,
+    with_failed_driver,
+    with_failed_volume,
+    with_new_claim,
+)
 
 
 class Change(StrEnum):
@@ -41,21 +35,33 @@ class Change(StrEnum):
     TAKE_AWAY = "takeAway"
     CORDON = "cordon"
     REMOVE_NODE = "removeNode"
+    ADD_NODE = "addNode"
+    FAIL_VOLUME = "failVolume"
+    FAIL_DRIVER = "failDriver"
+    NEW_CLAIM = "newClaim"
 
 
 class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One change at a simulated moment, in microseconds. `volumes` are (claim, volume); `made` claims get a new one."""
+    """One change at a simulated moment, in microseconds. `volumes` are (claim, volume); `made` claims get a new one.
+
+    An added node is `like` another; `volume`, `driver` and `claim` are what fails or is made again.
+    """
 
     at: int
     change: Change
-    node: str
+    node: str = ""
     pod: str = ""
     volumes: tuple[tuple[str, str], ...] = ()
     made: tuple[str, ...] = ()
+    like: str = ""
+    volume: str = ""
+    driver: str = ""
+    claim: str = ""
 
     def touches(self) -> tuple[str, ...]:
         """Return the claims and volumes that this changes."""
-        return tuple(name for pair in self.volumes for name in pair) + self.made
+        named = (self.volume, self.claim)
+        return tuple(name for pair in self.volumes for name in pair) + self.made + tuple(filter(None, named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,73 +130,78 @@ def _entry(placement: Placement, at: int) -> Entry:
 
 
 def _applied(state: State, entry: Entry) -> State:
-    view, placed = state.view, state.placed
-    if view.node(entry.node) is None:
-        raise KeyError(entry.node)
-    there = placed.get(entry.pod)
-    if entry.change is Change.PLACE:
-        if there is not None:
-            raise ImpossibleChange(f"{entry.pod} is on {there} already")
-        view, placed = _with_placed(view, entry), placed.set(entry.pod, entry.node)
-    elif entry.change is Change.TAKE_AWAY:
-        if there != entry.node:
-            raise ImpossibleChange(f"{entry.pod} is not on {entry.node}")
-        view, placed = view.without_pod(entry.pod, entry.node), placed.delete(entry.pod)
-    elif entry.change is Change.CORDON:
-        view = view.with_node(with_fields(_node(view, entry.node).node, unschedulable=True))
-    else:
-        view = view.without_node(entry.node)
+    view, placed = _APPLYING[entry.change](state.view, state.placed, entry)
     version = state.version + 1
     changed = (_NODE + entry.node, *entry.touches())
     return State(view, version, state.versions.update(dict.fromkeys(changed, version)), placed)
 
 
-def _with_placed(view: ClusterView, entry: Entry) -> ClusterView:
+Placed = Map[str, str]
+After = tuple[ClusterView, Placed]
+
+
+def _placing(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    node, there = _node(view, entry.node), placed.get(entry.pod)
+    if there is not None:
+        raise ImpossibleChange(f"{entry.pod} is on {there} already")
     if entry.volumes or entry.made:
-        storage, node = view.storage, _node(view, entry.node)
-        snapshot = storage.snapshot
+        storage, snapshot = view.storage, view.storage.snapshot
         for claim_key, name in entry.volumes:
-            storage = _bound(storage, snapshot.claims[claim_key], snapshot.volumes[name])
+            storage = with_bound(storage, snapshot.claims[claim_key], snapshot.volumes[name])
         for claim_key in entry.made:
             claim = snapshot.claims[claim_key]
-            storage = _bound(storage, claim, _made(claim, snapshot.classes[class_of(claim)].provisioner, node))
+            made = made_volume(claim, snapshot.classes[class_of(claim)].provisioner, node.zone)
+            storage = with_bound(storage, claim, made)
         view = view.with_storage(storage)
-    return view.with_pod(view.storage.snapshot.pods[entry.pod], entry.node)
+    return view.with_pod(view.storage.snapshot.pods[entry.pod], entry.node), placed.set(entry.pod, entry.node)
 
 
-def _bound(storage: View, claim: Claim, volume: Volume) -> View:
-    """Return the storage after the bind of a claim is complete."""
-    snapshot, before = storage.snapshot, storage.snapshot.volumes.get(volume.name)
-    if claim.volume_name not in {"", volume.name}:
-        raise ImpossibleChange(f"{claim.key} has {claim.volume_name} already")
-    holder = None if before is None else before.claim
-    if holder is not None and (holder.namespace, holder.name) != (claim.namespace, claim.name):
-        raise ImpossibleChange(f"{volume.name} is of {holder.namespace}/{holder.name} already")
-    annotations = tuple(sorted({**dict(claim.annotations), BIND_COMPLETED: "yes"}.items()))
-    holding = with_fields(claim, volume_name=volume.name, phase="Bound", annotations=annotations)
-    held = with_fields(volume, claim=ClaimReference(claim.namespace, claim.name, claim.uid), phase="Bound")
-    claims, volumes = snapshot.claims.set(claim.key, holding), snapshot.volumes.set(volume.name, held)
-    index = storage.index.with_volume(before, held)
-    return replace(storage, snapshot=replace(snapshot, claims=claims, volumes=volumes), index=index)
+def _taking_away(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    _node(view, entry.node)
+    if placed.get(entry.pod) != entry.node:
+        raise ImpossibleChange(f"{entry.pod} is not on {entry.node}")
+    return view.without_pod(entry.pod, entry.node), placed.delete(entry.pod)
 
 
-def _made(claim: Claim, provisioner: str, node: NodeState) -> Volume:
-    """Return the volume a provisioner makes for the claim: of exactly its size, in the zone of the node."""
-    place = Requirement(ZONE_LABEL, "In", (node.zone,))
-    return Volume(
-        name=f"pvc-{claim.uid}",
-        uid=f"pvc-{claim.uid}",
-        resource_version=1,
-        storage_class=claim.storage_class,
-        capacity=claim.request,
-        access_modes=claim.access_modes,
-        volume_mode=claim.volume_mode,
-        node_affinity=NodeSelector((NodeSelectorTerm((place,)),)) if node.zone else None,
-        reclaim_policy="Delete",
-        source="csi",
-        driver=provisioner,
-        handle=f"pvc-{claim.uid}",
-    )
+def _cordoning(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    return view.with_node(with_fields(_node(view, entry.node).node, unschedulable=True)), placed
+
+
+def _removing(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    """What is still there goes with the node."""
+    for pod in _node(view, entry.node).pods:
+        placed = placed.delete(pod.key) if pod.key in placed else placed
+    return view.without_node(entry.node), placed
+
+
+def _adding(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    if view.node(entry.node) is not None or not entry.node:
+        raise ImpossibleChange(f'there is a node "{entry.node}" already')
+    return with_added_node(view, entry.node, _node(view, entry.like)), placed
+
+
+def _failing_volume(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    return view.with_storage(with_failed_volume(view.storage, entry.volume)), placed
+
+
+def _failing_driver(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    return view.with_storage(with_failed_driver(view.storage, entry.driver, view.numbers), None), placed
+
+
+def _making_claim(view: ClusterView, placed: Placed, entry: Entry) -> After:
+    return view.with_storage(with_new_claim(view.storage, entry.claim)), placed
+
+
+_APPLYING: Final[Mapping[Change, Callable[[ClusterView, Placed, Entry], After]]] = {
+    Change.PLACE: _placing,
+    Change.TAKE_AWAY: _taking_away,
+    Change.CORDON: _cordoning,
+    Change.REMOVE_NODE: _removing,
+    Change.ADD_NODE: _adding,
+    Change.FAIL_VOLUME: _failing_volume,
+    Change.FAIL_DRIVER: _failing_driver,
+    Change.NEW_CLAIM: _making_claim,
+}
 
 
 def _node(view: ClusterView, name: str) -> NodeState:

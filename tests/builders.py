@@ -180,6 +180,7 @@ def pod(
     started: datetime | None = None,
     evicted: bool = False,
     unschedulable: bool = False,
+    per_node: bool = False,
 ) -> model.Pod:
     """A pending pod that uses the named claims."""
     return model.Pod(
@@ -205,6 +206,7 @@ def pod(
         started=started,
         evicted=evicted,
         unschedulable=unschedulable,
+        per_node=per_node,
     )
 
 

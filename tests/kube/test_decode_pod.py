@@ -242,6 +242,20 @@ def test_a_pod_for_which_no_node_was_found(condition: tuple[str, str, str | None
     assert found.unschedulable is unschedulable
 
 
+@pytest.mark.parametrize(
+    ("owner", "per_node"),
+    [
+        pytest.param({"kind": "DaemonSet", "controller": True}, True, id="of-a-daemon-set"),
+        pytest.param({"kind": "Node", "controller": True}, True, id="static"),
+        pytest.param({"kind": "ReplicaSet", "controller": True}, False, id="of-a-replica-set"),
+        pytest.param({"kind": "DaemonSet"}, False, id="not-its-controller"),
+    ],
+)
+def test_pods_that_belong_to_their_node(owner: dict[str, Any], per_node: bool) -> None:
+    document = {"metadata": METADATA | {"ownerReferences": [owner]}, "spec": {}}
+    assert decode_pod_record(msgspec.json.encode(document)).per_node is per_node
+
+
 def test_when_a_pod_started() -> None:
     assert pod({}).started is None
     assert pod({}, {"startTime": "2026-01-01T00:00:00Z"}).started == builders.EPOCH

@@ -8,6 +8,7 @@ import pytest
 
 from prebinder.cli import main
 
+HEADER = '{"apiVersion":"pvc-prebinder/v1alpha1","kind":"SimulationTrace"}\n'
 SMALL = ["simulate", "--nodes=12", "--pods=60", "--seed=5"]
 
 
@@ -28,7 +29,8 @@ def test_the_same_seed_gives_the_same_bytes(capsys: pytest.CaptureFixture[str], 
 def test_the_report_and_the_trace_agree(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out = report(capsys, "-o", "json", f"--trace={tmp_path / 'trace'}")
     found = json.loads(out)
-    placed = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
+    header, *placed = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
+    assert header == {"apiVersion": "pvc-prebinder/v1alpha1", "kind": "SimulationTrace"}
     assert (found["kind"], found["result"]["pods"], found["whatIf"]) == ("SimulationReport", 60, None)
     assert found["result"]["placed"] == len(placed) == 60 - found["result"]["failed"] > 0
     assert code == (3 if found["result"]["failed"] else 0)
@@ -36,7 +38,7 @@ def test_the_report_and_the_trace_agree(capsys: pytest.CaptureFixture[str], tmp_
 
 def test_what_if_stands_beside_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(report(capsys, "-o", "json", "--drain=node-00001", "--zone-down=zone-b")[1])["whatIf"]
-    assert (found["drained"], found["zonesDown"]) == (["node-00001"], ["zone-b"])
+    assert found["changes"] == ["node-00001 drained", "zone-b gone"]
     assert found["displaced"] == found["result"]["placed"] + found["result"]["failed"] > 0
     assert "WITH node-00001 drained" in report(capsys, "--drain=node-00001")[1]
 
@@ -51,17 +53,17 @@ def test_a_trace_is_replayed_and_gone_on_from(capsys: pytest.CaptureFixture[str]
     lines = traces[0].read_bytes().splitlines(keepends=True)
     traces[2].write_bytes(b"".join(lines[:20]))
     rest = json.loads(report(capsys, "-o", "json", f"--replay={traces[2]}")[1])["result"]
-    assert rest["pods"] == whole["pods"] - 20
+    assert rest["pods"] == whole["pods"] - 19
 
 
 def test_a_trace_of_another_beginning_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    trace.write_text('{"at":1,"change":"cordon","node":"node-99999"}\n')
+    trace.write_text(HEADER + '{"at":1,"change":"cordon","node":"node-99999"}\n')
     assert main([*SMALL, f"--replay={trace}"]) == 1
-    assert f"{trace}, line 1: there is no node-99999; replay a trace with the --seed" in capsys.readouterr().err
-    trace.write_text('{"at":1,"change":"paint","node":"node-00001"}\n')
+    assert f"{trace}, line 2: there is no node-99999; replay a trace with the --seed" in capsys.readouterr().err
+    trace.write_text(HEADER + '{"at":1,"change":"paint","node":"node-00001"}\n')
     assert main([*SMALL, f"--replay={trace}"]) == 1
-    assert f"{trace}, line 1: expected a change as --trace writes it" in capsys.readouterr().err
+    assert f"{trace}, line 2: expected a change as --trace writes it" in capsys.readouterr().err
     assert main([*SMALL, f"--replay={tmp_path / 'none'}"]) == 1
     assert "No such file or directory" in capsys.readouterr().err
 
@@ -78,7 +80,7 @@ def test_a_dump_is_taken_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: 
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, *pods]}))
     main(["simulate", "--seed=5", "-f", str(dump), "--drain=n1", "--drain=n1", "-o", "json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["whatIf"]["drained"] == ["n1"]
+    assert found["whatIf"]["changes"] == ["n1 drained"]
     assert (found["result"]["pods"], found["result"]["placed"]) == (1, 1)
     assert found["whatIf"]["result"]["failed"] == 0
 
@@ -113,7 +115,7 @@ def test_a_node_that_is_cut_off_from_its_storage_is_passed_over(cut_off: str, no
     dump, trace = tmp_path / "dump.json", tmp_path / "trace"
     dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": records}))
     main(["simulate", "--seed=5", "-f", str(dump), f"--trace={trace}"])
-    assert [json.loads(line)["node"] for line in trace.read_text().splitlines()] == [node]
+    assert [json.loads(line)["node"] for line in trace.read_text().splitlines()[1:]] == [node]
 
 
 def document(version: str, kind: str, name: str, **rest: object) -> dict[str, object]:
@@ -171,12 +173,32 @@ def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixtu
     trace = tmp_path / "trace"
     report(capsys, f"--trace={trace}")
     lines = trace.read_bytes().splitlines(keepends=True)
-    trace.write_bytes(lines[0] * 2)
+    trace.write_bytes(lines[0] + lines[1] * 2)
     assert main([*SMALL, f"--replay={trace}"]) == 1
-    assert re.search(r"trace, line 2: default/\S+ is on node-\d+ already; replay", capsys.readouterr().err)
-    trace.write_bytes(b'{"at":1,"change":"cordon","node":"\xff"}\n')
+    assert re.search(r"trace, line 3: default/\S+ is on node-\d+ already; replay", capsys.readouterr().err)
+    trace.write_bytes(HEADER.encode() + b'{"at":1,"change":"cordon","node":"\xff"}\n')
     assert main([*SMALL, f"--replay={trace}"]) == 1
-    assert "line 1: expected a change as --trace writes it" in capsys.readouterr().err
+    assert "line 2: expected a change as --trace writes it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ('{"at":1,"change":"cordon","node":"node-00001"}', "expected a trace: kind SimulationTrace"),
+        (HEADER.replace("v1alpha1", "v9").strip(), "found kind SimulationTrace, apiVersion pvc-prebinder/v9"),
+        ("", "expected a trace"),
+    ],
+    ids=["no header", "another version", "empty"],
+)
+def test_what_is_no_trace_of_this_version_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, first: str, told: str
+) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text(f"{first}\n" if first else "")
+    assert main([*SMALL, f"--replay={trace}"]) == 1
+    said = capsys.readouterr().err
+    assert f"{trace}, line 1: expected a trace" in said
+    assert told in said
 
 
 def test_a_dump_without_nodes_is_refused_with_the_next_step(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -192,3 +214,94 @@ def test_weights_and_plugins_change_the_outcome(capsys: pytest.CaptureFixture[st
 
     assert emptiest("--plugins=NodeResourcesFit,BinPack") < emptiest("--plugins=NodeResourcesFit,LeastAllocated")
     assert emptiest("--weights=BinPack=100,LeastAllocated=0") < emptiest()
+
+
+OFFERS = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
+
+
+def dumped(tmp_path: Path, *records: dict[str, object]) -> str:
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": records}))
+    return f"--filename={dump}"
+
+
+def test_volumes_that_fail_and_nodes_that_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--unhealthy=driver/disk.csi.example", "--zone-down=zone-b", "--nodes-needed", "--node-like=node-00001"]
+    found = json.loads(report(capsys, "-o", "json", *flags)[1])
+    assert found["whatIf"]["changes"] == ["zone-b gone", "disk.csi.example unhealthy"]
+    assert found["whatIf"]["withoutData"]
+    assert set(found["nodesNeeded"]["like"]) <= {"node-00001"}
+    needed = found["nodesNeeded"]
+    assert needed["pods"] == found["result"]["failed"] + found["whatIf"]["result"]["failed"]
+    assert needed["placed"] + needed["failed"] == needed["pods"]
+    told = report(capsys, *flags)[1]
+    assert "Pods without their data: default/app-" in told
+    assert "Nodes needed: " in told
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("--unhealthy=pv/none", '--unhealthy pv: there is no "none"'),
+        ("--unhealthy=driver/none", '--unhealthy driver: there is no "none"'),
+        ("--unhealthy=disk", '--unhealthy: expected pv/NAME or driver/NAME, found "disk"'),
+        ("--node-down=none", '--node-down: there is no "none"'),
+        ("--node-like=none", '--node-like: there is no "none"'),
+        ("--now=soon", 'expected a time such as 2026-01-01T12:00:00Z, found "soon"'),
+    ],
+)
+def test_a_question_about_what_there_is_not_is_refused(
+    capsys: pytest.CaptureFixture[str], flag: str, told: str
+) -> None:
+    assert main([*SMALL, flag]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("now", "placed"), [("2026-01-01T00:00:00Z", 0), ("2026-01-01T01:00:00Z", 1), (None, 1)])
+def test_a_reservation_in_a_dump_ends_when_it_is_over(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, now: str | None, placed: int
+) -> None:
+    prefix, size = "scheduler.cloud.example/", {"storage": "1Gi"}
+    held = {"reserved-for": "default/other", "reserved-for-uid": "u", "reserved-by": "us/1"}
+    held |= {"bound-at": "2025-12-31T23:55:00Z", "expires-at": "2026-01-01T00:05:00Z"}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
+    volume = document("v1", "PersistentVolume", "pv", spec=spec | {"capacity": size}, status={"phase": "Available"})
+    volume["metadata"] = {"name": "pv", "uid": "pv", "annotations": {prefix + key: said for key, said in held.items()}}
+    claimed = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    flag = dumped(
+        tmp_path,
+        document("v1", "Node", "n1", status=OFFERS),
+        document("storage.k8s.io/v1", "StorageClass", "fast", volumeBindingMode="WaitForFirstConsumer", provisioner=""),
+        volume,
+        document("v1", "PersistentVolumeClaim", "data", spec=spec | {"resources": {"requests": size}}),
+        document("v1", "Pod", "waits", spec={"containers": [], "volumes": claimed}),
+    )
+    main(["simulate", flag, "-o", "json", *([f"--now={now}"] if now else [])])
+    found = json.loads(capsys.readouterr().out)
+    assert found["result"]["placed"] == placed
+    assert now is None or found["now"] == now
+
+
+def test_a_dump_without_capacities_says_what_it_cannot_answer(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    node = document("v1", "Node", "n1", status=OFFERS)
+    driver = document("storage.k8s.io/v1", "CSIDriver", "disk.example", spec={"storageCapacity": True})
+    made = document(
+        "storage.k8s.io/v1",
+        "StorageClass",
+        "made",
+        volumeBindingMode="WaitForFirstConsumer",
+        provisioner="disk.example",
+    )
+    capacity = document("storage.k8s.io/v1", "CSIStorageCapacity", "c", storageClassName="made", capacity="1Gi")
+    selects = {"labelSelector": {}, "topologyKey": "zone", "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [selects]}}
+    pod = document("v1", "Pod", "p", spec={"containers": [], "affinity": affinity})
+    main(["simulate", dumped(tmp_path, node, driver, made, pod), "-o", "json"])
+    limits = json.loads(capsys.readouterr().out)["limits"]
+    assert [limit.rpartition("; ")[2] for limit in limits] == ["dump csistoragecapacity too", "dump ns too"]
+    namespace = document("v1", "Namespace", "default")
+    flag = dumped(tmp_path, node, driver, made, capacity, pod, namespace)
+    main(["simulate", flag])
+    assert "Not answered" not in capsys.readouterr().out

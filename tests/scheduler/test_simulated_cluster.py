@@ -8,7 +8,8 @@ from scheduler.catalog import default_profile
 from scheduler.cluster import ClusterView, view_of
 from scheduler.cycle import decide
 from scheduler.plugin import Placement
-from scheduler.simulated_cluster import Change, Entry, ImpossibleChange, SimulatedCluster
+from scheduler.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulated_storage import ImpossibleChange
 from scheduler.simulated_workload import START
 from tests import builders as made
 

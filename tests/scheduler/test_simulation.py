@@ -11,11 +11,12 @@ from kube.model import Pod, Record, Toleration
 from kube.store import snapshot_of
 from scheduler.catalog import default_profile
 from scheduler.cluster import view_of
-from scheduler.simulated_cluster import ImpossibleChange, SimulatedCluster
+from scheduler.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulated_storage import ImpossibleChange
 from scheduler.simulated_workload import START, Workload, workload
 from scheduler.simulation import Outcome, Simulation
 from scheduler.simulation_summary import Latency, summarise
-from scheduler.what_if import drain, zone_down
+from scheduler.what_if import drain, driver_fails, node_down, volume_fails, zone_down
 from tests import builders as made
 
 SMALL = Workload(nodes=6, pods=60, zones=2, volumes_per_node=3)
@@ -130,3 +131,73 @@ def test_what_the_scheduler_would_not_queue_is_not_placed() -> None:
         "default/unknown": Reason.POD_UNSUPPORTED,
     }
     assert (len(outcome.latencies), len(through)) == (1, 4)
+
+
+def test_what_belongs_to_a_node_stays_when_it_is_drained_and_goes_when_it_is_gone() -> None:
+    agent = made.pod("agent", node="node-1", per_node=True)
+    cluster, pods = cluster_of([made.node(), made.node("node-2", unschedulable=True), agent, made.pod("web")])
+    run(cluster, [pod for pod in pods if not pod.node_name])
+    assert [pod.name for pod in drain(cluster, "node-1")] == ["web"]
+    assert cluster.state.placed["default/agent"] == "node-1"
+    assert node_down(cluster, "node-1") == []
+    assert dict(cluster.state.placed) == {}
+
+
+STORED: list[Record] = [
+    made.node(),
+    made.storage_class(),
+    made.claim("data"),
+    made.claim("logs"),
+    made.volume("pv-1", size="10Gi"),
+    made.volume("pv-2", size="20Gi"),
+    made.volume("pv-3", size="30Gi"),
+]
+
+
+def test_pods_on_a_volume_that_fails_begin_again_with_another() -> None:
+    cluster, pods = cluster_of([*STORED, made.pod("db", claims=["data", "logs"]), made.pod("web")])
+    run(cluster, pods)
+    before = cluster.state.view.storage.snapshot.claims
+    assert before["default/data"].volume_name == "pv-1"
+    hit = volume_fails(cluster, "pv-1")
+    assert [pod.name for pod in hit] == ["db"]
+    assert run(cluster, hit).failed == {}
+    after = cluster.state.view.storage.snapshot.claims
+    assert after["default/data"].volume_name == "pv-3"
+    assert after["default/logs"].volume_name == before["default/logs"].volume_name == "pv-2"
+
+
+def test_a_driver_that_fails_gives_out_nothing_and_makes_nothing() -> None:
+    dynamic = made.storage_class("made", provisioner="disk.csi.example")
+    more = made.pod("more", claims=["new"])
+    records = [*STORED, dynamic, made.claim("new", storage_class="made"), made.pod("db", claims=["data"]), more]
+    cluster, pods = cluster_of(records)
+    run(cluster, pods)
+    hit = driver_fails(cluster, "disk.csi.example")
+    assert sorted(pod.name for pod in hit) == ["db", "more"]
+    outcome = run(cluster, hit)
+    assert outcome.failed == {"default/db": Reason.NO_VOLUME_FITS, "default/more": Reason.STORAGE_UNREACHABLE}
+
+
+@pytest.mark.parametrize("change", [volume_fails, driver_fails, node_down])
+def test_what_is_not_there_cannot_fail(change: object) -> None:
+    cluster, _ = cluster_of(STORED)
+    assert callable(change)
+    with pytest.raises(ImpossibleChange, match="there is no nowhere"):
+        change(cluster, "nowhere")
+
+
+def test_failures_and_new_nodes_replay() -> None:
+    cluster, pods = cluster_of([*STORED, made.pod("db", claims=["data"])])
+    run(cluster, pods)
+    run(cluster, volume_fails(cluster, "pv-1"))
+    driver_fails(cluster, "disk.csi.example")
+    cluster.apply(Entry(0, Change.ADD_NODE, "new", like="node-1"))
+    again, _ = cluster_of([*STORED, made.pod("db", claims=["data"])])
+    for entry in cluster.log:
+        again.apply(msgspec.json.decode(msgspec.json.encode(entry), type=Entry))
+    assert again.state.placed == cluster.state.placed
+    assert again.state.view.nodes == cluster.state.view.nodes
+    assert again.state.view.storage.snapshot == cluster.state.view.storage.snapshot
+    with pytest.raises(ImpossibleChange, match='a node "new" already'):
+        cluster.apply(Entry(0, Change.ADD_NODE, "new", like="node-1"))

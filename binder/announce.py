@@ -75,7 +75,8 @@ class Announcer:
         bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
         where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
         reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
-        if not self._is_news(decision.pod, (reason, tuple(placed.volume.name for placed in decision.placements))):
+        limits = _hint_text(decision)
+        if not self._is_news(decision.pod, (reason, limits, tuple(one.volume.name for one in decision.placements))):
             return
         for placed in _few(decision.placements):
             note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
@@ -83,7 +84,13 @@ class Announcer:
         self._refused.pop(decision.pod.key, None)
         self._seen.pop(decision.pod.key, None)
         names = ", ".join(placed.volume.name for placed in decision.placements)
-        self._publish(_pod_reference(decision.pod), None, "Normal", reason, f"{verb} {names}{where}")
+        self._publish(
+            _pod_reference(decision.pod),
+            None,
+            "Normal",
+            reason,
+            shortened(f"{verb} {names}{where}{limits}", NOTE_BYTES),
+        )
 
     def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
         """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row.
@@ -148,6 +155,16 @@ class Announcer:
         note: str,
     ) -> None:
         self._sink.publish(EventDraft(regarding, related, kind, reason, "Reserve", note))
+
+
+def _hint_text(decision: Reserve | Finish) -> str:
+    """Return why volumes are reserved and not bound although the mode of their classes says so, empty if they are."""
+    if isinstance(decision, Finish) or not decision.limits:
+        return ""
+    return (
+        ". kube-scheduler binds them: the pod's node also depends on what is not evaluated here"
+        f" ({', '.join(decision.limits)})"
+    )
 
 
 def refusal_note(decision: Refuse) -> str:

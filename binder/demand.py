@@ -27,6 +27,7 @@ class Demand:
     its node must reach. `pins`: claim key -> the one volume whose own side of a reservation already names the claim.
     `nodes`: the only nodes that come into question, None for all. `hints`: volume and claim of the pod's hints, which
     are made anew because the volumes may now be committed.
+    `limits`: for what the volumes are not committed although the mode of the classes says so (binder.hint_only).
     """
 
     pod: Pod
@@ -37,6 +38,7 @@ class Demand:
     pins: tuple[tuple[str, str], ...] = ()
     nodes: frozenset[str] | None = None
     hints: tuple[tuple[str, Claim], ...] = ()
+    limits: tuple[str, ...] = ()
 
     @property
     def urgency(self) -> tuple[int, float, str]:

@@ -12,6 +12,7 @@ from typing import Final
 from binder.commitment import finish_of, may_commit
 from binder.decision import Finish, Mode, Placement, Refuse, Wait
 from binder.demand import MOST_CLAIMS, Demand
+from binder.hint_only import hint_only
 from binder.ledger import Hold
 from binder.matching import binding_mode, class_of, is_mine, requested_refusal
 from binder.rejection import Reason, Rejection
@@ -21,6 +22,7 @@ from binder.view import PlanSettings, View
 from kube.model import (
     BIND_COMPLETED,
     NO_PROVISIONER,
+    READ_WRITE_ONCE_POD,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -60,9 +62,14 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A claim that is none of our business, and why; the pod's other claims are still planned."""
+    """A claim that is none of our business, and why; the pod's other claims are still planned.
 
+    `node` is the one for which its volume is being provisioned, if kube-scheduler has chosen that.
+    """
+
+    claim: Claim
     reason: Reason
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,8 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         return standings
     uncommitted: Sequence[Standing] = [found.claim if isinstance(found, Hinted) else found for found in standings]
     mode = _mode_of_pod(view, pod, [found for found in uncommitted if isinstance(found, Open)])
+    limits = hint_only(view, pod, _left_off(standings)) if mode in _COMMITTING else ()
+    mode = Mode.ANNOTATE if limits else mode
     hints = tuple((found.anchor.volume.name, found.claim.claim) for found in standings if isinstance(found, Hinted))
     if mode in _COMMITTING:
         standings = uncommitted
@@ -101,6 +110,9 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     if not opened:
         begun = [Placement(one.begun, one.volume) for one in anchors if one.begun is not None]
         return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
+    in_use = _in_use(view, pod)
+    if in_use is not None:
+        return Refuse(pod, Reason.VOLUME_IN_USE, (in_use,))
     return Demand(
         pod=pod,
         mode=mode,
@@ -108,8 +120,9 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         optional=tuple(found.claim for found in opened if found.optional),
         anchors=tuple(anchor.volume for anchor in anchors),
         pins=tuple((found.claim.key, found.pin) for found in opened if found.pin),
-        nodes=_only_nodes(pod, opened),
+        nodes=_only_nodes(pod, standings),
         hints=hints if mode in _COMMITTING else (),
+        limits=limits,
     )
 
 
@@ -267,11 +280,11 @@ def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool
 def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Open | LeftAlone:
     mode = mode_of(storage_class, view.settings)
     if mode is Mode.OFF:
-        return LeftAlone(Reason.MODE_OFF)
+        return LeftAlone(claim, Reason.MODE_OFF, value_of(claim.annotations, SELECTED_NODE))
     selected = value_of(claim.annotations, SELECTED_NODE)
     dynamic = storage_class.provisioner != NO_PROVISIONER
     if dynamic and selected:
-        return LeftAlone(Reason.DYNAMIC_CLASS)
+        return LeftAlone(claim, Reason.DYNAMIC_CLASS, selected)
     return Open(claim, mode, optional=dynamic, pin=_half_reserved(view, claim, now), node=selected or None)
 
 
@@ -284,9 +297,29 @@ def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
     return ""
 
 
-def _only_nodes(pod: Pod, opened: list[Open]) -> frozenset[str] | None:
+def _left_off(standings: Iterable[Standing]) -> tuple[Claim, ...]:
+    """Return the claims for which kube-scheduler chooses among volumes that are there, as no hint of ours will tell."""
+    return tuple(found.claim for found in standings if isinstance(found, LeftAlone) and found.reason is Reason.MODE_OFF)
+
+
+def _in_use(view: View, pod: Pod) -> Rejection | None:
+    """Return which ReadWriteOncePod claim a pod on a node uses: this one cannot run beside it (VolumeRestrictions)."""
+    snapshot = view.snapshot
+    for key in pod.claim_keys:
+        claim = snapshot.claims.get(key)
+        if claim is None or READ_WRITE_ONCE_POD not in claim.access_modes:
+            continue
+        for user in snapshot.pods_by_claim.get(key, ()):
+            if user != pod.key and snapshot.pods[user].node_name:
+                wanted = f"claim {key} for itself ({READ_WRITE_ONCE_POD})"
+                return Rejection(Reason.VOLUME_IN_USE, pod.key, wanted, f"in use by pod {user}")
+    return None
+
+
+def _only_nodes(pod: Pod, standings: Iterable[Standing]) -> frozenset[str] | None:
     """A pod put on a node by hand, and a claim for which the scheduler selected one, leave no other."""
-    named = {found.node for found in opened if found.node} | ({pod.node_name} if pod.node_name else set())
+    selected = (found.node for found in standings if isinstance(found, Open | LeftAlone))
+    named = {node for node in selected if node} | ({pod.node_name} if pod.node_name else set())
     if not named:
         return None
     return frozenset(named) if len(named) == 1 else frozenset()

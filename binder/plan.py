@@ -178,6 +178,7 @@ def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserv
         node=seated.node,
         local_nodes=_local_nodes(reach, seated.volumes.values()),
         placements=chosen,
+        limits=demand.limits,
     )
 
 

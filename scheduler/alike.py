@@ -21,8 +21,15 @@ from scheduler.plugin import NodeRule, Placement, Score, ScoreAlone, ScoreChoice
 from scheduler.profile import Profile
 from scheduler.volumes import PodInfo
 
-MOST_TEMPLATES: Final = 64
-"""Templates remembered at once; beyond it all are forgotten. Each takes two pointers for every node."""
+MOST_TEMPLATES: Final = 4096
+"""Templates remembered at once for a profile; beyond it those are forgotten that were decided about longest ago."""
+
+MOST_REMEMBERED: Final = 2_000_000
+"""Nodes remembered in all templates of a profile together, each with two pointers: 32 MB. At 5,000 nodes these are 400
+templates."""
+
+MOST_PROFILES: Final = 16
+"""Profiles with a memory of their own. A configuration that has more of them works, more slowly."""
 
 _DOES_NOT_FIT: Final = -(1 << 60)
 """Less than any sum of scores, whatever is added."""
@@ -57,7 +64,22 @@ class _Parts:
 
 
 class Decider:
-    """Decides about one pod after the other.
+    """Decides about one pod after the other, each by its profile, which has a memory of its own."""
+
+    def __init__(self) -> None:
+        self._profiles: dict[str, ProfileDecider] = {}
+
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+        """Return where the pod goes, or why nowhere."""
+        decider = self._profiles.pop(profile.scheduler_name, None) or ProfileDecider()
+        while len(self._profiles) >= MOST_PROFILES:
+            del self._profiles[next(iter(self._profiles))]
+        self._profiles[profile.scheduler_name] = decider
+        return decider.decide(pod, view, profile)
+
+
+class ProfileDecider:
+    """Decides about pods of one profile; another configuration of it is remembered anew.
 
     Where all that there is to ask is remembered, all nodes are looked at, whatever `percentage_of_nodes_to_score`: as
     `decide` does with 100 percent. Otherwise the search begins behind the last node that the one before it found, as
@@ -144,11 +166,14 @@ class Decider:
         return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
 
     def _template(self, question: Hashable, nodes: int) -> _Template:
-        template = self._templates.get(question)
+        # Taken out and put back: the first one is always the one that was wanted longest ago.
+        template = self._templates.pop(question, None)
         if template is None or len(template.states) != nodes:
-            if len(self._templates) >= MOST_TEMPLATES:
-                self._templates.clear()
-            template = self._templates[question] = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes, self._turn)
+            most = max(1, min(MOST_TEMPLATES, MOST_REMEMBERED // nodes))
+            while len(self._templates) >= most:
+                del self._templates[next(iter(self._templates))]
+            template = _Template([None] * nodes, [_DOES_NOT_FIT] * nodes, self._turn)
+        self._templates[question] = template
         return template
 
     def _renew(self, template: _Template, rules: Iterable[NodeRule], judgement: Judgement, view: ClusterView) -> None:

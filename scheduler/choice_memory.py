@@ -25,8 +25,11 @@ from scheduler.cycle import mask_of
 from scheduler.node_state import NodeState
 from scheduler.volumes import PodInfo
 
-MOST_KINDS: Final = 32
-"""Kinds of claims remembered at once; beyond it all are forgotten."""
+MOST_KINDS: Final = 1024
+"""Kinds of claims remembered at once; beyond it those are forgotten that were asked about longest ago."""
+
+MOST_REMEMBERED: Final = 1_000_000
+"""Nodes remembered in all kinds together, each with two pointers: 16 MB. At 5,000 nodes these are 200 kinds."""
 
 _FEW: Final = 16
 """A node that reaches more volumes than this is asked each time: to look at all of them would cost more. So many nodes
@@ -62,11 +65,14 @@ class ChoiceMemory:
 
         The question has the `kind_of` the pod's claims in it; equal ones must come with functions that answer alike.
         """
-        kind = self._kinds.get(question)
+        # Taken out and put back: the first one is always the one that was wanted longest ago.
+        kind = self._kinds.pop(question, None)
         if kind is None:
-            if len(self._kinds) >= MOST_KINDS:
-                self._kinds.clear()
-            kind = self._kinds[question] = _Kind()
+            most = max(1, min(MOST_KINDS, MOST_REMEMBERED // len(cluster.nodes)))
+            while len(self._kinds) >= most:
+                del self._kinds[next(iter(self._kinds))]
+            kind = _Kind()
+        self._kinds[question] = kind
         stale = _stale(kind, info, cluster)
         parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
         for asked in _with_cut_off_apart(parts, stale, cluster):

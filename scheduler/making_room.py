@@ -3,7 +3,7 @@
 Source: PostFilter and the handling of nominatedNodeName in pkg/scheduler/schedule_one.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from kube.collection import Collection
@@ -12,7 +12,7 @@ from kube.model import Pod
 from scheduler.budgets import Budgets
 from scheduler.cluster import ClusterView, Place
 from scheduler.cycle import Unschedulable, judge
-from scheduler.nominations import Nominations, on_nominated, outranked, reserving, stands
+from scheduler.nominations import Nominations, Reserving, on_nominated, outranked, stands
 from scheduler.plugin import Placement
 from scheduler.preemption import NoPreemption, Preemption, Preemptor
 from scheduler.profile import Profile
@@ -58,6 +58,8 @@ class MakingRoom:
         self._evictor = evictor
         self._status = status
         self._nominations = Nominations()
+        self._reserving = Reserving()
+        self._counted: tuple[Mapping[str, DisruptionBudget], Budgets] | None = None
         self._preemptor = Preemptor()
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -93,7 +95,7 @@ class MakingRoom:
         nominated = self._nominations.by_node()
         if not nominated:
             return decider.decide(pod, view, profile)
-        crowded = reserving(view, pod, nominated)
+        crowded = self._reserving.view(view, pod, nominated)
         found = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
         if isinstance(found, Placement) and crowded is not view and not stands(found, view, profile):
             return Unschedulable(judge(pod, view, profile), view)
@@ -108,7 +110,7 @@ class MakingRoom:
         pod, nominated = found.judgement.info.pod, self._nominations.by_node()
         if found.cluster is not view:
             found = Unschedulable(judge(pod, view, profile), view)
-        budgets = Budgets(self._budgets.items.values())
+        budgets = self._budgets_now()
         answer = self._preemptor.preempt(found, profile, budgets, nominated, self._evictor.going())
         if isinstance(answer, Preemption):
             for loser in outranked(pod, answer.node, nominated):
@@ -121,7 +123,14 @@ class MakingRoom:
 
     async def evict(self, preemption: Preemption, pod: Pod) -> str:
         """Have the victims leave; return why not all do, and then the node is not kept. Raises LeadershipLost."""
-        refusal = await self._evictor.evict(preemption, pod, Budgets(self._budgets.items.values()))
+        refusal = await self._evictor.evict(preemption, pod, self._budgets_now())
         if refusal and self._nominations.of(pod.key) == preemption.node:
             self._tell(self._nominations.remove(pod.key))
         return refusal
+
+    def _budgets_now(self) -> Budgets:
+        """Return the budgets of this moment; the same while none changes."""
+        items = self._budgets.items
+        if self._counted is None or self._counted[0] is not items:
+            self._counted = items, Budgets(items.values())
+        return self._counted[1]

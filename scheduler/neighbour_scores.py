@@ -55,7 +55,7 @@ def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Place
         for _, places in groups_meant(term, pod.namespace, cluster):
             yield term, weight, places
     itself = group_of(pod)
-    for group, places in cluster.pod_groups.outspoken.items():
+    for group, places in cluster.pod_groups.outspoken_about(itself):
         for term, weight in _said_by(group):
             if means(term, group.namespace, itself, cluster.namespaces):
                 yield term, weight, places

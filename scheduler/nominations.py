@@ -53,19 +53,43 @@ class Nominations:
         return found
 
 
-def reserving(cluster: ClusterView, pod: Pod, nominated: ByNode) -> ClusterView:
-    """Return the cluster as a pod may use it: nominated pods of at least its priority are on their nodes already.
+class Reserving:
+    """Shows the cluster as a pod may use it: nominated pods of at least its priority are on their nodes already.
 
-    A placement in it has to pass `stands` too.
+    A placement in it has to pass `stands` too. What was shown last is shown again while the nodes and those pods stay
+    the same: refused pods come one after the other, and a decider remembers nodes only as long as they are the same.
     """
-    moves = [
-        (None, (one, node))
-        for node, pods in nominated.items()
-        if node in cluster.numbers
-        for one in pods
-        if one.priority >= pod.priority and one.uid != pod.uid
-    ]
-    return cluster.with_moves(moves) if moves else cluster
+
+    def __init__(self) -> None:
+        self._base: ClusterView | None = None
+        self._moves: Sequence[tuple[None, Place]] = ()
+        self._shown: ClusterView | None = None
+
+    def view(self, cluster: ClusterView, pod: Pod, nominated: ByNode) -> ClusterView:
+        """Return the cluster with the pods nominated to it that the pod may not push aside."""
+        moves: list[tuple[None, Place]] = [
+            (None, (one, node))
+            for node, pods in nominated.items()
+            if node in cluster.numbers
+            for one in pods
+            if one.priority >= pod.priority and one.uid != pod.uid
+        ]
+        if not moves:
+            return cluster
+        base, shown = self._base, self._shown
+        if base is None or shown is None or moves != self._moves or not _same_but_for_time(base, cluster):
+            shown = cluster.with_moves(moves)
+            self._base, self._moves, self._shown = cluster, moves, shown
+        return shown if shown.now == cluster.now else shown.at(cluster.now)
+
+
+def _same_but_for_time(one: ClusterView, other: ClusterView) -> bool:
+    return (
+        one.nodes is other.nodes
+        and one.storage is other.storage
+        and one.index is other.index
+        and one.namespaces is other.namespaces
+    )
 
 
 def stands(placement: Placement, cluster: ClusterView, profile: Profile) -> bool:

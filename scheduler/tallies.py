@@ -162,7 +162,7 @@ class NeighbourTally:
         for term in self._apart:
             for _, places in groups_meant(term, self._namespace, cluster):
                 _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
-        for group, places in cluster.pod_groups.outspoken.items():
+        for group, places in cluster.pod_groups.outspoken_about(self._itself):
             for term in self._unwelcoming(group):
                 _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
         self._needed: list[Counter[str]] = [Counter() for _ in self._near]

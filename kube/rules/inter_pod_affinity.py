@@ -88,7 +88,7 @@ def kept_away(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
     """Pods that are there keep this one out of their domains."""
     found = []
     itself = group_of(pod)
-    for group, places in placed.pod_groups.outspoken.items():
+    for group, places in placed.pod_groups.outspoken_about(itself):
         for term in group.constraints.anti_affinity if group.constraints is not None else ():
             if means(term, group.namespace, itself, placed.namespaces):
                 forbidden = domain_nodes(placed, term.topology_key, places)

@@ -11,11 +11,21 @@ from typing import Final
 from immutables import Map
 from msgspec import Struct
 
-from kube.constraints import Constraints
-from kube.model import Pairs, Pod
+from kube.constraints import NO_CONSTRAINTS, Constraints
+from kube.model import LabelSelector, Pairs, Pod
 
 Places = Mapping[int, int]
 """Node number -> how many pods."""
+
+Label = tuple[str, str]
+Address = tuple[str, Label]
+"""A namespace and a label; both have a word for any."""
+
+_ANY_NAMESPACE: Final = ""
+_ANY_LABEL: Final = ("", "")
+_MOST_NAMESPACES: Final = 16
+_MOST_VALUES: Final = 16
+"""A term that names more of them is asked about every pod."""
 
 
 class Group(Struct, frozen=True, gc=False):
@@ -32,11 +42,13 @@ class PodGroups:
     """Groups by namespace, and apart from them what is said of other pods, in any namespace, and where it is said.
 
     Who says something is known there by namespace and constraints alone: the pods of a StatefulSet, each with its own
-    name among its labels, all say the same.
+    name among its labels, all say the same. `addressed` are those by what a pod needs to be meant, a namespace and a
+    label: nearly every term names both, and whoever places a pod need not ask all others whether they mean it.
     """
 
     groups: Map[str, Map[Group, Map[int, int]]] = Map()
     outspoken: Map[Group, Map[int, int]] = Map()
+    addressed: Map[Address, Map[Group, None]] = Map()
 
     @classmethod
     def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
@@ -49,7 +61,15 @@ class PodGroups:
             if group.constraints is not None:
                 _count(heard.setdefault(_speaker(group), {}), number)
         groups = {name: Map({one: Map(at) for one, at in known.items()}) for name, known in counted.items()}
-        return cls(Map(groups), Map({one: Map(at) for one, at in heard.items()}))
+        addressed: dict[Address, dict[Group, None]] = {}
+        for speaker in heard:
+            for address in _addresses(speaker):
+                addressed.setdefault(address, {})[speaker] = None
+        return cls(
+            Map(groups),
+            Map({one: Map(at) for one, at in heard.items()}),
+            Map({address: Map(speakers) for address, speakers in addressed.items()}),
+        )
 
     def with_pod(self, pod: Pod, number: int) -> "PodGroups":
         """Return the groups with one more pod on a node."""
@@ -75,16 +95,36 @@ class PodGroups:
         for known in self.groups.values():
             yield from known.items()
 
+    def outspoken_about(self, pod: Group) -> Iterator[tuple[Group, Places]]:
+        """Yield, each once, who says something that may mean such a pod, and where they are."""
+        if not self.outspoken:
+            return
+        labels = (_ANY_LABEL, *pod.labels)
+        found: dict[Group, None] = {}
+        for namespace in (pod.namespace, _ANY_NAMESPACE):
+            for label in labels:
+                found.update(self.addressed.get((namespace, label), _NO_SPEAKERS))
+        for speaker in found:
+            yield speaker, self.outspoken[speaker]
+
     def _changed(self, group: Group, number: int, more: int) -> "PodGroups":
         known = _moved(self.groups.get(group.namespace, _NOBODY), group, number, more)
         groups = self.groups.set(group.namespace, known) if known else self.groups.delete(group.namespace)
         if group.constraints is None:
-            return PodGroups(groups, self.outspoken)
-        return PodGroups(groups, _moved(self.outspoken, _speaker(group), number, more))
+            return PodGroups(groups, self.outspoken, self.addressed)
+        speaker = _speaker(group)
+        outspoken, addressed = _moved(self.outspoken, speaker, number, more), self.addressed
+        if (speaker in outspoken) != (speaker in self.outspoken):
+            for address in _addresses(speaker):
+                speakers = addressed.get(address, _NO_SPEAKERS)
+                speakers = speakers.set(speaker, None) if speaker in outspoken else speakers.delete(speaker)
+                addressed = addressed.set(address, speakers) if speakers else addressed.delete(address)
+        return PodGroups(groups, outspoken, addressed)
 
 
 _NOWHERE: Final[Map[int, int]] = Map()
 _NOBODY: Final[Map[Group, Map[int, int]]] = Map()
+_NO_SPEAKERS: Final[Map[Group, None]] = Map()
 
 
 def group_of(pod: Pod) -> Group:
@@ -95,6 +135,28 @@ def group_of(pod: Pod) -> Group:
 
 def _speaker(group: Group) -> Group:
     return Group(group.namespace, (), constraints=group.constraints)
+
+
+def _addresses(speaker: Group) -> frozenset[Address]:
+    """Return namespaces and labels of which a pod must have one pair for any term of the speaker to mean it."""
+    said = speaker.constraints or NO_CONSTRAINTS
+    wishes = (*said.preferred_affinity, *said.preferred_anti_affinity)
+    found: set[Address] = set()
+    for term in (*said.affinity, *said.anti_affinity, *(wish.term for wish in wishes)):
+        if term.selector is not None:
+            namespaces = term.namespaces or (speaker.namespace,)
+            everywhere = term.namespace_selector is not None or len(namespaces) > _MOST_NAMESPACES
+            for namespace in (_ANY_NAMESPACE,) if everywhere else namespaces:
+                found.update((namespace, label) for label in _needed(term.selector))
+    return frozenset(found)
+
+
+def _needed(selector: LabelSelector) -> Iterable[Label]:
+    """Return labels of which a pod must have one to be selected."""
+    if selector.match_labels:
+        return selector.match_labels[:1]
+    named = [one for one in selector.match_expressions if one.operator == "In" and len(one.values) <= _MOST_VALUES]
+    return ((named[0].key, value) for value in named[0].values) if named else (_ANY_LABEL,)
 
 
 def _count(places: dict[int, int], number: int) -> None:

@@ -14,8 +14,10 @@ from scheduler.alike import MOST_TEMPLATES, Decider
 from scheduler.catalog import REGISTRY, default_data, default_profile
 from scheduler.cluster import ClusterView
 from scheduler.cycle import Unschedulable, decide
-from scheduler.plugin import Placement
+from scheduler.node_state import NodeState
+from scheduler.plugin import NodeRule, Placement
 from scheduler.profile import Profile, build
+from scheduler.volumes import PodInfo
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import best_placements, view
@@ -114,6 +116,36 @@ def test_more_templates_than_are_remembered() -> None:
         pod = builders.pod(requests={"cpu": f"{number}m"})
         # A template of one pod: it goes on where the one before it ended.
         assert node_of(decider.decide(pod, cluster, PROFILE)) == f"n00{number % 3}"
+
+
+class Counting:
+    """Counts how many nodes are asked."""
+
+    name = "Counting"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        def why(state: NodeState) -> None:
+            self.asked += 1
+
+        return NodeRule(why, question=info.pod.requests)
+
+
+def test_a_template_is_remembered_while_many_others_come_and_under_other_profiles() -> None:
+    cluster, decider, counting = many_nodes(120), Decider(), Counting()
+    profiles = [replace(PROFILE, scheduler_name=name, filters=(counting,)) for name in ("one", "other")]
+    pods = [builders.pod(f"web-{number}", requests={"cpu": f"{number}m"}) for number in range(200)]
+    for profile in profiles:
+        for pod in pods:
+            decider.decide(pod, cluster, profile)
+    first, counting.asked = counting.asked, 0
+    assert first == len(profiles) * len(pods) * len(cluster.nodes)
+    for pod in pods:
+        for profile in profiles:
+            decider.decide(pod, cluster, profile)
+    assert counting.asked == 0
 
 
 # Large nodes, on which a small pod makes no difference to any score for a while.

@@ -1,10 +1,12 @@
 """Nodes that are being cleared for a pod are not given to others meanwhile."""
 
+from datetime import timedelta
+
 from kube import model
 from kube.constraints import Constraints, PodTerm
 from kube.model import LabelSelector
 from scheduler.cycle import decide
-from scheduler.nominations import Nominations, on_nominated, outranked, reserving, stands
+from scheduler.nominations import Nominations, Reserving, on_nominated, outranked, stands
 from scheduler.plugin import Placement
 from tests import builders
 from tests.scheduler.judging import view
@@ -35,10 +37,10 @@ def test_keeps_the_last_nomination_of_each_pod() -> None:
 def test_a_node_is_kept_from_pods_that_are_not_better() -> None:
     cluster, nominated = view(NODE), {"n1": [pod("waiting", 5)], "gone": [pod("lost", 5)]}
     for other in (pod("worse", 4), pod("equal", 5)):
-        assert not isinstance(decide(other, reserving(cluster, other, nominated), PROFILE), Placement)
+        assert not isinstance(decide(other, Reserving().view(cluster, other, nominated), PROFILE), Placement)
     for other in (pod("better", 6), pod("waiting", 5)):
-        assert reserving(cluster, other, nominated) is cluster
-    assert reserving(cluster, pod("any", 0), {}) is cluster
+        assert Reserving().view(cluster, other, nominated) is cluster
+    assert Reserving().view(cluster, pod("any", 0), {}) is cluster
 
 
 def test_a_better_pod_takes_the_nomination_away() -> None:
@@ -60,8 +62,23 @@ def test_nobody_counts_on_the_neighbourhood_of_a_pod_that_is_not_there_yet() -> 
     follower = builders.pod("follower", constraints=near)
     leader = builders.pod("leader", labels={"app": "web"}, priority=5)
     cluster = view(NODE)
-    crowded = reserving(cluster, follower, {"n1": [leader]})
+    crowded = Reserving().view(cluster, follower, {"n1": [leader]})
     placement = decide(follower, crowded, PROFILE)
     assert isinstance(placement, Placement)
     assert not stands(placement, cluster, PROFILE)
     assert stands(placement, crowded, PROFILE)
+
+
+def test_what_is_shown_stays_the_same_while_nothing_changes_that_a_decider_remembers() -> None:
+    cluster, reserving = view(NODE, builders.node("n2")), Reserving()
+    nominated = {"n1": [pod("waiting", 5)]}
+    first = reserving.view(cluster, pod("a", 0), nominated)
+    later = cluster.at(builders.EPOCH + timedelta(seconds=1))
+    second = reserving.view(later, pod("b", 0), nominated)
+    assert second.nodes is first.nodes
+    assert second.now == later.now
+    crowded = reserving.view(cluster.with_pod(pod("c", 0), "n2"), pod("d", 0), nominated)
+    assert [len(state.pods) for state in crowded.nodes] == [1, 1]
+    more = {"n1": [pod("waiting", 5)], "n2": [pod("another", 5)]}
+    assert [len(state.pods) for state in reserving.view(cluster, pod("e", 0), more).nodes] == [1, 1]
+    assert reserving.view(cluster, pod("urgent", 9), more) is cluster

@@ -155,9 +155,12 @@ class Reconciler:
                 yield claim, reason
 
     def _seconds_to_hint(self, pod: Pod) -> float:
+        """Return how long the pod waits for a hint; that begins anew whenever a bind is seen to be under way."""
         if not scheduler_may_serve(pod):
             return 0.0
         now = self.clock.monotonic()
+        if begun(pod, self.store.snapshot()):
+            self._looked_at[pod.key] = now
         return self._looked_at.setdefault(pod.key, now) + HINT_AFTER - now
 
     async def _decide(self, key: str) -> Decision | None:
@@ -273,8 +276,8 @@ class Reconciler:
 
 
 def begun(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether a volume names a claim of the pod."""
-    return any(snapshot.volumes_by_claim.get(key) for key in pod.claim_keys)
+    """Whether a volume names a claim of the pod that is not bound."""
+    return any(snapshot.volumes_by_claim.get(claim.key) for claim in open_claims(pod, snapshot))
 
 
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:

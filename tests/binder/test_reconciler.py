@@ -36,6 +36,19 @@ async def test_a_pod_that_kube_scheduler_may_be_serving_gets_a_hint_and_that_lat
         assert "claimRef" not in world.volume("pv-1")["spec"]
 
 
+async def test_no_hint_comes_between_the_writes_of_kube_scheduler() -> None:
+    """It has committed a volume to one claim and is about to write the other."""
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
+    world.put(pod_object("web", ["data", "log"]))
+    async with world.process() as process:
+        await process.run(HINT_AFTER - 0.1)
+        reference = {"namespace": "default", "name": "data", "uid": world.claim("data")["metadata"]["uid"]}
+        world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference))
+        await process.run(60)
+    assert world.server.writes == []
+
+
 @pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
 async def test_a_hint_becomes_more_once_kube_scheduler_has_given_up(mode: Mode) -> None:
     world = World(mode)

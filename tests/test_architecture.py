@@ -110,6 +110,25 @@ def test_files_of_the_readme_exist() -> None:
     assert {path for path in linked if not (ROOT / path).exists()} == set()
 
 
+SECURITY = (ROOT / "docs" / "security.md").read_text()
+PROVEN = "What a user of one namespace "
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", SECURITY))))
+def test_tests_that_the_security_page_names_exist(name: str) -> None:
+    path, _, function = name.partition("::")
+    defined = ast.walk(ast.parse((ROOT / path).read_text()))
+    assert function in {node.name for node in defined if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_each_sentence_about_what_users_can_and_cannot_do_names_its_test() -> None:
+    chapters = [chapter for chapter in SECURITY.split("\n## ") if chapter.startswith(PROVEN)]
+    assert len(chapters) == 2
+    rows = [line for chapter in chapters for line in chapter.splitlines() if re.match(r"\| (?!a user)\w", line)]
+    assert len(rows) > 15
+    assert [row for row in rows if not re.search(r"`tests/[\w/]+\.py::\w+` \|$", row)] == []
+
+
 def test_no_file_names_where_it_was_made() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     workplace = "/wo" + "rk/"  # in two, so that this line does not name it either

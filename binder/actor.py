@@ -15,18 +15,18 @@ logger = logging.getLogger(__name__)
 
 
 class Actor:
-    """Writes. `concurrency` is how many pods are written for at the same time."""
+    """Writes. `turns` bound how many pods are written for at the same time."""
 
     dry_run = False
 
     def __init__(
-        self, last_look: LastLook, applier: Applier, completer: Completer, locks: KeyedLocks, concurrency: int
+        self, last_look: LastLook, applier: Applier, completer: Completer, locks: KeyedLocks, turns: asyncio.Semaphore
     ) -> None:
         self._last_look = last_look
         self._applier = applier
         self._completer = completer
         self._locks = locks
-        self._turns = asyncio.Semaphore(concurrency)
+        self._turns = turns
 
     async def act(self, decision: Reserve) -> Outcome:
         """Reserve, or bind in mode complete, all volumes of the pod."""

@@ -10,10 +10,8 @@ all that the attempt wrote is taken back.
 Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
 
 import msgspec
 
@@ -34,13 +32,12 @@ from binder.live import FASTER, LiveObjects, LiveVolume
 from binder.matching import controller_refusal, is_mine
 from binder.observe import ConflictKind, ReservationMetrics
 from binder.release import names
+from binder.side_by_side import side_by_side
 from binder.undo import Now, Undo
 from binder.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
 from kube.errors import KubeError
 from kube.model import BIND_COMPLETED, Claim, Volume, value_of
 from kube.resource import CLAIMS, VOLUMES, Resource
-
-T = TypeVar("T")
 
 
 class Completer:
@@ -72,9 +69,9 @@ class Completer:
         written: list[Placement] = []
         try:
             committed = [await self._commit(placement, now, written) for placement in decision.placements]
-            claims = await _all([self._still_open(placement) for placement in decision.placements])
+            claims = await side_by_side(self._still_open, decision.placements)
             steps = zip(decision.placements, claims, committed, strict=True)
-            bound = await _all([self._finish(Placement(claim, of.volume), live) for of, claim, live in steps])
+            bound = await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
         except (LostPlacement, OutdatedDecision) as ending:
             await self._roll_back(written)
             return ending.outcome
@@ -86,7 +83,7 @@ class Completer:
     async def finish(self, placements: Sequence[Placement]) -> Outcome:
         """Finish binds that were begun, side by side. Nothing is taken back: it was not ours. Raises as `complete`."""
         try:
-            bound = await _all([self._resume(placement) for placement in placements])
+            bound = await side_by_side(self._resume, placements)
         except (LostPlacement, OutdatedDecision) as ending:
             # Nothing was promised to anybody, so nothing is lost: what is true now is decided anew.
             return Outdated(str(ending))
@@ -256,12 +253,3 @@ def _is_bound_to(claim: Claim, begun: Placement) -> bool:
 
 def _completed(claim: Claim) -> bool:
     return value_of(claim.annotations, BIND_COMPLETED) is not None
-
-
-async def _all(steps: list[Awaitable[T]]) -> list[T]:
-    """Let all finish, then raise the first failure: no bind is cut off in the middle because another one failed."""
-    results = await asyncio.gather(*steps, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]

@@ -17,6 +17,7 @@ from binder.gate import HealthGate
 from binder.index import VolumeIndex
 from binder.live import LiveObjects
 from binder.matching import is_mine
+from binder.side_by_side import side_by_side
 from binder.usable import refuse_health
 from binder.view import PlanSettings, View
 from kube.clock import Clock
@@ -44,7 +45,7 @@ class LastLook:
             return decision
         pod, claims = await asyncio.gather(
             self._live.pod(decision.pod.key),
-            asyncio.gather(*(self._claim(placement.claim) for placement in decision.placements)),
+            side_by_side(self._claim, [placement.claim for placement in decision.placements]),
         )
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._live.snapshot()):

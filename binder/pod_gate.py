@@ -5,6 +5,7 @@ Who wants the guarantee writes the gate into the pod; only the gate of that name
 a pod.
 """
 
+import asyncio
 import logging
 from typing import Protocol
 
@@ -30,10 +31,13 @@ class Complaint(Protocol):
 
 
 class PodGate:
-    """Lifts gates, under the lease."""
+    """Lifts gates, under the lease. `turns` are shared with all who write for pods: so many at a time."""
 
-    def __init__(self, api: ObjectApi, fence: Fence, store: Store, prefix: str, complaint: Complaint) -> None:
+    def __init__(
+        self, api: ObjectApi, fence: Fence, store: Store, prefix: str, complaint: Complaint, turns: asyncio.Semaphore
+    ) -> None:
         self._api = api
+        self._turns = turns
         self._fence = fence
         self._store = store
         self._prefix = prefix
@@ -46,6 +50,14 @@ class PodGate:
         """
         if not carries_gate(pod, self._prefix):
             return True
+        async with self._turns:
+            # As it is by now: it may have changed while it waited for its turn.
+            seen = self._store.pods.items.get(pod.key)
+            if seen is None or seen.uid != pod.uid or not carries_gate(seen, self._prefix):
+                return True
+            return await self._remove(seen)
+
+    async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
         self._fence.check()
         try:

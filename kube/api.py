@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kube.errors import Expired, Unavailable, error_from_event, error_from_status
 from kube.resource import Resource
@@ -61,10 +62,14 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class KubeApi:
-    """Typed access to one API server. Every method raises a kube.errors.KubeError and nothing else."""
+    """Typed access to one API server. Every method raises a kube.errors.KubeError and nothing else.
 
-    def __init__(self, transport: Transport, timeout: float = 30.0) -> None:
+    `urgent` requests do not wait until others have been answered.
+    """
+
+    def __init__(self, transport: Transport, timeout: float = 30.0, *, urgent: bool = False) -> None:
         self._transport = transport
+        self._urgent = urgent
         self._timeout = timeout
 
     async def list_page(
@@ -183,7 +188,7 @@ class KubeApi:
         return msgspec.Raw(body)
 
     async def _send(self, request: Request) -> Response:
-        response = await self._transport.send(request)
+        response = await self._transport.send(replace(request, urgent=True) if self._urgent else request)
         if 200 <= response.status < 300:
             return response
         raise error_from_status(request.method, request.path, response.status, response.body, response.headers)

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self
@@ -17,37 +17,48 @@ from kube.kubeconfig import Credentials, load_credentials, proxy_for
 from kube.lines import LineTooLong, split_lines
 from kube.transport import Request, Response, StreamResponse
 
-CONNECT_SECONDS: Final = 5.0
-CONNECTIONS: Final = 100
+CONNECT_SECONDS: Final = 10.0
+"""For a new connection as a whole: the server's name, TCP, a proxy's answer to CONNECT, TLS."""
 
-_CONNECT_ONLY: Final = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
-"""For requests that are timed as a whole already."""
+TCP_SECONDS: Final = 5.0
+"""For one address of the server or the proxy, so that there is time for another."""
+
+REQUESTS_AT_ONCE: Final = 100
+"""Requests that wait for their answer. Watches and urgent requests are not counted and never wait."""
 
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError, LineTooLong)
 
 
 async def connect(
-    kubeconfig: str | None = None, context: str | None = None, clock: Clock | None = None
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    clock: Clock | None = None,
+    *,
+    connect_seconds: float = CONNECT_SECONDS,
 ) -> "KubernetesTransport":
     """Return a transport to the configured cluster; close it, or use it in `async with`.
 
     Looks at `kubeconfig`, $KUBECONFIG, ~/.kube/config and the pod's service account, in this order. Raises
     KubeconfigError with a sentence for the user. Sends nothing yet.
     """
-    return KubernetesTransport(await load_credentials(kubeconfig, context, clock or SystemClock()))
+    credentials = await load_credentials(kubeconfig, context, clock or SystemClock())
+    return KubernetesTransport(credentials, connect_seconds)
 
 
 class KubernetesTransport:
     """Sends requests to one API server. TLS is always verified; the environment's proxies are used explicitly."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, connect_seconds: float = CONNECT_SECONDS) -> None:
         self.server = credentials.server
         self._url = URL(credentials.server)
         self._credentials = credentials
+        self._connect_seconds = connect_seconds
+        self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
         configuration = credentials.configuration
         # trust_env makes aiohttp look for proxies and .netrc in a thread for every request: 2.4 times the CPU.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS, ssl=_tls(credentials)),
+            # Unlimited, because a limit would have the Lease and the watches wait, and `connect` run out meanwhile.
+            connector=aiohttp.TCPConnector(limit=0, ssl=_tls(credentials)),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=2**20,
@@ -59,10 +70,10 @@ class KubernetesTransport:
             self._options["server_hostname"] = configuration.tls_server_name
 
     async def send(self, request: Request) -> Response:
-        """Return the complete answer within the request's timeout, credentials and connecting included."""
+        """Return the complete answer within the request's timeout, waiting and connecting included."""
         try:
-            async with asyncio.timeout(request.timeout):
-                answer = await self._open(request, _CONNECT_ONLY)
+            async with asyncio.timeout(request.timeout), nullcontext() if request.urgent else self._turns:
+                answer = await self._open(request, silence=None)
                 async with answer:
                     return Response(answer.status, await answer.read(), answer.headers)
         except _NO_ANSWER as error:
@@ -71,9 +82,8 @@ class KubernetesTransport:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamResponse]:
         """Return the answer line by line. A silence longer than the request's timeout ends it."""
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=request.timeout)
         try:
-            answer = await self._open(request, timeout)
+            answer = await self._open(request, silence=request.timeout)
         except _NO_ANSWER as error:
             raise self._unavailable(request, error) from error
         try:
@@ -93,7 +103,7 @@ class KubernetesTransport:
     ) -> None:
         await self.close()
 
-    async def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _open(self, request: Request, silence: float | None) -> aiohttp.ClientResponse:
         headers, body = {"Accept": request.accept}, None
         if request.body is not None:
             headers["Content-Type"] = request.content_type
@@ -106,7 +116,9 @@ class KubernetesTransport:
             self._url_of(request),
             data=body,
             headers=headers,
-            timeout=timeout,
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=self._connect_seconds, sock_connect=TCP_SECONDS, sock_read=silence
+            ),
             **self._options,
         )
 

@@ -9,24 +9,42 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from kube import wire
-from kube.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
+from kube.model import (
+    BETA_CLASS_ANNOTATION,
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    DEFAULT_CLASS_ANNOTATIONS,
+    PROVISIONER_ANNOTATIONS,
+    SELECTED_NODE,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pairs,
+    Requirement,
+)
 from kube.quantity import QuantityError, parse_quantity
 from kube.sharing import DecodedParts, pairs, shared, text, texts
 
 OWN_PREFIX: Final = "scheduler.cloud.example/"
 """Default prefix of our own annotations."""
 
-KEPT_ANNOTATIONS: Final = (
-    "pv.kubernetes.io/",
-    "volume.kubernetes.io/",
-    "volume.beta.kubernetes.io/",
-    "storageclass.kubernetes.io/",
-    "storageclass.beta.kubernetes.io/",
+KEPT_ANNOTATIONS: Final = frozenset(
+    {
+        BIND_COMPLETED,
+        BOUND_BY_CONTROLLER,
+        SELECTED_NODE,
+        BETA_CLASS_ANNOTATION,
+        *DEFAULT_CLASS_ANNOTATIONS,
+        *PROVISIONER_ANNOTATIONS,
+    }
 )
-"""Prefixes of the annotations records keep beside our own: those by which Kubernetes binds, provisions, defaults."""
+"""What records keep beside our own annotations: those by which Kubernetes binds, provisions and defaults."""
 
 LONGEST_ANNOTATION: Final = 4096
-"""Bytes. A longer value counts as absent: nothing we or the binder write comes near it."""
+"""Characters. A longer value counts as absent: nothing we or the binder write comes near it."""
+
+MOST_OWN_ANNOTATIONS: Final = 16 * 2**10
+"""Characters of all annotations with our prefix, of which anybody may write any number; the longest go first."""
 
 P = TypeVar("P", bound=wire.Wire)
 V = TypeVar("V")
@@ -79,13 +97,24 @@ def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
 
 @lru_cache(maxsize=8)
 def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
-    prefixes = (own_prefix, *KEPT_ANNOTATIONS)
-
     def keep(part: bytes) -> Pairs:
-        found = _MAPPING.decode(part).items()
-        return pairs({key: value for key, value in found if key.startswith(prefixes) and _is_short(value)})
+        found = _MAPPING.decode(part)
+        own = {key: value for key, value in found.items() if key.startswith(own_prefix) and _is_short(value)}
+        others = {key: found[key] for key in KEPT_ANNOTATIONS & found.keys() if _is_short(found[key])}
+        return pairs({**_shortest(own), **others})
 
     return DecodedParts(keep)
+
+
+def _shortest(annotations: dict[str, str | None]) -> dict[str, str | None]:
+    """Return as many annotations, the shortest first, as there is room for."""
+    room, kept = MOST_OWN_ANNOTATIONS, {}
+    for key, value in sorted(annotations.items(), key=lambda pair: len(pair[0]) + len(pair[1] or "")):
+        room -= len(key) + len(value or "")
+        if room < 0:
+            break
+        kept[key] = value
+    return kept
 
 
 def _is_short(value: str | None) -> bool:

@@ -31,7 +31,7 @@ _RESIZE: Final = "PodResizePending"
 
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
 
-_TEMPLATES: Final = 4_096
+_TEMPLATES: Final = 16 * 2**20
 """Templates remembered; with the states of resizing some are remembered more than once."""
 
 

@@ -24,10 +24,6 @@ from kube.decode_parts import (
 )
 from kube.sharing import shared, text, texts
 
-_DEFAULT_CLASS_ANNOTATIONS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 _FIELDS: Final = wire.VolumeSpec.__struct_fields__
 _OTHER_SOURCES: Final = tuple(zip(_FIELDS, wire.VolumeSpec.__struct_encode_fields__, strict=True))[
     _FIELDS.index("csi") + 1 :
@@ -119,7 +115,7 @@ def storage_class(found: wire.StorageClass, own_prefix: str) -> model.StorageCla
         provisioner=text(found.provisioner),
         binding_mode=text(found.volume_binding_mode) or None,
         allowed_topologies=_topologies(found.allowed_topologies),
-        is_default=any(model.value_of(annotations, key) == "true" for key in _DEFAULT_CLASS_ANNOTATIONS),
+        is_default=any(model.value_of(annotations, key) == "true" for key in model.DEFAULT_CLASS_ANNOTATIONS),
         created=metadata.creation_timestamp,
         annotations=annotations,
     )

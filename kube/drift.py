@@ -253,10 +253,9 @@ class DriftCheck:
         except Exception:  # any failure of a decoder means the object is malformed; the reflector has said so
             walk.malformed[key] = said.listed
             return False
-        if not still_suspect(part.held.items.get(key), said):
-            return False
+        wrong = still_suspect(part.held.items.get(key), said)
         part.held.remember(item, as_of)
-        if still_suspect(part.held.items.get(key), said):
+        if wrong and still_suspect(part.held.items.get(key), said):
             # The watch went on meanwhile, so that the answer may be late: a list tells for certain.
             part.reflector.relist()
-        return True
+        return wrong

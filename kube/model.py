@@ -25,6 +25,15 @@ BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+DEFAULT_CLASS_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+PROVISIONER_ANNOTATIONS: Final = (
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+)
+"""The PV controller names here whom it asked to make a volume. From then on one may be on its way."""
 
 Pairs = tuple[tuple[str, str], ...]
 """Labels or annotations, sorted by key; equal label sets are one shared object."""

@@ -14,7 +14,10 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 class Request(Struct, frozen=True):
-    """One HTTP request. `timeout` is in seconds: for `send` of the whole exchange, for `stream` of each silence."""
+    """One HTTP request. `timeout` is in seconds: for `send` of the whole exchange, for `stream` of each silence.
+
+    An `urgent` one does not wait until others have been answered: a renewal of the Lease.
+    """
 
     method: str
     path: str
@@ -23,6 +26,7 @@ class Request(Struct, frozen=True):
     content_type: str = JSON
     accept: str = JSON
     timeout: float = 30.0
+    urgent: bool = False
 
 
 class Response(Struct, frozen=True):

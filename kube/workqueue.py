@@ -154,8 +154,10 @@ class WorkQueue(Generic[K]):
 
     def _ended(self, job: asyncio.Task[None]) -> None:
         self._jobs.discard(job)
-        if not job.cancelled() and self._failure is None:
-            self._failure = job.exception()
+        if not job.cancelled():
+            # Asked of every job: asyncio reports a failure that nobody asked for as a crash.
+            failure = job.exception()
+            self._failure = self._failure or failure
         self._changed.set()
 
     async def _work(self, key: K, started: float, handle: Callable[[K], Awaitable[float | None]]) -> None:

@@ -24,17 +24,22 @@ class Access:
     observer: RequestObserver
 
     def api(self) -> KubeApi:
-        """Return an API for reading, for Events and for the Lease."""
+        """Return an API for reading and for Events."""
         return self._paced(self.transport)
+
+    def for_lease(self) -> KubeApi:
+        """Return an API for the Lease: a renewal waits behind nothing else, neither for a token nor to be sent."""
+        return self._paced(self.transport, urgent=True)
 
     def fenced(self, leadership: Leadership) -> KubeApi:
         """Return an API that writes only as long as we lead."""
         # Innermost, next to the wire: what waits for a token waits before the lease is checked.
         return self._paced(FencedTransport(self.transport, leadership))
 
-    def _paced(self, transport: Transport) -> KubeApi:
+    def _paced(self, transport: Transport, *, urgent: bool = False) -> KubeApi:
         qps, burst = self.settings.qps, self.settings.burst
-        return KubeApi(PacedTransport(transport, self.clock, self.observer, qps=qps, burst=burst))
+        paced = PacedTransport(transport, self.clock, self.observer, qps=qps, burst=burst)
+        return KubeApi(paced, urgent=urgent)
 
 
 def own_namespace() -> str:

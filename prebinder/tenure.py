@@ -41,9 +41,8 @@ class Candidate:
         """Return who competes for the Lease, None if the user wants no election."""
         if not lease.enabled:
             return None
-        # An api of its own: a renewal must not wait behind anything else.
         return Elector(
-            access.api(),
+            access.for_lease(),
             self.namespace,
             lease.name,
             self.identity,

@@ -75,7 +75,8 @@ class Term:
         holder = Holder(leadership.holder, leadership.transition)
         applier = Applier(live, last_look, undo, clock, holder, instruments.reservations, acting)
         completer = Completer(live, last_look, undo, clock, instruments.reservations, acting)
-        actor = Actor(last_look, applier, completer, locks := KeyedLocks(), binding.concurrency)
+        turns = asyncio.Semaphore(binding.concurrency)
+        actor = Actor(last_look, applier, completer, locks := KeyedLocks(), turns)
         rehearsal, announcer = Rehearsal(), Announcer(around.events, clock)
         releasing = rehearsal if binding.dry_run else undo
 
@@ -88,7 +89,9 @@ class Term:
             planner=Planner(store, self._gate, clock, planning, in_a_thread),
             gate=self._gate,
             actor=rehearsal if binding.dry_run else actor,
-            pod_gate=GateRehearsal(prefix) if binding.dry_run else PodGate(api, leadership, store, prefix, announcer),
+            pod_gate=GateRehearsal(prefix)
+            if binding.dry_run
+            else PodGate(api, leadership, store, prefix, announcer, turns),
             announcer=announcer,
             wakeups=wakeups,
             queue=self._pods,

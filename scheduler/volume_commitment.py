@@ -5,21 +5,17 @@ that got a volume out of the node's reach ends the attempt at once.
 """
 
 from datetime import datetime
-from typing import Final
 
 from binder.matching import controller_refusal, is_mine, scheduler_refusal
 from binder.node_storage import refuse_storage
 from binder.rejection import Reason, Rejection
 from binder.usable import refuse_use
 from binder.view import View
-from kube.model import SELECTED_NODE, Claim, Node, Pod, Volume, value_of
+from kube.model import PROVISIONER_ANNOTATIONS, SELECTED_NODE, Claim, Node, Pod, Volume, value_of
 from kube.selectors import node_matches
 from kube.snapshot import Snapshot
 from scheduler.plugin import Placement
 from scheduler.volume_binding import is_bound, provisioner_of, refuse_provisioning
-
-_PROVISIONERS: Final = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
-"""The PV controller names here whom it asked to make a volume. From then on one may be on its way."""
 
 
 def refers_to(volume: Volume, claim: Claim) -> bool:
@@ -113,7 +109,7 @@ def may_deselect(claim: Claim | None, uid: str, node_name: str) -> bool:
     """Whether the node selected for the claim may be taken back: nobody was asked to make the volume yet."""
     if claim is None or claim.uid != uid or claim.volume_name:
         return False
-    asked = any(value_of(claim.annotations, key) is not None for key in _PROVISIONERS)
+    asked = any(value_of(claim.annotations, key) is not None for key in PROVISIONER_ANNOTATIONS)
     return value_of(claim.annotations, SELECTED_NODE) == node_name and not asked
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from binder.decision import Mode
 from binder.observe import ConflictKind
+from binder.side_by_side import AT_ONCE
 from kube.transport import Request
 from tests.binder.world import World, bind
 from tests.fakes.kube_api import failure
@@ -180,6 +181,17 @@ async def test_several_claims_are_committed_first_and_then_finished_side_by_side
     assert sorted(writes(world)[:-1]) == sorted(FOUR * 2)
     assert writes(world)[-1] == "pods"
     assert process.connection.requests == 9 + 5
+
+
+async def test_the_claims_of_one_pod_are_bound_few_at_a_time() -> None:
+    names = [f"data-{number}" for number in range(3 * AT_ONCE)]
+    world = World(Mode.COMPLETE)
+    world.put(*(volume_object(f"pv-{name}") for name in names), *map(claim_object, names))
+    world.put(pod_object("web", names, gated=True))
+    async with world.process() as process:
+        await process.run()
+    assert len(world.server.writes) == 4 * len(names) + 1
+    assert process.connection.most_at_once == AT_ONCE
 
 
 @pytest.mark.parametrize(("allowed", "phase"), [(False, "Available"), (True, "Bound")])

@@ -149,3 +149,13 @@ async def test_a_dry_run_lifts_nothing() -> None:
         await process.run()
     assert gates_of(world) == [GATE]
     assert not world.server.writes
+
+
+async def test_many_gates_are_lifted_few_at_a_time() -> None:
+    world = World(Mode.PREBIND)
+    for number in range(300):
+        world.put(pod_object(f"web-{number}", [], gated=True))
+    async with world.process() as process:
+        await process.run()
+    assert process.connection.requests == 300
+    assert process.connection.most_at_once == 10

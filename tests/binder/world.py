@@ -155,6 +155,7 @@ class Process:
         undo = Undo(live, clock, self.metrics, prefix)
         settings = ActSettings(prefix, world.ttl)
         holder = Holder(self.leadership.holder, transition)
+        turns = asyncio.Semaphore(10)
         plan_settings = PlanSettings(
             default_mode=world.mode,
             allow_delete_policy=world.allow_delete_policy,
@@ -165,7 +166,7 @@ class Process:
         last_look = LastLook(live, gate, clock, plan_settings)
         self.applier = Applier(live, last_look, undo, clock, holder, self.metrics, settings)
         self.completer = Completer(live, last_look, undo, clock, self.metrics, settings)
-        acting = Actor(last_look, self.applier, self.completer, locks, concurrency=10)
+        acting = Actor(last_look, self.applier, self.completer, locks, turns)
         actor = Rehearsal() if dry_run else acting
         self.planner = Planner(self.store, gate, clock, plan_settings, at_once)
         pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
@@ -175,7 +176,9 @@ class Process:
             planner=self.planner,
             gate=gate,
             actor=actor,
-            pod_gate=GateRehearsal(prefix) if dry_run else PodGate(api, self.leadership, self.store, prefix, announcer),
+            pod_gate=GateRehearsal(prefix)
+            if dry_run
+            else PodGate(api, self.leadership, self.store, prefix, announcer, turns),
             announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,

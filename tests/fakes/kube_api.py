@@ -167,9 +167,14 @@ class Connection:
         self._server = server
         self._left = dies_after
         self.requests = 0
+        self.most_at_once = 0
+        self._at_once = 0
 
     async def send(self, request: Request) -> Response:
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
         await asyncio.sleep(0)
+        self._at_once -= 1
         if self._left == 0:
             raise Killed
         self.requests += 1

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from devcluster.certificates import Authority
 from kube.api import KubeApi
-from kube.connect import connect
+from kube.connect import REQUESTS_AT_ONCE, connect
 from kube.errors import Expired, KubeError, Unavailable
 from kube.resource import VOLUMES
 from kube.transport import Request
@@ -146,6 +146,52 @@ async def test_a_request_without_an_answer_ends_at_its_timeout(tmp_path: Path) -
         with pytest.raises(Unavailable) as caught:
             await transport.send(Request("GET", "/version", timeout=0.2))
         assert server.url in str(caught.value)
+
+
+async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A proxy that takes connections and answers none."""
+    await reader.read()
+    writer.close()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_silent_proxy_holds_up_neither_a_watch_nor_a_request_for_ever(tmp_path: Path, scheme: str) -> None:
+    proxy = await asyncio.start_server(says_nothing, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": f"{scheme}://127.0.0.1:{port}"})
+    async with proxy, await connect(path, connect_seconds=0.05) as transport, asyncio.timeout(60):
+        with pytest.raises(Unavailable):
+            await collect(KubeApi(transport), silence=100)
+        with pytest.raises(Unavailable):
+            await transport.send(Request("GET", "/version", timeout=100))
+
+
+async def test_urgent_requests_do_not_wait_behind_any_number_of_others(tmp_path: Path) -> None:
+    released, under_way, busy = asyncio.Event(), 0, asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        nonlocal under_way
+        if request.method == "PATCH":
+            under_way += 1
+            if under_way == REQUESTS_AT_ONCE:
+                busy.set()
+            await released.wait()
+        return web.json_response({})
+
+    async with connected(tmp_path, handler) as (transport, server), asyncio.timeout(60):
+        patches = [
+            asyncio.ensure_future(transport.send(Request("PATCH", f"/pv-{number}", timeout=120)))
+            for number in range(600)
+        ]
+        await busy.wait()
+        async with transport.stream(Request("GET", "/watch")) as watch:
+            assert watch.status == 200
+        await KubeApi(transport, urgent=True).get(VOLUMES, "lease")
+        assert under_way == REQUESTS_AT_ONCE
+        assert not any(patch.done() for patch in patches)
+        released.set()
+        assert {answer.status for answer in await asyncio.gather(*patches)} == {200}
+        assert len(server.requests) == 602
 
 
 async def test_nobody_listening_names_host_path_and_next_step(tmp_path: Path) -> None:

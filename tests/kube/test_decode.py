@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from kube.decode import DECODERS, MalformedObject, decode_any, decode_claim, decode_volume, decoders
-from kube.decode_parts import LONGEST_ANNOTATION
-from kube.model import Claim, Volume, value_of
+from kube.decode_parts import LONGEST_ANNOTATION, MOST_OWN_ANNOTATIONS
+from kube.model import BIND_COMPLETED, SELECTED_NODE, Claim, Volume, value_of
 
 NAMESPACED = {"PersistentVolumeClaim", "Pod", "CSIStorageCapacity"}
 NEED_A_SPEC = {"PersistentVolumeClaim", "PersistentVolume", "Pod", "VolumeAttachment"}
@@ -185,13 +185,23 @@ class TestAnnotations:
 
     def test_too_long_is_absent(self) -> None:
         fits, too_long = "x" * LONGEST_ANNOTATION, "x" * (LONGEST_ANNOTATION + 1)
-        assert self.kept({"pv.kubernetes.io/a": fits, "pv.kubernetes.io/b": too_long}) == {"pv.kubernetes.io/a": fits}
+        assert self.kept({SELECTED_NODE: fits, BIND_COMPLETED: too_long}) == {SELECTED_NODE: fits}
 
     def test_null_is_empty(self) -> None:
-        assert self.kept({"pv.kubernetes.io/a": None}) == {"pv.kubernetes.io/a": ""}
+        assert self.kept({SELECTED_NODE: None}) == {SELECTED_NODE: ""}
 
     def test_a_megabyte_of_others_is_not_kept(self) -> None:
-        assert self.kept({"note": "x" * 2**20, "pv.kubernetes.io/a": "yes"}) == {"pv.kubernetes.io/a": "yes"}
+        assert self.kept({"note": "x" * 2**20, BIND_COMPLETED: "yes"}) == {BIND_COMPLETED: "yes"}
+
+    def test_only_keys_that_some_rule_reads_are_kept(self) -> None:
+        assert self.kept({"pv.kubernetes.io/provisioned-by": "x", "volume.kubernetes.io/other": "y"}) == {}
+
+    def test_any_number_with_our_prefix_is_kept_only_as_far_as_there_is_room(self) -> None:
+        many = {f"scheduler.cloud.example/x{number}": "x" * LONGEST_ANNOTATION for number in range(60)}
+        real = {"scheduler.cloud.example/reserved-volume": "pv", BIND_COMPLETED: "yes"}
+        kept = self.kept(many | real)
+        assert real.items() <= kept.items()
+        assert sum(len(key) + len(value) for key, value in kept.items()) <= MOST_OWN_ANNOTATIONS + 100
 
 
 def test_equal_parts_of_objects_are_one_object() -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -260,6 +261,26 @@ async def test_lost_leadership_ends_the_run() -> None:
     queue.add("a")
     with pytest.raises(LeadershipLost):
         await queue.run(3, handle)
+
+
+async def test_a_lease_lost_in_several_looks_at_once_is_one_error_and_no_crash() -> None:
+    queue, complaints = queue_on(FakeClock()), []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
+
+    async def handle(key: str) -> None:
+        raise LeadershipLost(key)
+
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    try:
+        with pytest.raises(LeadershipLost, match="a"):
+            await queue.run(3, handle)
+        gc.collect()
+        await settle()
+    finally:
+        loop.set_exception_handler(None)
+    assert complaints == []
 
 
 async def test_shutting_down_finishes_what_is_in_work_and_starts_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Requests for the claims of one pod, a few at a time: one with many claims must not keep others from the API server."""
+"""Requests for the claims of one pod, a few at a time: many claims of one must not keep others from the API server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable

@@ -1,0 +1,57 @@
+"""A pod that was resized in place as a whole takes of its node what it has, for kube-scheduler and for ours."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from tests.scenarios import documents
+from tests.scenarios.composed import composed
+from tests.scenarios.test_preemption import Island
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+THEIRS = "default-scheduler"
+
+
+@pytest_asyncio.fixture
+async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
+        found = Island(own_world, scheduler)
+        await found.open()
+        yield found
+        await found.close()
+
+
+async def create(island: Island, name: str, scheduler: str, cpu: str, **spec: Any) -> None:
+    extra = {
+        "schedulerName": scheduler,
+        "nodeSelector": {"story": island.world.namespace},
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 0,
+        **spec,
+    }
+    made = documents.pod(island.world.namespace, name, documents.pod_spec(extra=extra))
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    await island.admin.create(made)
+
+
+async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island) -> None:
+    await create(island, "resized", THEIRS, "1", resources={"requests": {"cpu": "1"}})
+    await island.world.all_run("resized")
+    has = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}}
+    namespace = island.world.namespace
+    await island.admin.patch("Pod", "resized", {"status": has}, namespace, subresource="status")
+    status = await island.status("resized")
+    assert status["resources"]["requests"]["cpu"] == "3", "the API server keeps what the kubelet says"
+    for name, scheduler in (("theirs", THEIRS), ("ours", namespace)):
+        await create(island, name, scheduler, "2")
+        await island.refused(name, "1 Insufficient cpu")
+    less = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}}
+    await island.admin.patch("Pod", "resized", {"status": less}, namespace, subresource="status")
+    await eventually(
+        island.world.pod_phases,
+        lambda phases: "Running" in (phases["theirs"], phases["ours"]),
+        "one of them has room now",
+    )

@@ -134,7 +134,7 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
         await is_leading(process)
         file.write_text(HEAD + profile + "  scores: {BinPack: heavy}\n")
         refused = await told(own_world, SYSTEM, "ConfigRefused", LEASE)
-        assert 'profiles[0].scores.BinPack: expected a whole number from 1 to 100, found "heavy"' in refused["note"]
+        assert 'profiles[0].scores.BinPack: expected a whole number, found "heavy" (line 5)' in refused["note"]
         await eventually(lambda: process.measured(f"{successful} 0.0"), bool, "the metric says that it failed")
         await own_world.admin.create(pod(own_world, "meanwhile"))
         await own_world.all_run("meanwhile")

@@ -89,7 +89,9 @@ async def committed(world: World) -> AsyncIterator[str]:
     disks = await world.storage_class("prebind")
     (name,) = await world.volumes(disks, world.volume("one", disks, zone="zone-a"))
     async with world.pv_controller_paused():
-        await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=UNSCHEDULED)
+        await world.pod("app", {"data": claim_spec(disks)}, extra=UNSCHEDULED)
+        no_node = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        await world.admin.patch("Pod", "app", {"status": {"conditions": [no_node]}}, world.namespace, "status")
         await reserved(world)
         yield name
 
@@ -103,7 +105,7 @@ async def test_the_pod_is_deleted_before_the_pv_controller_saw_the_claim_ref(wor
 
 @pytest.mark.parametrize("key", ["reserved-for", "reserved-for-uid", "expires-at", "bound-at"])
 async def test_garbage_beside_our_claim_ref(world: World, key: str) -> None:
-    """The rest proves that the claimRef is ours: it is taken back, made again, and then used as ever."""
+    """The record proves that the claimRef is ours: it is taken back, made again, and then used as ever."""
     async with committed(world) as name:
         garbage = {"metadata": {"annotations": {f"{world.prefix}{key}": "???"}}}
         patched = await world.admin.patch("PersistentVolume", name, garbage)

@@ -4,7 +4,7 @@ A key is a pod, not an event: each look starts from what is there now, and a pod
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -74,8 +74,8 @@ class Acting(Protocol):
 class Lifting(Protocol):
     """Lets kube-scheduler look at a pod (binder.pod_gate.PodGate), or says that it would."""
 
-    async def lift(self, pod: Pod) -> bool:
-        """Remove our scheduling gate; False if it has to be tried again."""
+    async def lift(self, pod: Pod, unread: Collection[str]) -> bool:
+        """Remove our scheduling gate, after a look at the claims that are unread; False if it has to be tried again."""
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(key)
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._forget(key)
-            return await self._lift(key, None)
+            return None if pod is None else await self._lift(pod, pod.claim_keys, None)
         wait = self._seconds_to_hint(pod)
         if wait > 0 and not begun(pod, self.store.snapshot()):
             self._standing[key] = Reason.PROGRESSING
@@ -144,7 +144,9 @@ class Reconciler:
         if isinstance(decision, Refuse):
             return self._refuse(decision)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
-        return await self._lift(key, wake) if nothing_left(decision, self.store.snapshot()) else wake
+        if nothing_left(decision, self.store.snapshot()):
+            return await self._lift(pod, pod.claim_keys, wake)
+        return wake
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
         """Yield the claims that are not bound, of pods looked at so far, and what each waits for."""
@@ -209,14 +211,20 @@ class Reconciler:
         self.announcer.reserved(decision)
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
-        return await self._lift(decision.pod.key, None)
+        held = {placement.claim.key for placement in decision.placements}
+        return await self._lift(decision.pod, [key for key in decision.pod.claim_keys if key not in held], None)
 
-    async def _lift(self, key: str, wake: float | None) -> float | None:
-        """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work."""
-        pod = self.store.snapshot().pods.get(key)
-        if pod is None or pod.finished or pod.deleting or await self.pod_gate.lift(pod):
+    async def _lift(self, decided: Pod, unread: Collection[str], wake: float | None) -> float | None:
+        """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work.
+
+        A pod made anew under the name since the decision is looked at by itself.
+        """
+        pod = self.store.snapshot().pods.get(decided.key)
+        if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
             return wake
-        return backoff(self._history(key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+        if await self.pod_gate.lift(pod, unread):
+            return wake
+        return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
 
     def _history(self, key: str) -> _History:
         return self._histories.setdefault(key, _History())

@@ -91,7 +91,7 @@ class Term:
             actor=rehearsal if binding.dry_run else actor,
             pod_gate=GateRehearsal(prefix)
             if binding.dry_run
-            else PodGate(api, leadership, store, prefix, announcer, turns),
+            else PodGate(api, live, leadership, store, prefix, announcer, turns=turns),
             announcer=announcer,
             wakeups=wakeups,
             queue=self._pods,

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from soak.judge.facts import (
@@ -31,7 +32,8 @@ class Consumer:
 
     key: str
     uid: str
-    gated_at: float = -1.0
+    gated_until: float = -1.0
+    """Infinite while it carries our gate."""
     unschedulable: bool = False
     gone_at: float | None = None
 
@@ -65,6 +67,8 @@ class Cluster:
     """Volume -> who wrote its phase."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
+    claims_gone_at: dict[str, float] = field(default_factory=dict)
+    """Claim's key -> when the last one of that name was deleted."""
     released_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Claim's key and uid -> when a volume was last held for it no more."""
     modes: defaultdict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
@@ -99,6 +103,8 @@ class Cluster:
             self._volume(change)
         elif change.kind == "PersistentVolumeClaim":
             self._refile(self.naming, volume_name(change.before), volume_name(change.after), change.key)
+            if change.after is None:
+                self.claims_gone_at[change.key] = change.at
         elif change.kind == "Pod":
             self._pod(change)
         elif change.kind == "Node" and change.after is not None:
@@ -163,8 +169,10 @@ class Cluster:
         for key in claim_keys(change.object):
             mounting = self.consumers[key]
             consumer = mounting.setdefault(uid(change.object), Consumer(change.key, uid(change.object)))
-            if GATE in gates(change.object):
-                consumer.gated_at = change.at
+            if GATE in gates(change.after):
+                consumer.gated_until = inf
+            elif GATE in gates(change.before):
+                consumer.gated_until = change.at
             consumer.unschedulable = consumer.unschedulable or reported_unschedulable(change.object)
             consumer.gone_at = change.at if change.after is None else None
 

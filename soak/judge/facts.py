@@ -26,6 +26,7 @@ RESERVATION_KEYS: Final = tuple(
     )
 )
 QUARANTINE_KEYS: Final = (PREFIX + "quarantine", PREFIX + "quarantined-at")
+_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 PLACEHOLDER: Final = "quarantine-"
 
 
@@ -139,6 +140,15 @@ def _admits(term: dict[str, Any], labels: dict[str, str]) -> bool:
     return bool(expressions) and all(
         each["operator"] == "In" and labels.get(each["key"]) in each["values"] for each in expressions
     )
+
+
+def size(text: str) -> int:
+    """Read a quantity of storage in bytes; only the suffixes that the soak's objects use are read."""
+    return int(text[:-2]) * _BINARY[text[-2:]] if text[-2:] in _BINARY else int(text)
+
+
+def capacity(volume: Object) -> int:
+    return size(volume["spec"]["capacity"]["storage"])
 
 
 def in_one_topology(volumes: Iterable[Object], nodes: Iterable[Object]) -> bool:

@@ -12,7 +12,6 @@ from soak.judge.rules import Violation
 from soak.judge.writes import Party
 
 _COMMITTING: Final = frozenset({"prebind", "complete"})
-_BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _SLACK: Final = 100.0
 """Seconds that a reservation may be past its time: as far as the replicas' clocks differ."""
 _UNUSED: Final = frozenset({"", "Pending", "Available"})
@@ -158,7 +157,7 @@ def _suits(volume: Object, claim: Object, node: Object, cluster: Cluster) -> boo
         and not facts.unhealthy(volume)
         and facts.class_name(volume) == facts.class_name(claim)
         and set(claim["spec"]["accessModes"]) <= set(volume["spec"]["accessModes"])
-        and _bytes(volume["spec"]["capacity"]["storage"]) >= _bytes(claim["spec"]["resources"]["requests"]["storage"])
+        and facts.capacity(volume) >= facts.size(claim["spec"]["resources"]["requests"]["storage"])
         and facts.reachable_from(volume, node)
     )
 
@@ -190,7 +189,3 @@ def _keeps_apart(one: Object, other: Object) -> bool:
         for term in terms or ()
         if term["labelSelector"].get("matchLabels")
     )
-
-
-def _bytes(text: str) -> int:
-    return int(text[:-2]) * _BINARY[text[-2:]] if text[-2:] in _BINARY else int(text)

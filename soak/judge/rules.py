@@ -7,6 +7,7 @@ and the object itself, whose resourceVersion the write names, get none.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from soak.judge import facts
@@ -162,7 +163,7 @@ def only_those_are_committed_who_may_be(moment: Moment) -> Iterator[Violation]:
     if not modes & _COMMITTING:
         yield moment.violation("who is committed", f"claimRef to {named[0]} in mode {sorted(modes)}")
     consumers = cluster.recent_consumers(named[0], change.at)
-    if not any(each.gated_at >= change.at - LOOK_BACK or each.unschedulable for each in consumers):
+    if not any(each.gated_until >= change.at - LOOK_BACK or each.unschedulable for each in consumers):
         pods = [each.key for each in consumers]
         text = f"claimRef to {named[0]}, whose pods {pods} are neither gated nor reported unschedulable"
         yield moment.violation("who is committed", text)
@@ -213,6 +214,8 @@ def a_gate_is_lifted_when_all_volumes_are_held(moment: Moment) -> Iterator[Viola
     for key in facts.claim_keys(change.after):
         claim = cluster.claims.get(key)
         if claim is None:
+            if cluster.claims_gone_at.get(key, -inf) >= moment.write.received - GRACE:
+                continue
             yield moment.violation("gated is guaranteed", f"gate lifted although claim {key} does not exist")
             continue
         modes = cluster.recent_modes(facts.class_name(claim), change.at)
@@ -293,8 +296,10 @@ _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
 
 
 def _serves(volume: Object, claim: Object) -> bool:
-    """Whether it refers to the claim and can be bound to it: Kubernetes passes over a volume of another class."""
-    return refers_to(volume, claim) and facts.class_name(volume) == facts.class_name(claim)
+    """Whether it refers to the claim and can be bound to it: Kubernetes passes over others, whatever they refer to."""
+    wanted = facts.size(claim["spec"]["resources"]["requests"]["storage"])
+    fits = facts.class_name(volume) == facts.class_name(claim) and facts.capacity(volume) >= wanted
+    return fits and refers_to(volume, claim)
 
 
 def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:

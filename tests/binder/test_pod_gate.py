@@ -8,7 +8,7 @@ from binder.announce import GATE_KEPT
 from binder.decision import Mode
 from binder.reservation import gate_name
 from csi.verdict import HealthState
-from tests.binder.world import World
+from tests.binder.world import World, bind
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, class_object, pod_object, volume_object
 
@@ -101,6 +101,45 @@ async def test_claims_that_do_not_exist_yet_are_waited_for() -> None:
         await process.run()
     assert gates_of(world) == []
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_a_pod_made_anew_that_is_seen_before_its_new_claim_keeps_its_gate() -> None:
+    """The claim of its predecessor was bound, and the watch of claims is behind that of pods."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"))
+    bind(world, "data", "pv-1")
+    async with world.process() as process:
+        world.server.lagging = True
+        world.server.remove("persistentvolumeclaims", "default/data")
+        world.put(claim_object("data", uid="uid-anew"))
+        world.server.lagging = False
+        world.put(gated(GATE))
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-2"))
+        await process.run(60)
+    assert gates_of(world) == []
+    assert world.volume("pv-2")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_a_pod_whose_claim_is_being_deleted_keeps_its_gate_until_the_next_claim_is_served() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"))
+    bind(world, "data", "pv-1")
+    ending = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
+    world.server.change("persistentvolumeclaims", "default/data", lambda claim: claim["metadata"].update(ending))
+    world.put(gated(GATE))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.server.remove("persistentvolumeclaims", "default/data")
+        world.put(claim_object("data", uid="uid-anew"))
+        await process.run(60)
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-2"))
+        await process.run(60)
+    assert gates_of(world) == []
+    assert world.volume("pv-2")["spec"]["claimRef"]["name"] == "data"
 
 
 async def test_an_immediate_claim_is_waited_for_beside_one_that_is_ours() -> None:

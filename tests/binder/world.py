@@ -178,7 +178,7 @@ class Process:
             actor=actor,
             pod_gate=GateRehearsal(prefix)
             if dry_run
-            else PodGate(api, self.leadership, self.store, prefix, announcer, turns),
+            else PodGate(api, live, self.leadership, self.store, prefix, announcer, turns=turns),
             announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,

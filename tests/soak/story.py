@@ -79,7 +79,7 @@ class Story:
 def volume(name: str = "v1", **how: Any) -> Object:
     """`claim` and `uid` make a claimRef, `phase` a status, `node` a node affinity; the rest are annotations of ours."""
     spec: Object = {
-        "capacity": {"storage": "1Gi"},
+        "capacity": {"storage": how.pop("storage", "1Gi")},
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": how.pop("of_class", "disks"),
     }

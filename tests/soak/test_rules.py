@@ -209,6 +209,23 @@ def test_who_may_be_committed(mode: str, gated: bool, unschedulable: bool, viola
     assert ("who is committed" in story.rules()) is violated
 
 
+def test_a_pod_that_has_been_gated_for_long_still_is() -> None:
+    story = stage()
+    story.wait(200)
+    story.renew(CONTROLLER)
+    commit(story, "v1")
+    assert story.judged().violations == []
+
+
+@pytest.mark.parametrize("how", [{"of_class": "others"}, {"storage": "1Mi"}])
+def test_a_volume_that_kubernetes_passes_over_is_no_second_one(how: dict[str, str]) -> None:
+    story = stage()
+    story.write(OTHER, "PersistentVolume", "v1", volume(claim="c1", **how))
+    story.wait(5)
+    commit(story, "v2")
+    assert story.judged().violations == []
+
+
 def test_a_mode_that_was_in_force_a_moment_ago_explains_a_commit() -> None:
     story = stage()
     story.write(OTHER, "StorageClass", "disks", storage_class("off"))

@@ -8,6 +8,7 @@ pods count whose domain is certain; where that is not enough the pod waits until
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from binder.demand import Demand
@@ -27,8 +28,8 @@ from kube.rules.pod_ties import TieKind, numbers_in, ties_of
 from kube.rules.topology_domains import NODE_ITSELF, TopologyDomains
 from kube.rules.topology_spread import spread_verdicts
 
-_SPARE: Final = 32
-"""Nodes looked for beyond those that others may take: pods that come later take from these."""
+_FEWEST_SPARE: Final = 32
+"""Nodes looked for beyond those that others may take, in a pass of a few pods: pods that come later take from these."""
 
 Fits = Callable[[Node], bool]
 """Whether everything but other pods allows the node, room included."""
@@ -76,8 +77,10 @@ class Neighbourhood:
         self._ties = others.ties
         self._index = others.placed.index
         self._booked: list[_Booked] = []
+        self._distinct: dict[tuple[_Kind, int], _Booked] = {}
         self._all: PlacedPods = others.placed
         self._sure: PlacedPods = others.placed
+        self._spare = max(_FEWEST_SPARE, others.decided)
         self._kinds: dict[str, _Kind] = {}
         self._open: dict[tuple[object, ...], tuple[int, int]] = {}
         self._conflicts: dict[tuple[_Kind, _Kind], frozenset[str]] = {}
@@ -104,12 +107,12 @@ class Neighbourhood:
 
     def find(self, demand: Demand, volumes: Collection[Volume], topology: Topology, fits: Fits) -> str | None:
         """Return a node of the topology for the pod with these volumes, beside all others; None if it has to wait."""
-        found = self._seat(demand, volumes, self._nodes_of(topology), fits)
+        found = self._seat(demand, volumes, self._nodes_of(topology), fits, 0)
         return None if found is None else self._others.nodes[found.node].name
 
     def take(self, demand: Demand, volumes: Collection[Volume], node: str, fits: Fits) -> None:
         """Book the pod as `find` found it."""
-        found = self._seat(demand, volumes, 1 << self._others.numbers[node], fits)
+        found = self._seat(demand, volumes, 1 << self._others.numbers[node], fits, self._spare)
         if found is not None:
             self._book(demand.pod, found)
 
@@ -140,11 +143,11 @@ class Neighbourhood:
                 )
         return None
 
-    def _seat(self, demand: Demand, volumes: Collection[Volume], here: int, fits: Fits) -> _Booked | None:
+    def _seat(self, demand: Demand, volumes: Collection[Volume], here: int, fits: Fits, spare: int) -> _Booked | None:
         kind = self._kind(demand.pod)
         possible = self._accessible(demand.pod, (*demand.anchors, *volumes), demand.nodes)
         allowed = possible & self._allowed(demand, kind)
-        if not allowed or not all(self._agrees(kind, possible, booked) for booked in self._booked):
+        if not allowed or not all(self._agrees(kind, possible, booked) for booked in self._distinct.values()):
             return None
         lost, held = 0, 0
         for booked in self._booked:
@@ -156,8 +159,15 @@ class Neighbourhood:
                 held |= self._around(keys, 1 << booked.node)
         if allowed.bit_count() <= lost:
             return None
-        fit, at = self._fit(demand, allowed, here & ~held, lost, fits)
-        return None if at is None else _Booked(kind, possible, fit, at, fit.bit_count() - lost)
+        enough = lost + (spare if self._may_conflict(kind) else 0)
+        fit, at = self._fit(demand, allowed, here & ~held, enough, fits)
+        if at is None or fit.bit_count() <= lost:
+            return None
+        return _Booked(kind, possible, fit, at, fit.bit_count() - lost)
+
+    def _may_conflict(self, kind: _Kind) -> bool:
+        """Whether pods that come later could take nodes from it."""
+        return bool((kind.own | kind.meant_by) & self._ties.of_kind[TieKind.APART] or kind.ports or kind.disks)
 
     def _nodes_of(self, topology: Topology) -> int:
         found = self._bits.get(topology.number)
@@ -166,19 +176,19 @@ class Neighbourhood:
             self._bits[topology.number] = found
         return found
 
-    def _fit(self, demand: Demand, allowed: int, first: int, lost: int, fits: Fits) -> tuple[int, int | None]:
-        """Return enough of the allowed nodes that fit, and one of `first` among them; None if that is not to be had."""
+    def _fit(self, demand: Demand, allowed: int, first: int, enough: int, fits: Fits) -> tuple[int, int | None]:
+        """Return allowed nodes that fit, one more than `enough` if there are, and one of `first` among them or None."""
         takes = bool(host_ports(demand.pod) or disks_of(demand.pod))
         fit, at = 0, None
-        for number in (*numbers_in(allowed & first), *numbers_in(allowed & ~first)):
-            if fit.bit_count() > lost + _SPARE or (at is None and not first >> number & 1):
+        for number in chain(numbers_in(allowed & first), numbers_in(allowed & ~first)):
+            if fit.bit_count() > enough or (at is None and not first >> number & 1):
                 break
             if takes and self._refuse_taken(demand.pod, number) is not None:
                 continue
             if fits(self._others.nodes[number]):
                 fit |= 1 << number
                 at = number if at is None else at
-        return (fit, at) if fit.bit_count() > lost else (0, None)
+        return fit, at
 
     def _book(self, pod: Pod, booked: _Booked) -> None:
         for other in self._booked:
@@ -186,6 +196,7 @@ class Neighbourhood:
             if keys and other.possible & self._around(keys, booked.possible):
                 other.spare -= self._loss(keys, booked.possible, other.fit)
         self._booked.append(booked)
+        self._distinct.setdefault((booked.kind, booked.possible), booked)
         counted = known(pod)
         self._all = self._joined(self._all, counted, booked.node)
         if all(self._domains_of(key).is_certain(booked.possible) for key in self._moving_keys):

@@ -39,7 +39,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class OtherPods:
-    """What a pass begins with; shared by every `Neighbourhood` of the pass."""
+    """What a pass begins with; shared by every `Neighbourhood` of the pass, which decides so many pods."""
 
     view: View
     nodes: Sequence[Node]
@@ -47,6 +47,7 @@ class OtherPods:
     placed: PlacedPods
     ties: Ties
     promised: tuple[PromisedPod, ...]
+    decided: int
 
 
 def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
@@ -74,7 +75,7 @@ def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
     numbers = {node.name: number for number, node in enumerate(nodes)}
     groups = PodGroups.of((known(pod), numbers[pod.node_name]) for pod in placed if pod.node_name in numbers)
     stage = Placed([_Labels(dict(node.labels)) for node in nodes], NodeIndex.of(nodes), groups)
-    return OtherPods(view, nodes, numbers, stage, ties, promised)
+    return OtherPods(view, nodes, numbers, stage, ties, promised, len(pods))
 
 
 def _namespaces_meant(pods: Iterable[Pod]) -> frozenset[str] | None:

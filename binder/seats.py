@@ -84,6 +84,7 @@ class Seats:
         self._rooms: dict[str, Room] = {}
         self._fitting: dict[tuple[object, ...], _Fitting] = {}
         self._given_back: list[str] = []
+        self._good: dict[tuple[object, ...], dict[str, bool]] = {}
 
     def is_tied(self, demand: Demand) -> bool:
         """Whether other pods matter to where the pod may go, or the pod to where others may."""
@@ -114,7 +115,15 @@ class Seats:
         self.take(demand, node, attach)
 
     def _fits(self, demand: Demand, attach: Attach) -> Callable[[Node], bool]:
-        return lambda node: self._refuse_for_good(demand, node, attach) is None and self._has_room(demand, node, attach)
+        known = self._good.setdefault((attach, demand.needs_of_node), {})
+
+        def fits(node: Node) -> bool:
+            good = known.get(node.name)
+            if good is None:
+                good = known[node.name] = self._refuse_for_good(demand, node, attach) is None
+            return good and self._has_room(demand, node, attach)
+
+        return fits
 
     def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
         """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does.

@@ -1,7 +1,8 @@
 """Which changes make it worth to look at a pod again: its own, those of its claims, and new room for a refused one.
 
-Refused pods wait by the class of their open claims. One change wakes only so many of them, those that waited longest
-first; who finds nothing goes back to the end. Nobody is forgotten: each refused pod is also looked at again in time.
+Refused pods wait by the class of their open claims, and those that require something of other pods for pods to come to
+their nodes. One change wakes only so many of them, those that waited longest first; who finds nothing goes to the end.
+Nobody is forgotten: each refused pod is also looked at again in time.
 What changes all the time in a large cluster, nodes and pods that end, wakes a pod no sooner than its backoff allows, as
 kube-scheduler keeps pods that an event concerns in its backoff queue.
 """
@@ -42,6 +43,7 @@ class Wakeups:
         self._clock = clock
         self._waiting: dict[str, dict[str, None]] = {}
         self._refused: dict[str, tuple[frozenset[str], float]] = {}
+        self._tied: dict[str, None] = {}
 
     def refused(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
         """The pod waits for room in these classes, and is not to be looked at for every change within the backoff."""
@@ -49,6 +51,9 @@ class Wakeups:
         self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, LONGEST_BACKOFF))
         for name in self._refused[pod_key][0]:
             self._waiting.setdefault(name, {})[pod_key] = None
+        pod = self._store.snapshot().pods.get(pod_key)
+        if pod is not None and pod.constraints is not None and pod.constraints.is_required:
+            self._tied[pod_key] = None
 
     def room_in(self, class_name: str) -> None:
         """A volume of the class may be used again, although nothing about it changed in the cluster."""
@@ -63,6 +68,7 @@ class Wakeups:
     def forget(self, pod_key: str) -> None:
         """The pod waits for nothing any more."""
         classes, _ = self._refused.pop(pod_key, (frozenset[str](), 0.0))
+        self._tied.pop(pod_key, None)
         for name in classes:
             del self._waiting[name][pod_key]
             if not self._waiting[name]:
@@ -88,6 +94,8 @@ class Wakeups:
             self._queue.add(pod.key)
         if old is not None and old.node_name and (new is None or new.finished):
             self._wake_all()
+        elif new is not None and new.node_name and old is not None and not old.node_name:
+            self._wake_when_due(islice(self._tied, WOKEN_AT_ONCE))
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         claim = new or old
@@ -124,15 +132,18 @@ class Wakeups:
 
     def _wake_all(self) -> None:
         """Wake pods of every class, each when its backoff is over; until then they wait on for what concerns them."""
-        now = self._clock.monotonic()
         for name in list(self._waiting):
-            for pod_key in list(islice(self._waiting.get(name, ()), WOKEN_AT_ONCE)):
-                _, earliest = self._refused[pod_key]
-                if earliest > now:
-                    self._queue.add_after(pod_key, earliest - now)
-                else:
-                    self.forget(pod_key)
-                    self._queue.add(pod_key)
+            self._wake_when_due(islice(self._waiting.get(name, ()), WOKEN_AT_ONCE))
+
+    def _wake_when_due(self, pod_keys: Iterable[str]) -> None:
+        now = self._clock.monotonic()
+        for pod_key in list(pod_keys):
+            _, earliest = self._refused[pod_key]
+            if earliest > now:
+                self._queue.add_after(pod_key, earliest - now)
+            else:
+                self.forget(pod_key)
+                self._queue.add(pod_key)
 
     def _wake(self, class_name: str, most: int = WOKEN_AT_ONCE) -> None:
         for pod_key in list(islice(self._waiting.get(class_name, ()), most)):

@@ -102,6 +102,10 @@ def test_as_many_zonal_volumes_as_there_are_nodes_for_pods_that_keep_apart() -> 
     assert len(set(places(view(*hosts(a=3), *zonal(a=5), *dbs(3))).values())) == 3
 
 
+def test_a_pass_of_many_pods_that_keep_apart_serves_all_for_which_there_are_nodes() -> None:
+    assert len(places(view(*hosts(a=60, b=60), *zonal(a=60, b=60), *dbs(100)))) == 100
+
+
 def test_a_zonal_volume_is_not_promised_where_its_pod_could_take_the_only_node_of_another() -> None:
     """kube-scheduler may put the pod with the zonal volume on a1 first, and db-0 can run nowhere else."""
     only_here = volume("local", node="a1", size="10Gi")

@@ -6,10 +6,11 @@ from random import Random
 import pytest
 
 from binder.wakeups import LONGEST_BACKOFF, Wakeups
+from kube.constraints import Constraints, HostPort
 from kube.store import Store
 from kube.workqueue import WorkQueue
 from tests.binder.counts import Counts
-from tests.builders import node, volume
+from tests.builders import node, pod, volume
 from tests.fake_clock import FakeClock
 
 POD = "default/web"
@@ -63,3 +64,15 @@ def test_a_pod_that_waits_for_several_classes_is_woken_once(waiting: Waiting) ->
     waiting.store.nodes.upsert(node())
     waiting.wakeups.room_in("slow")
     assert waiting.looks == 1
+
+
+@pytest.mark.parametrize(("constraints", "looks"), [(None, 0), (Constraints(ports=(HostPort(80),)), 1)])
+def test_a_pod_that_requires_something_of_others_is_woken_when_another_comes_to_its_node(
+    waiting: Waiting, constraints: Constraints | None, looks: int
+) -> None:
+    waiting.store.pods.upsert(pod("web", constraints=constraints))
+    waiting.store.pods.upsert(pod("other"))
+    waiting.wakeups.refused(POD, ["fast"], 4.0)
+    waiting.clock.jump(4.0)
+    waiting.store.pods.upsert(pod("other", node="n1", resource_version=2))
+    assert waiting.looks == looks

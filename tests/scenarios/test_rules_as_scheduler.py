@@ -1,4 +1,4 @@
-"""A pod that was resized in place as a whole takes of its node what it has, for kube-scheduler and for ours."""
+"""What nodes refuse is refused by kube-scheduler and by ours, side by side: resized pods, disks in a pod's own spec."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -24,7 +24,9 @@ async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]
         await found.close()
 
 
-async def create(island: Island, name: str, scheduler: str, cpu: str, **spec: Any) -> None:
+async def create(
+    island: Island, name: str, scheduler: str, cpu: str, disk: dict[str, Any] | None = None, **spec: Any
+) -> None:
     extra = {
         "schedulerName": scheduler,
         "nodeSelector": {"story": island.world.namespace},
@@ -34,6 +36,7 @@ async def create(island: Island, name: str, scheduler: str, cpu: str, **spec: An
     }
     made = documents.pod(island.world.namespace, name, documents.pod_spec(extra=extra))
     made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    made["spec"]["volumes"] += [] if disk is None else [{"name": "disk", **disk}]
     await island.admin.create(made)
 
 
@@ -55,3 +58,19 @@ async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island) -> Non
         lambda phases: "Running" in (phases["theirs"], phases["ours"]),
         "one of them has room now",
     )
+
+
+async def test_a_disk_of_the_spec_is_not_shared_on_a_node(island: Island) -> None:
+    """Two that only read an RBD image share it, one that writes has it alone; an EBS volume nobody shares."""
+    image = {"monitors": ["10.0.0.1:6789"], "image": "image", "readOnly": True}
+    volume = {"awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": True}}
+    await create(island, "reads", THEIRS, "10m", {"rbd": image})
+    await create(island, "has", THEIRS, "10m", volume)
+    await island.world.all_run("reads", "has")
+    for word, scheduler in (("theirs", THEIRS), ("ours", island.world.namespace)):
+        await create(island, f"{word}-reads", scheduler, "10m", {"rbd": image})
+        await create(island, f"{word}-writes", scheduler, "10m", {"rbd": image | {"readOnly": False}})
+        await create(island, f"{word}-has", scheduler, "10m", volume)
+        await island.world.all_run(f"{word}-reads")
+        for refused in (f"{word}-writes", f"{word}-has"):
+            await island.refused(refused, "1 node(s) had no available disk")

@@ -55,9 +55,12 @@ class EventLimit:
         self._objects = _Allowances(OBJECT_BURST, OBJECT_SECONDS)
         self._namespaces = _Allowances(NAMESPACE_BURST, NAMESPACE_SECONDS)
 
-    def admits(self, namespace: str, about: _Key, now: float) -> bool:
-        """Whether one more Event about the object may be sent. Cluster-scoped ones share no namespace's limit."""
-        allowances = [self._objects.of((namespace, *about), now)]
+    def admits(self, namespace: str, about: _Key, now: float, *, repeated: bool = False) -> bool:
+        """Whether one more Event about the object may be sent. Cluster-scoped ones share no namespace's limit.
+
+        A `repeated` one adds no object to etcd, and leaves what the object is allowed to what is new about it.
+        """
+        allowances = [] if repeated else [self._objects.of((namespace, *about), now)]
         if namespace:
             allowances.append(self._namespaces.of((namespace,), now))
         if any(allowance.left < 1.0 for allowance in allowances):

@@ -68,7 +68,10 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """What to say. `type` is Normal or Warning; `reason` and `action` are CamelCase words."""
+    """What to say. `type` is Normal or Warning; `reason` and `action` are CamelCase words.
+
+    `controller` is who says it, where that is not the recorder's own name: kube-scheduler's is that of the profile.
+    """
 
     regarding: ObjectRef
     related: ObjectRef | None
@@ -76,6 +79,7 @@ class EventDraft:
     reason: str
     action: str
     note: str
+    controller: str = ""
 
 
 class EventObserver(Protocol):
@@ -100,6 +104,14 @@ class _Series:
     written: float
     last_seen: datetime
     unwritten: bool = False
+
+    def runs(self, now: float) -> bool:
+        """Whether a repeat belongs to it still."""
+        return now - self.last <= SERIES_SECONDS
+
+    def is_due(self, now: float) -> bool:
+        """Whether its next repeat is written."""
+        return self.count == 1 or now - self.written >= SERIES_PAUSE
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -156,9 +168,12 @@ class EventRecorder:
             self._full = True
 
     def _admits(self, draft: EventDraft) -> bool:
-        about = draft.regarding
+        about, now, series = draft.regarding, self._clock.monotonic(), self._series.get(draft)
+        repeated = series is not None and series.runs(now)
+        if series is not None and repeated and not series.is_due(now):
+            return True  # It is counted, and not written.
         key = (about.kind, about.name, about.uid, draft.type)
-        admitted = self._limit.admits(about.namespace, key, self._clock.monotonic())
+        admitted = self._limit.admits(about.namespace, key, now, repeated=repeated)
         if not admitted:
             self._observer.event_dropped(draft.type, draft.reason)
             if not self._limited:
@@ -201,11 +216,12 @@ class EventRecorder:
     async def _record(self, draft: EventDraft, at: datetime) -> None:
         now = self._clock.monotonic()
         series = self._series.get(draft)
-        if series is None or now - series.last > SERIES_SECONDS:
+        if series is None or not series.runs(now):
             await self._deliver(draft, partial(self._create, draft, at))
             return
+        is_due = series.is_due(now)
         series.count, series.last, series.last_seen, series.unwritten = series.count + 1, now, at, True
-        if series.count == 2 or now - series.written >= SERIES_PAUSE:
+        if is_due:
             await self._deliver(draft, partial(self._write_series, draft, series))
 
     async def _create(self, draft: EventDraft, at: datetime) -> None:
@@ -216,7 +232,7 @@ class EventRecorder:
             "kind": EVENTS.kind,
             "metadata": {"name": name, "namespace": namespace},
             "eventTime": micro_time(at),
-            "reportingController": self._controller,
+            "reportingController": draft.controller or self._controller,
             "reportingInstance": self._instance,
             "regarding": draft.regarding.wire(),
             "type": draft.type,

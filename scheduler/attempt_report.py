@@ -32,6 +32,9 @@ class StatusSink(Protocol):
     def say(self, pod: Pod, said: Said) -> bool:
         """Have it written; return whether it is news."""
 
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Have it written which node is kept for the pod; what else was said of it stays."""
+
     def forget(self, pod_key: str) -> None:
         """Say nothing more of the pod."""
 
@@ -82,7 +85,7 @@ class AttemptReport:
         self._metrics.scheduled(pod.scheduler_name, zone, waited, binding)
         self._status.forget(pod.key)
         note = f"Successfully assigned {pod.key} to {placement.node}"
-        self._events.publish(EventDraft(reference(pod), None, "Normal", "Scheduled", "Binding", note))
+        self._publish(pod, "Normal", "Scheduled", "Binding", note)
         self._end(Ending(pod, placement, zone))
 
     def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
@@ -109,6 +112,10 @@ class AttemptReport:
         self._metrics.failed(pod.scheduler_name, reason, error=True)
         self._end(Ending(pod, reason=reason, text="the pod is gone, has a node, or somebody else was faster"))
 
+    def expected(self, placement: Placement) -> None:
+        """The pod will be on its node when its volumes are bound, which takes a while: autoscalers may know."""
+        self._status.nominate(placement.pod, placement.node)
+
     def withdrawn(self, victim: Pod, preemptor: Pod, node: str) -> None:
         """A pod lost its node to a better one before it was assigned; it waits again."""
         self._events.publish(preempted(victim, preemptor, node, " before it was assigned"))
@@ -118,12 +125,13 @@ class AttemptReport:
             told(ending)
 
     def _complain(self, pod: Pod, said: Said) -> bool:
-        """Say it if it is news; return whether it was."""
+        """Say it; return whether it was news. As Events repeats are said too: they become a series, which lives on."""
         news = self._status.say(pod, said)
-        if news:
-            draft = EventDraft(reference(pod), None, "Warning", "FailedScheduling", "Scheduling", said.message)
-            self._events.publish(draft)
+        self._publish(pod, "Warning", "FailedScheduling", "Scheduling", said.message)
         return news
+
+    def _publish(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+        self._events.publish(EventDraft(reference(pod), None, kind, reason, action, note, pod.scheduler_name))
 
 
 def reference(pod: Pod) -> ObjectRef:
@@ -134,4 +142,5 @@ def reference(pod: Pod) -> ObjectRef:
 def preempted(victim: Pod, preemptor: Pod, node: str, when: str = "") -> EventDraft:
     """Return the Event about a victim, in kube-scheduler's words."""
     note = f"Preempted by pod {preemptor.uid} on node {node}{when}"
-    return EventDraft(reference(victim), reference(preemptor), "Normal", "Preempted", "Preempting", note)
+    by = preemptor.scheduler_name
+    return EventDraft(reference(victim), reference(preemptor), "Normal", "Preempted", "Preempting", note, by)

@@ -190,6 +190,8 @@ class Attempts:
 
     async def _carry_out(self, attempt: Attempt, placement: Placement, zone: str) -> None:
         pod, began = placement.pod, self._clock.monotonic()
+        if self._cycle.has_work_before(placement):
+            self._report.expected(placement)
         try:
             rejection = await self._cycle.carry_out(placement)
         except LeadershipLost:

@@ -47,13 +47,17 @@ class BindVolumes:
         self._clock = clock
         self._limit = limit.total_seconds()
 
+    def has_work(self, placement: Placement) -> bool:
+        """Whether a claim of the pod has to be bound."""
+        return bool(orders_of(placement))
+
     async def pre_bind(self, placement: Placement) -> Rejection | None:
         """Return None once all claims of the pod are bound, else why they will not be.
 
         Then, and after a KubeError or a cancellation, `roll_back` is due. After LeadershipLost it is not: what was
         written stays, for the PV controller and for whoever leads next.
         """
-        if not orders_of(placement):
+        if not self.has_work(placement):
             return None
         refused = await self._orders.write(placement) or await self._all_bound(placement)
         if refused is None:

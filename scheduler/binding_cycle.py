@@ -75,6 +75,10 @@ class BindingCycle:
             if self._under_way.get(key) is under_way:
                 del self._under_way[key]
 
+    def has_work_before(self, placement: Placement) -> bool:
+        """Whether the pod is not assigned at once: something has to be bound for it first."""
+        return any(plugin.has_work(placement) for plugin in self._plugins.pre_binds)
+
     def stop_waiting(self) -> None:
         """Cancel what waits for volumes; assignments go on. What was written for the volumes stays good."""
         for under_way in self._under_way.values():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binder.rejection import Reason, Rejection
-from kube.model import Pod
+from kube.model import Pod, PodClaim
 from kube.quantity import NANO
 from kube.resources import PODS
 from scheduler.cycle import Unschedulable
@@ -19,6 +19,9 @@ from scheduler.node_state import NodeState
 from scheduler.refusals import Alike, numbers_of, refusals, states_of
 from scheduler.resource_fit import NodeResourcesFit
 from scheduler.volume_filters import VolumeBinding
+
+NO_NODES: Final = "no nodes available to schedule pods"
+"""ErrNoNodesAvailable of pkg/scheduler/scheduler.go: before anything is asked about the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class Diagnosis:
 
     def text(self, post_filter: str = "") -> str:
         """Return the sentence for the pod's condition and Event. `post_filter` is what preemption had to say."""
+        if not self.nodes:
+            return NO_NODES
         said = self.whole or ", ".join(sorted(f"{nodes} {text}" for text, nodes in self.counts.items()))
         parts = [f"0/{self.nodes} nodes are available:", f"{said}." if said else "", post_filter]
         return " ".join(part for part in parts if part)
@@ -113,7 +118,9 @@ class Diagnoser:
         """Return the reasons for which a decision found no node."""
         judgement, cluster = found.judgement, found.cluster
         if judgement.rejection is not None:
-            return refused_whole(judgement.rejection, len(cluster.nodes), frozenset({VolumeBinding.name}))
+            # Without nodes any change may help, as that is what is told then.
+            refused_by = frozenset({VolumeBinding.name}) if cluster.nodes else frozenset[str]()
+            return Diagnosis(len(cluster.nodes), _whole(found), {}, judgement.rejection.reason, refused_by)
         count, left, alike = _Count(), cluster.index.everything, Alike(found)
         for name, rule in judgement.rules:
             before = left
@@ -136,9 +143,20 @@ class Diagnoser:
         return numbers_of(state for state, lacks in zip(states, lack, strict=True) if not lacks)
 
 
-def refused_whole(rejection: Rejection, nodes: int, refused_by: frozenset[str]) -> Diagnosis:
-    """Return the diagnosis of a pod that is refused before any node is looked at."""
-    return Diagnosis(nodes, whole_text(rejection), {}, rejection.reason, refused_by)
+def _whole(found: Unschedulable) -> str:
+    """Return in kube-scheduler's words why no node was looked at (podHasPVCs of plugins/volumebinding)."""
+    pod, rejection = found.judgement.info.pod, found.judgement.rejection
+    assert rejection is not None
+    key = rejection.subject
+    name = key.rpartition("/")[2]
+    if rejection.reason is Reason.CLAIM_NOT_FOUND and PodClaim(name, ephemeral=True) in pod.claims:
+        return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+    if rejection.reason is Reason.CLAIM_NOT_OWNED:
+        return f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
+    claim = found.cluster.storage.snapshot.claims.get(key)
+    if rejection.reason is Reason.CLAIM_LOST and claim is not None:
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
+    return whole_text(rejection)
 
 
 def whole_text(rejection: Rejection) -> str:

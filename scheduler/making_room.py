@@ -12,7 +12,7 @@ from kube.model import Pod
 from scheduler.budgets import Budgets
 from scheduler.cluster import ClusterView, Place
 from scheduler.cycle import Unschedulable, judge
-from scheduler.nominations import Nominations, Reserving, on_nominated, outranked, stands
+from scheduler.nominations import ByNode, Nominations, Reserving, on_nominated, outranked, stands
 from scheduler.plugin import Placement
 from scheduler.preemption import NoPreemption, Preemption, Preemptor
 from scheduler.profile import Profile
@@ -37,8 +37,8 @@ class EvictsPods(Protocol):
 class NominationSink(Protocol):
     """Writes the status of pods (scheduler.pod_status.PodStatus)."""
 
-    def renounce(self, pod: Pod) -> None:
-        """Have it written that no node is being cleared for the pod any more."""
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Have it written which node is kept for the pod, empty for none."""
 
 
 Renounced = Callable[[Pod, str], None]
@@ -79,6 +79,10 @@ class MakingRoom:
             kept = self._nominations.of(new.key) if known is not None else ""
             self._tell(self._nominations.put(new, kept))
 
+    def kept(self) -> ByNode:
+        """Return the pods for which nodes are kept, by node."""
+        return self._nominations.by_node()
+
     def assumed(self, pod: Pod, node: str) -> None:
         """The pod counts on a node from now on."""
         gone = self._nominations.remove(pod.key)
@@ -92,7 +96,7 @@ class MakingRoom:
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods) -> Placement | Unschedulable:
         """Decide about a pod: its nominated node first, and never where a node is being cleared for a better one."""
-        nominated = self._nominations.by_node()
+        nominated = self.kept()
         if not nominated:
             return decider.decide(pod, view, profile)
         crowded = self._reserving.view(view, pod, nominated)
@@ -107,14 +111,14 @@ class MakingRoom:
 
     def preempt(self, found: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
         """Return whom to evict for a pod that was refused in this view. The node is kept for it from now on."""
-        pod, nominated = found.judgement.info.pod, self._nominations.by_node()
+        pod, nominated = found.judgement.info.pod, self.kept()
         if found.cluster is not view:
             found = Unschedulable(judge(pod, view, profile), view)
         budgets = self._budgets_now()
         answer = self._preemptor.preempt(found, profile, budgets, nominated, self._evictor.going())
         if isinstance(answer, Preemption):
             for loser in outranked(pod, answer.node, nominated):
-                self._status.renounce(loser)
+                self._status.nominate(loser, "")
                 self._tell(self._nominations.remove(loser.key))
             self._tell(self._nominations.put(pod, answer.node))
         elif not answer.waits:

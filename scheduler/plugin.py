@@ -130,6 +130,9 @@ class PreBind(Protocol):
     @property
     def name(self) -> str: ...
 
+    def has_work(self, placement: Placement) -> bool:
+        """Whether `pre_bind` has anything to write or to wait for (PreBindPreFlight)."""
+
     async def pre_bind(self, placement: Placement) -> Rejection | None:
         """Write and wait; return why it failed, or None."""
 

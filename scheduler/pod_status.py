@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a pod's status is to say. `nominated`: the node being cleared for it, empty for none, None as it is.
+    """What a pod's status is to say. `nominated`: the node being kept for it, empty for none, None as it is.
 
     Without a reason, nothing about scheduling.
     """
@@ -72,6 +72,7 @@ class PodStatus:
         self._clock = clock
         self._said: dict[str, tuple[str, Said]] = {}
         self._wanted: dict[str, tuple[Pod, Said]] = {}
+        self._writing: set[str] = set()
         self._something = asyncio.Event()
         self._complaint = ""
 
@@ -84,10 +85,10 @@ class PodStatus:
         self._something.set()
         return True
 
-    def renounce(self, pod: Pod) -> None:
-        """Have it written that no node is being cleared for a pod any more; what else was said of it stays."""
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Have it written which node is kept for a pod, empty for none; what else was said of it stays."""
         uid, said = self._said.get(pod.key, ("", _NOTHING))
-        self.say(pod, replace(said if uid == pod.uid else _NOTHING, nominated=""))
+        self.say(pod, replace(said if uid == pod.uid else _NOTHING, nominated=node))
 
     def forget(self, pod_key: str) -> None:
         """Say nothing more of a pod: it is assigned or gone."""
@@ -102,17 +103,22 @@ class PodStatus:
 
     async def _write_all(self) -> None:
         while True:
-            while not self._wanted:
+            # One write at a time for each pod: of two, the older one could be the last.
+            while (key := next((key for key in self._wanted if key not in self._writing), None)) is None:
                 self._something.clear()
                 await self._something.wait()
-            key = next(iter(self._wanted))
             pod, said = self._wanted.pop(key)
+            self._writing.add(key)
             try:
                 await self._write(pod, said)
             except (KubeError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
                 self._complain(pod, error)
                 if key not in self._wanted:
                     self._said.pop(key, None)  # It is news at the next attempt.
+            finally:
+                self._writing.discard(key)
+                if key in self._wanted:
+                    self._something.set()
 
     async def _write(self, pod: Pod, said: Said) -> None:
         for attempt in range(1, TRIES + 1):

@@ -99,6 +99,15 @@ async def test_an_event_is_written_as_the_api_wants_it() -> None:
     assert transport.requests[0].path == "/apis/events.k8s.io/v1/namespaces/shop/events"
 
 
+async def test_a_draft_may_name_who_reports_it() -> None:
+    clock, server = FakeClock(), Server()
+    async with recording(clock, server) as (recorder, _):
+        recorder.publish(replace(RESERVED, controller="zone-scheduler"))
+        await clock.advance(1)
+    (stored,) = server.events.values()
+    assert stored["reportingController"] == "zone-scheduler"
+
+
 async def test_events_about_cluster_scoped_objects_live_in_default() -> None:
     clock, server = FakeClock(), Server()
     async with recording(clock, server) as (recorder, transport):
@@ -245,3 +254,17 @@ def test_notes_fit_the_api_and_stay_text(note: str) -> None:
     cut = shortened(note)
     assert len(cut.encode()) <= 1024
     assert note == cut or (cut.endswith("…") and note.startswith(cut[:-1]))
+
+
+async def test_repeats_leave_room_for_what_is_new_about_an_object() -> None:
+    clock, server = FakeClock(), Server()
+    async with recording(clock, server) as (recorder, _):
+        for _ in range(4 * OBJECT_BURST):
+            recorder.publish(RESERVED)
+            await clock.advance(10)
+        recorder.publish(replace(RESERVED, note="something else"))
+        await clock.advance(1)
+        assert [stored["note"] for stored in server.events.values()] == [RESERVED.note, "something else"]
+        await recorder.flush(5)
+    (first, _) = server.events.values()
+    assert first["series"]["count"] == 4 * OBJECT_BURST

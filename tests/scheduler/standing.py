@@ -83,8 +83,11 @@ class Volumes:
     answer: Rejection | Exception | None = None
     rolled_back: list[str] = field(default_factory=list)
 
+    def has_work(self, placement: Placement) -> bool:
+        return bool(placement.pod.claims)
+
     async def pre_bind(self, placement: Placement) -> Rejection | None:
-        if placement.pod.claims:
+        if self.has_work(placement):
             await self.ready.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -100,6 +103,7 @@ class Status:
 
     said: list[tuple[str, Said]] = field(default_factory=list)
     last: dict[str, Said] = field(default_factory=dict)
+    nominated: list[tuple[str, str]] = field(default_factory=list)
 
     def say(self, pod: Pod, said: Said) -> bool:
         news = self.last.get(pod.key) != said
@@ -110,7 +114,8 @@ class Status:
     def forget(self, pod_key: str) -> None:
         self.last.pop(pod_key, None)
 
-    def renounce(self, pod: Pod) -> None: ...
+    def nominate(self, pod: Pod, node: str) -> None:
+        self.nominated.append((pod.name, node))
 
     async def run(self) -> None:
         await asyncio.Event().wait()

@@ -50,7 +50,32 @@ CLASS = builders.storage_class()
 @pytest.mark.parametrize(
     ("pod", "records", "text", "refused_by"),
     [
-        pytest.param(builders.pod(), [], "0/0 nodes are available:", set(), id="no-nodes"),
+        pytest.param(builders.pod(), [], "no nodes available to schedule pods", set(), id="no-nodes"),
+        pytest.param(
+            builders.pod(claims=["data"]), [], "no nodes available to schedule pods", set(), id="no-nodes-nor-claim"
+        ),
+        pytest.param(
+            builders.pod(claims=[model.PodClaim("web-scratch", ephemeral=True)]),
+            nodes(3),
+            "0/3 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "
+            '"web-scratch".',
+            {"VolumeBinding"},
+            id="ephemeral-claim-to-come",
+        ),
+        pytest.param(
+            builders.pod(claims=[model.PodClaim("web-scratch", ephemeral=True)]),
+            [CLASS, builders.claim("web-scratch"), *nodes(1)],
+            "0/1 nodes are available: PVC default/web-scratch was not created for pod default/web (pod is not owner).",
+            {"VolumeBinding"},
+            id="ephemeral-claim-of-another",
+        ),
+        pytest.param(
+            builders.pod(claims=["data"]),
+            [CLASS, builders.claim("data", volume_name="pv-9", phase="Lost"), *nodes(1)],
+            '0/1 nodes are available: persistentvolumeclaim "data" bound to non-existent persistentvolume "pv-9".',
+            {"VolumeBinding"},
+            id="lost-claim",
+        ),
         pytest.param(
             builders.pod(requests={"cpu": "9"}),
             nodes(2) + nodes(3, zone="b", taints=[Taint("dedicated", "NoSchedule", "db")]),

@@ -61,7 +61,8 @@ class World:
         self.decider = Plain()
         self.room = MakingRoom(self.budgets, self.evictions, self)
 
-    def renounce(self, pod: model.Pod) -> None:
+    def nominate(self, pod: model.Pod, node: str) -> None:
+        assert not node
         self.losers.append(pod.name)
 
     def decide(self, pod: model.Pod) -> Placement | Unschedulable:

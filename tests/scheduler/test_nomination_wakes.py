@@ -91,8 +91,8 @@ class Truth(Status):
             self.late.append((pod, said.nominated))
         return super().say(pod, said)
 
-    def renounce(self, pod: Pod) -> None:
-        self.late.append((pod, ""))
+    def nominate(self, pod: Pod, node: str) -> None:
+        self.late.append((pod, node))
 
     def write_status(self) -> None:
         if self.late:

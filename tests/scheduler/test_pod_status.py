@@ -209,10 +209,21 @@ async def test_that_no_node_is_cleared_any_more_is_written_beside_what_was_said(
     async with working() as desk:
         desk.status.say(desk.pod, Said(NO_ROOM.reason, NO_ROOM.message, "node-1"))
         await settle()
-        desk.status.renounce(desk.pod)
+        desk.status.nominate(desk.pod, "")
         await settle()
         assert desk.server.get("pods", "default/web")["status"] == {
             "conditions": [condition(NO_ROOM)],
             "phase": "Pending",
         }
         assert len(desk.written) == 2
+
+
+async def test_what_was_said_last_is_written_last() -> None:
+    async with working() as desk:
+        desk.refuse(LOST)
+        desk.status.nominate(desk.pod, "node-1")
+        await settle()
+        # While the first write waits for its next try, the node is given up.
+        desk.status.nominate(desk.pod, "")
+        await desk.clock.advance(30)
+        assert not desk.pod.nominated_node

@@ -18,7 +18,7 @@ from scheduler.standalone import LOOK_SECONDS
 from scheduler.volume_binding import VolumeChoice
 from tests import builders
 from tests.fake_clock import settle
-from tests.scheduler.standing import Desk, assigned, pod
+from tests.scheduler.standing import NAME, Desk, assigned, pod
 
 NODE = builders.node("n1", zone="a")
 REFUSED = Rejection(Reason.KEPT_CHANGING, "default/web", "this", "that")
@@ -86,13 +86,17 @@ async def test_who_fits_nowhere_waits_for_what_may_help() -> None:
     assert desk.binder.nodes == {"large": "n2"}
 
 
-async def test_the_same_refusal_is_told_once() -> None:
+async def test_each_refusal_is_told_as_an_event_and_the_same_is_written_once_as_the_condition() -> None:
     desk = Desk(NODE)
     desk.add(pod("large", "20"))
     async with desk.running():
         await desk.clock.advance(3600)
-        assert desk.metrics.failures[Reason.INSUFFICIENT_RESOURCES] > 10
-    assert len(desk.notes("FailedScheduling")) == len(desk.status.said) == 1
+        attempts = desk.metrics.failures[Reason.INSUFFICIENT_RESOURCES]
+        assert attempts > 10
+    # All of them are one series of one Event.
+    assert len(desk.notes("FailedScheduling")) == attempts
+    assert len(set(desk.events.drafts)) == len(desk.status.said) == 1
+    assert {draft.controller for draft in desk.events.drafts} == {NAME}
 
 
 async def test_a_placement_that_is_refused_is_taken_back_and_tried_again() -> None:
@@ -308,3 +312,20 @@ async def test_a_new_configuration_holds_from_the_next_pod_on() -> None:
         desk.scheduler.rules_changed()
         await settle()
         assert desk.binder.order == ["web"]
+
+
+async def test_a_pod_that_waits_for_its_volumes_says_where_it_will_be() -> None:
+    desk = Desk(NODE)
+    desk.store.classes.upsert(builders.storage_class())
+    desk.store.volumes.upsert(builders.volume())
+    desk.store.claims.upsert(builders.claim())
+    desk.add(pod("plain"), pod("needy", claims=["data"]))
+    async with desk.running():
+        assert desk.status.nominated == [("needy", "n1")]
+        # What the watch shows of it then does not make it count twice.
+        desk.pods.upsert(pod("needy", claims=["data"], nominated_node="n1", resource_version=2))
+        assert desk.room.kept() == {}
+        desk.volumes.answer = Rejection(Reason.BIND_TIMEOUT, "default/needy", "this", "that")
+        desk.volumes.ready.set()
+        await settle()
+        assert desk.status.said[-1][1].nominated == ""

@@ -15,6 +15,7 @@ from kube.clock import Clock, SystemClock
 from kube.errors import KubeconfigError, Unavailable
 from kube.kubeconfig import Credentials, load_credentials, proxy_for
 from kube.lines import LineTooLong, split_lines
+from kube.redaction import redacted
 from kube.transport import Request, Response, StreamResponse
 
 CONNECT_SECONDS: Final = 10.0
@@ -54,7 +55,9 @@ class KubernetesTransport:
         self._credentials = credentials
         self._connect_seconds = connect_seconds
         self._turns = asyncio.Semaphore(REQUESTS_AT_ONCE)
-        configuration = credentials.configuration
+        self._options: dict[str, Any] = {"allow_redirects": False, **_proxy(credentials)}
+        if credentials.configuration.tls_server_name:
+            self._options["server_hostname"] = credentials.configuration.tls_server_name
         # trust_env makes aiohttp look for proxies and .netrc in a thread for every request: 2.4 times the CPU.
         self._session = aiohttp.ClientSession(
             # Unlimited, because a limit would have the Lease and the watches wait, and `connect` run out meanwhile.
@@ -65,9 +68,6 @@ class KubernetesTransport:
             # Inside a cluster the server's CPU is dearer than bandwidth; kube-controller-manager does the same.
             headers={"User-Agent": f"pvc-prebinder/{version('pvc-prebinder')}", "Accept-Encoding": "identity"},
         )
-        self._options: dict[str, Any] = {"allow_redirects": False, "proxy": proxy_for(configuration)}
-        if configuration.tls_server_name:
-            self._options["server_hostname"] = configuration.tls_server_name
 
     async def send(self, request: Request) -> Response:
         """Return the complete answer within the request's timeout, waiting and connecting included."""
@@ -135,13 +135,25 @@ class KubernetesTransport:
             raise self._unavailable(request, error) from error
 
     def _unavailable(self, request: Request, error: Exception) -> Unavailable:
-        cause = str(error) or type(error).__name__
+        cause = redacted(str(error)) or type(error).__name__
         source = self._credentials.source
         question = f"is the API server running, and is its address in {source} right?"
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             question = f"is the certificate authority in {source} that of this server?"
         message = f"no answer from {self.server}: {cause}; {question}"
         return Unavailable(request.method, request.path, 0, type(error).__name__, message)
+
+
+def _proxy(credentials: Credentials) -> dict[str, Any]:
+    """Return the options for the proxy. Its password is in none of the addresses that errors quote."""
+    address = proxy_for(credentials)
+    if address is None:
+        return {}
+    url = URL(address)
+    if not url.user and not url.password:
+        return {"proxy": url}
+    login = aiohttp.encode_basic_auth(url.user or "", url.password or "")
+    return {"proxy": url.with_user(None), "proxy_headers": {"Proxy-Authorization": login}}
 
 
 def _tls(credentials: Credentials) -> ssl.SSLContext:

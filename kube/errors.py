@@ -21,6 +21,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kube.redaction import redacted
+
 
 class KubeError(Exception):
     """A request to the API server that did not succeed.
@@ -100,7 +102,13 @@ class BadRequest(TerminalError):
 
 
 class KubeconfigError(Exception):
-    """There is no usable configuration for reaching a cluster. The text names what, where, and the next step."""
+    """There is no usable configuration for reaching a cluster. The text names what, where, and the next step.
+
+    It may quote libraries and exec plugins; credentials in it are hidden.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(redacted(text))
 
 
 class LeadershipLost(Exception):

@@ -169,6 +169,11 @@ def _refuse_insecure(credentials: Credentials) -> None:
             f"{credentials.source} says insecure-skip-tls-verify for {credentials.server}: refused, because anybody on "
             "the way could read the token and answer for the server; set certificate-authority instead"
         )
+    if "@" in address.netloc:
+        raise KubeconfigError(
+            f"{credentials.source} has a user or password in the server's address: refused, because API servers take "
+            "neither and addresses are shown; configure the user's token, certificate or exec plugin instead"
+        )
     if address.scheme not in {"http", "https"} or not address.hostname:
         raise KubeconfigError(f"{credentials.source} names no usable server: {credentials.server!r}")
     if address.scheme == "http" and address.hostname not in _LOOPBACK:
@@ -177,11 +182,28 @@ def _refuse_insecure(credentials: Credentials) -> None:
         )
 
 
-def proxy_for(configuration: Any) -> str | None:
-    """Return the proxy: the kubeconfig's proxy-url, else HTTPS_PROXY and its kin unless NO_PROXY names the host."""
-    if configuration.proxy:
-        return str(configuration.proxy)
-    address = urlsplit(str(configuration.host))
-    if address.hostname in _LOOPBACK or urllib.request.proxy_bypass(address.netloc):
+def proxy_for(credentials: Credentials) -> str | None:
+    """Return the proxy's address, its user and password included, None for a direct connection.
+
+    It is the kubeconfig's proxy-url, else HTTPS_PROXY and its kin unless NO_PROXY names the host. An address without
+    a scheme is one of http, as client-go reads it. Raises KubeconfigError for one that is none.
+    """
+    configuration = credentials.configuration
+    address, origin = urlsplit(str(configuration.host)), f"proxy-url of {credentials.source}"
+    proxy = str(configuration.proxy or "")
+    if not proxy:
+        if address.hostname in _LOOPBACK or urllib.request.proxy_bypass(address.netloc):
+            return None
+        proxy, origin = urllib.request.getproxies_environment().get(address.scheme, ""), f"{address.scheme}_proxy"
+    if not proxy:
         return None
-    return urllib.request.getproxies_environment().get(address.scheme)
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        parts = urlsplit(proxy)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        # The address itself is not shown: it may hold a password.
+        raise KubeconfigError(f"{origin} is no address of a proxy; expected http://HOST:PORT or https://HOST:PORT")
+    return proxy

@@ -15,6 +15,7 @@ import click
 from click.shell_completion import shell_complete
 
 from kube.nearest import did_you_mean
+from kube.redaction import redacted
 from prebinder.command import PROGRAM, Group, Sections
 from prebinder.errors import CommandError, ExitCode, UsageError
 
@@ -153,8 +154,8 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: CommandError, *, traced: bool) -> None:
     if traced:
-        traceback.print_exc()
-    sys.stderr.write(f"{PROGRAM}: {error}\n")
+        sys.stderr.write(redacted(traceback.format_exc()))
+    sys.stderr.write(f"{PROGRAM}: {redacted(str(error))}\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How log lines look: constant messages with key=value pairs, or the same as JSON.
 
 Code logs `logger.info("Reserved", extra={"claim": key})`; the message never varies, what varies is in `extra`.
+Credentials that a library or a plugin put into a text are hidden.
 Every line written while a key is reconciled also carries `reconcile`, a number that is the same for all of them.
 """
 
@@ -9,6 +10,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
+from kube.redaction import redacted
 from kube.workqueue import RECONCILE
 from prebinder.settings import LogFormat, LoggingSettings
 
@@ -29,8 +31,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         pairs = " ".join(f"{key}={_quoted(value)}" for key, value in _pairs(record).items())
-        line = f"{_time(record)} {record.levelname} {record.getMessage()} {pairs}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{_time(record)} {record.levelname} {redacted(record.getMessage())} {pairs}"
+        return f"{line}\n{redacted(self.formatException(record.exc_info))}" if record.exc_info else line
 
 
 class JsonFormatter(logging.Formatter):
@@ -40,7 +42,8 @@ class JsonFormatter(logging.Formatter):
         line = {"ts": _time(record), "level": record.levelname.lower(), "msg": record.getMessage(), **_pairs(record)}
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        shown = {key: redacted(value) if isinstance(value, str) else value for key, value in line.items()}
+        return json.dumps(shown, default=lambda value: redacted(str(value)))
 
 
 def _pairs(record: logging.LogRecord) -> dict[str, object]:
@@ -55,6 +58,6 @@ def _time(record: logging.LogRecord) -> str:
 
 def _quoted(value: object) -> str:
     """Return the value as one word, quoted when it would read as several."""
-    text = str(value)
+    text = redacted(str(value))
     plain = text and text.isprintable() and not any(character in text for character in ' "=')
     return text if plain else json.dumps(text, ensure_ascii=False)

@@ -15,8 +15,10 @@ from kube.model import Volume, value_of
 from kube.resource import VOLUMES
 from prebinder.command import Command, Verbs
 from prebinder.errors import CommandError, ExitCode, UsageError
+from prebinder.logs import configure
 from prebinder.match_report import console_for
 from prebinder.parameters import OneOf
+from prebinder.settings import LoggingSettings, LogLevel
 from prebinder.volume_access import ClusterAccess, access_flags, cluster_api, read_volumes, table_of
 
 EXAMPLES: Final = """
@@ -48,6 +50,7 @@ command: Final = Verbs(
 @access_flags
 def list_command(access: ClusterAccess, output: str) -> int:
     """Lists the volumes in quarantine, with the reason."""
+    configure(LoggingSettings(level=LogLevel.WARNING))
     return asyncio.run(_list(access, output))
 
 
@@ -64,6 +67,7 @@ def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything:
     """
     if bool(volumes) == everything:
         raise UsageError("expected names of volumes, or --all. See pvc-prebinder quarantine release --help")
+    configure(LoggingSettings(level=LogLevel.WARNING))
     return asyncio.run(_release(access, volumes))
 
 

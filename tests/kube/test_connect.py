@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import sys
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -164,6 +165,32 @@ async def test_a_silent_proxy_holds_up_neither_a_watch_nor_a_request_for_ever(tm
             await collect(KubeApi(transport), silence=100)
         with pytest.raises(Unavailable):
             await transport.send(Request("GET", "/version", timeout=100))
+
+
+@pytest.mark.parametrize("listening", [True, False])
+async def test_a_proxys_password_is_sent_to_it_and_shown_to_nobody(tmp_path: Path, listening: bool) -> None:
+    heads: list[bytes] = []
+
+    async def refuses(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    proxy = await asyncio.start_server(refuses, "127.0.0.1", 0)
+    address = f"http://user:s3cret@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
+    if not listening:
+        proxy.close()
+        await proxy.wait_closed()
+    path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": address})
+    async with await connect(path) as transport:
+        with pytest.raises(Unavailable) as caught:
+            await transport.send(Request("GET", "/version"))
+    proxy.close()
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert "s3cret" not in shown
+    assert "dXNlcjpzM2NyZXQ=" not in shown
+    assert [b"Proxy-Authorization: Basic dXNlcjpzM2NyZXQ=" in head for head in heads] == [True] * listening
 
 
 async def test_urgent_requests_do_not_wait_behind_any_number_of_others(tmp_path: Path) -> None:

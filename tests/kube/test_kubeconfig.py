@@ -3,6 +3,7 @@
 import datetime as dt
 import ipaddress
 import ssl
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,30 @@ async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp
 async def test_the_kubeconfigs_proxy_is_used(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "http://proxy:3128"})
     credentials = await load_credentials(path, None, FakeClock())
-    assert proxy_for(credentials.configuration) == "http://proxy:3128"
+    assert proxy_for(credentials) == "http://proxy:3128"
+
+
+async def test_a_proxy_without_scheme_is_one_of_http(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "proxy:3128"})
+    assert proxy_for(await load_credentials(path, None, FakeClock())) == "http://proxy:3128"
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://u:s3cret@proxy:1080", "http://u:s3/cret@proxy:3128", "u:s3cret@proxy:port", "http://:s3cret@"]
+)
+async def test_what_is_no_address_of_a_proxy_is_refused_without_being_shown(tmp_path: Path, proxy: str) -> None:
+    path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": proxy})
+    credentials = await load_credentials(path, None, FakeClock())
+    with pytest.raises(KubeconfigError, match=r"proxy-url of kubeconfig .* is no address of a proxy") as caught:
+        proxy_for(credentials)
+    assert "s3" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_a_password_in_the_servers_address_is_refused_without_being_shown(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "https://admin:s3cret@api.example:6443")
+    with pytest.raises(KubeconfigError, match="user or password in the server's address") as caught:
+        await load_credentials(path, None, FakeClock())
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.fixture(scope="module")

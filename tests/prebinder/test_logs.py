@@ -46,3 +46,15 @@ def test_a_traceback_is_kept(formatter: logging.Formatter) -> None:
     except ValueError:
         line = formatter.format(record(exc_info=sys.exc_info()))
     assert "ValueError: broken" in line
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()], ids=["text", "json"])
+def test_credentials_in_texts_of_others_are_hidden(formatter: logging.Formatter) -> None:
+    said = 'exec: process returned 1. b\'{"token": "s3cret"} from https://me:s3cret@idp.example\''
+    try:
+        raise ValueError(said)
+    except ValueError as error:
+        made = record(msg=said, err=said, other=error, exc_info=sys.exc_info())
+    line = formatter.format(made)
+    assert "s3cret" not in line
+    assert "idp.example" in line

@@ -1,6 +1,7 @@
 """What the commands about volumes say when the cluster or a driver turns them away."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -61,3 +62,36 @@ async def test_a_driver_that_is_not_there_is_named_with_its_address(tmp_path: Pa
     assert "driver=disk.csi.example" in errors
     assert f"endpoint={socket}" in errors
     assert "No such file or directory" in errors
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("health",), ("quarantine", "list"), ("doctor", "--log-level=debug"), ("controller", "--log-level=debug")],
+)
+@pytest.mark.parametrize(
+    ("server", "cluster", "user"),
+    [
+        pytest.param("https://me:s3cret@127.0.0.1:6443", {}, {"token": "x"}, id="server"),
+        pytest.param("https://api.example", {"proxy-url": "socks5://me:s3cret@proxy"}, {"token": "x"}, id="proxy"),
+        pytest.param(
+            "https://127.0.0.1:9",
+            {},
+            {
+                "exec": {
+                    "apiVersion": "client.authentication.k8s.io/v1",
+                    "command": "sh",
+                    "args": ["-c", "echo 'refused: token=s3cret' >&2; exit 1"],
+                    "interactiveMode": "Never",
+                }
+            },
+            id="exec plugin",
+        ),
+    ],
+)
+async def test_no_command_shows_credentials(
+    tmp_path: Path, arguments: tuple[str, ...], server: str, cluster: dict[str, Any], user: dict[str, Any]
+) -> None:
+    code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server, user, cluster)}")
+    assert code != 0
+    assert "pvc-prebinder: " in errors
+    assert "s3cret" not in out + errors

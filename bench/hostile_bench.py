@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from bench import hostile_scheduling
 from bench.cache_bench import kubeconfig_of
 from bench.hostile_cluster import HostileCluster
 from bench.hostile_inputs import HostileInput, inputs
@@ -27,7 +28,7 @@ GOAL_MS: Final = 100.0
 
 def run(quick: bool) -> list[Row]:
     """Measure each input three times and take the least pause; quick: a tenth of its size, once."""
-    return asyncio.run(_rows(quick))
+    return [*hostile_scheduling.rows(quick), *asyncio.run(_rows(quick))]
 
 
 async def _rows(quick: bool) -> list[Row]:

@@ -35,38 +35,38 @@ Made = tuple[list[Document], list[Document]]
 
 def _alike(pods: int) -> Made:
     """As many pods of one shape; every volume of the class is bound to somebody else."""
-    return [*_nodes(30), *_bound(4900)], list(_pods(pods, lambda _: [10]))
+    return [*nodes(30), *_bound(4900)], list(_pods(pods, lambda _: [10]))
 
 
 def _of_all_shapes(pods: int) -> Made:
     """As many pods, each with a request of its own; the volumes are free and too small, or another's."""
     free = [_free(number, 1) for number in range(2000)]
-    return [*_nodes(30), *_bound(2900), *free], list(_pods(pods, lambda number: [10 + number]))
+    return [*nodes(30), *_bound(2900), *free], list(_pods(pods, lambda number: [10 + number]))
 
 
 def _equal_claims(claims: int) -> Made:
     """One pod with as many equal claims, and more volumes than that in each zone."""
     free = [_free(number, 1 + number // 30) for number in range(4 * claims)]
-    return [*_nodes(30), *free], list(_pods(1, lambda _: [1] * claims))
+    return [*nodes(30), *free], list(_pods(1, lambda _: [1] * claims))
 
 
 def _joint(pods: int) -> Made:
     """As many pods with 64 claims of 64 sizes; each zone lacks one volume, so every assignment fails at its end."""
     free = [_free(3 * number + zone, 1 + number) for number in range(63) for zone in range(3)]
-    return [*_nodes(30), *free], list(_pods(pods, lambda _: [1 + claim % 63 for claim in range(64)]))
+    return [*nodes(30), *free], list(_pods(pods, lambda _: [1 + each % 63 for each in range(64)]))
 
 
-def _local(nodes: int) -> Made:
+def _local(count: int) -> Made:
     """As many nodes with four local volumes each, and 20 pods of five claims: each node is tried in vain."""
-    free = [_on_node(node, number) for node in range(nodes) for number in range(4)]
-    return [*_nodes(nodes), *free], list(_pods(20, lambda number: [1 + number % 3] * 5))
+    free = [local_volume(node, number) for node in range(count) for number in range(4)]
+    return [*nodes(count), *free], list(_pods(20, lambda number: [1 + number % 3] * 5))
 
 
 def _shared(pods: int) -> Made:
     """As many pods that use one claim, which nothing fits, each with requests of its own."""
     shared = [claim("shared", 10)]
     users = [_with_cpu(pod(f"hostile-{number:04}", ["shared"], gated=True), number + 1) for number in range(pods)]
-    return [*_nodes(30), *_bound(4900)], [*shared, *users]
+    return [*nodes(30), *_bound(4900)], [*shared, *users]
 
 
 def _annotated(claims: int) -> Made:
@@ -76,7 +76,7 @@ def _annotated(claims: int) -> Made:
     for document in documents:
         if document["kind"] == "PersistentVolumeClaim":
             document["metadata"] |= large["metadata"]
-    return [*_nodes(30), *_bound(100)], documents
+    return [*nodes(30), *_bound(100)], documents
 
 
 def _selective(pods: int) -> Made:
@@ -87,7 +87,7 @@ def _selective(pods: int) -> Made:
         if document["kind"] == "PersistentVolumeClaim":
             wanted = [{"key": f"k{number}-{each}", "operator": "Exists"} for each in range(99)]
             document["spec"]["selector"] = {"matchExpressions": [{"key": "disk", "operator": "Exists"}, *wanted]}
-    return [*_nodes(30), *free], documents
+    return [*nodes(30), *free], documents
 
 
 def _noded(terms: int) -> Made:
@@ -100,12 +100,12 @@ def _noded(terms: int) -> Made:
             document["spec"]["affinity"] = {
                 "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}
             }
-    return [*_nodes(2000), *[_free(number, 1) for number in range(300)]], documents
+    return [*nodes(2000), *[_free(number, 1) for number in range(300)]], documents
 
 
 def _nothing(_: int) -> Made:
     """What this machine makes of a controller that nobody disturbs: the other inputs are to be read beside it."""
-    return [*_nodes(30), *_bound(4900)], []
+    return [*nodes(30), *_bound(4900)], []
 
 
 _INPUTS: Final[Mapping[str, tuple[Callable[[int], Made], int]]] = {
@@ -134,7 +134,8 @@ def _with_cpu(document: Document, milli: int) -> Document:
     return document
 
 
-def _nodes(count: int) -> Iterator[Document]:
+def nodes(count: int) -> Iterator[Document]:
+    """Yield nodes with room for many pods, in three zones."""
     for number in range(count):
         name = f"node-{number:04}"
         labels = {HOSTNAME: name, ZONE_LABEL: _ZONES[number % len(_ZONES)]}
@@ -160,7 +161,8 @@ def _bound(count: int) -> Iterator[Document]:
         yield document
 
 
-def _on_node(node: int, number: int) -> Document:
+def local_volume(node: int, number: int) -> Document:
+    """Return a volume that one node alone reaches."""
     document = _in_phase(volume(f"local-{node:04}-{number}", "", 10), "Available")
     asked = {"key": HOSTNAME, "operator": "In", "values": [f"node-{node:04}"]}
     document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [asked]}]}}

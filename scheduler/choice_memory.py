@@ -194,7 +194,7 @@ def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | 
 
 def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
     prefix, ailing = storage.settings.prefix, storage.snapshot.csi_nodes_by_ailing_driver
-    for claim in info.claims.delayed:
+    for claim in {_shape(claim): claim for claim in info.claims.delayed}.values():
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
             if count == _FEW or volume.driver in ailing or _speaks(volume, prefix):
                 return True

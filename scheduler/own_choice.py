@@ -5,7 +5,7 @@ another claim or known sick, none whose storage the node does not reach, and the
 assignment that exists is found.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -21,6 +21,7 @@ from scheduler.volume_binding import (
     PodClaims,
     VolumeChoice,
     choose_volumes,
+    family_of,
     provisioner_of,
     refuse_provisioning,
     static_volume,
@@ -42,6 +43,9 @@ def own_choice(
     if not claims.delayed:
         return VolumeChoice()
     searching = [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
+    if _too_few(searching, node, storage):
+        names = ", ".join(sorted(claim.key for claim in searching))
+        return VolumeChoice(rejections=(_not_jointly(names, node),))
     options = {claim.key: _options(claim, len(searching), node, reserved, storage, usable) for claim in searching}
     found = {key: volumes for key, volumes in options.items() if volumes}
     assigned = assign(found) if found else {}
@@ -51,13 +55,34 @@ def own_choice(
         }
         assigned = assign(found) if found else {}
     if assigned is None:
-        names = ", ".join(sorted(found))
-        wanted = f"different volumes for {names}"
-        return VolumeChoice(rejections=(Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, wanted, "fewer that fit"),))
+        return VolumeChoice(rejections=(_not_jointly(", ".join(sorted(found)), node),))
     volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
     choice = _with_provisioning(claims, volumes, node, storage)
     unreached = refuse_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)
     return choice if unreached is None else VolumeChoice(rejections=(unreached,))
+
+
+def _not_jointly(names: str, node: Node) -> Rejection:
+    return Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, f"different volumes for {names}", "fewer that fit")
+
+
+def _too_few(claims: Sequence[Claim], node: Node, storage: View) -> bool:
+    """Whether the node has fewer free volumes than claims that differ in size only, and none of them can be made.
+
+    A quick answer for pods with many claims, which on most nodes of a cluster with local volumes have no chance: what
+    fits any of the claims fits the smallest.
+    """
+    families: dict[Hashable, list[Claim]] = {}
+    for claim in claims:
+        if claim.key in storage.snapshot.volumes_by_claim or _provisions(claim, storage):
+            continue
+        families.setdefault(family_of(claim), []).append(claim)
+    for family in families.values():
+        smallest = min(family, key=lambda claim: claim.request)
+        volumes = storage.index.candidates(smallest, dict(node.labels))
+        if len(family) > 1 and 0 < sum(1 for _ in islice(volumes, len(family))) < len(family):
+            return True
+    return False
 
 
 def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:

@@ -5,7 +5,7 @@ upstream leaves equal volumes or claims to the order of a Go map, the first by n
 plugins that a node hands to a CSI driver are not translated first.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,6 +108,11 @@ def static_volume(
     return index.smallest(claim, node_labels, taken)
 
 
+def family_of(claim: Claim) -> Hashable:
+    """Equal for claims that differ in nothing but size, as far as free volumes go."""
+    return class_of(claim), claim.volume_mode, claim.attributes_class, claim.access_modes, claim.selector
+
+
 def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
     """Return the first that is wrong with a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
     if claim is None:
@@ -184,12 +189,20 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
         if selected is not None:
             provision.append(claim)
     searching = [claim for claim in wanted if value_of(claim.annotations, SELECTED_NODE) is None]
+    taken: set[str] = set()
+    exhausted: set[Hashable] = set()
     for claim in sorted(searching, key=lambda claim: (claim.request, claim.key)):
-        volume = static_volume(claim, labels, snapshot, index, [volume.name for _, volume in volumes])
-        if volume is None:
-            provision.append(claim)
-        else:
+        unnamed = claim.key not in snapshot.volumes_by_claim
+        # What does not do for a claim does not do for a larger one.
+        known = unnamed and family_of(claim) in exhausted
+        volume = None if known else static_volume(claim, labels, snapshot, index, taken)
+        if volume is not None:
             volumes.append((claim, volume))
+            taken.add(volume.name)
+            continue
+        provision.append(claim)
+        if unnamed:
+            exhausted.add(family_of(claim))
     refused = tuple(found for claim in provision if (found := refuse_provisioning(claim, node, snapshot)) is not None)
     return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
 

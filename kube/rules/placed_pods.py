@@ -57,13 +57,13 @@ def _means_namespace(term: PodTerm, owner: str, namespace: str, namespaces: Mapp
 
 def groups_meant(term: PodTerm, owner: str, placed: PlacedPods) -> Iterator[tuple[Group, Places]]:
     """Yield the groups of pods that a term means."""
-    if term.namespace_selector is not None:
-        candidates = placed.pod_groups.everywhere()
-    else:
-        candidates = (found for one in term.namespaces or (owner,) for found in placed.pod_groups.among(one))
-    for group, places in candidates:
-        if means(term, owner, group, placed.namespaces):
-            yield group, places
+    if term.selector is None:
+        return
+    groups = placed.pod_groups
+    for namespace in groups.groups if term.namespace_selector is not None else term.namespaces or (owner,):
+        for group, places in groups.among(namespace, term.selector):
+            if means(term, owner, group, placed.namespaces):
+                yield group, places
 
 
 def domains(placed: PlacedPods, key: str, numbers: Iterable[int]) -> dict[str, int]:

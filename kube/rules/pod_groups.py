@@ -5,7 +5,7 @@ not by pods. Persistent: a pod more or less copies a few entries.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from immutables import Map
@@ -49,6 +49,8 @@ class PodGroups:
     groups: Map[str, Map[Group, Map[int, int]]] = Map()
     outspoken: Map[Group, Map[int, int]] = Map()
     addressed: Map[Address, Map[Group, None]] = Map()
+    _by_label: dict[str, dict[Label, list[Group]]] = field(default_factory=dict, compare=False, repr=False)
+    """What `among` has filed so far: nothing but a memory of what the groups say."""
 
     @classmethod
     def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
@@ -86,14 +88,24 @@ class PodGroups:
             groups = groups.without_pod(pod, old).with_pod(pod, new)
         return groups
 
-    def among(self, namespace: str) -> Iterator[tuple[Group, Places]]:
-        """Yield the groups of a namespace and where they are."""
-        yield from self.groups.get(namespace, _NOBODY).items()
+    def among(self, namespace: str, selector: LabelSelector) -> Iterator[tuple[Group, Places]]:
+        """Yield the groups of a namespace that the selector may select, and where they are.
 
-    def everywhere(self) -> Iterator[tuple[Group, Places]]:
-        """Yield all groups."""
-        for known in self.groups.values():
+        They are filed by their labels when a selector names one for the first time: a pod may have a hundred terms
+        about ten thousand others.
+        """
+        known = self.groups.get(namespace, _NOBODY)
+        if not selector.match_labels:
             yield from known.items()
+            return
+        filed = self._by_label.get(namespace)
+        if filed is None:
+            filed = self._by_label[namespace] = {}
+            for group in known:
+                for label in group.labels:
+                    filed.setdefault(label, []).append(group)
+        for group in min((filed.get(label, []) for label in selector.match_labels), key=len):
+            yield group, known[group]
 
     def outspoken_about(self, pod: Group) -> Iterator[tuple[Group, Places]]:
         """Yield, each once, who says something that may mean such a pod, and where they are."""

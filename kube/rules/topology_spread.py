@@ -86,7 +86,7 @@ def count_by_domain(
     if selector is None or selector == NOTHING_ASKED:
         return counts
     nodes = placed.nodes
-    for group, places in placed.pod_groups.among(pod.namespace):
+    for group, places in placed.pod_groups.among(pod.namespace, selector):
         if not group.deleting and matches_labels(selector, group.labels):
             for number, count in places.items():
                 if among >> number & 1:

@@ -67,7 +67,11 @@ def facts(cluster: ClusterView) -> object:
         (named(index.everything), {name: named(bits) for name, bits in index.names.items()}),
         {(key, value): named(bits) for key, known in index.values.items() for value, bits in known.items()},
         {taint: named(bits) for taint, bits in (*index.taints.items(), *index.wishes.items())},
-        {group: {names[at]: count for at, count in places.items()} for group, places in crowd.everywhere()},
+        {
+            group: {names[at]: count for at, count in places.items()}
+            for known in crowd.groups.values()
+            for group, places in known.items()
+        },
         {group: {names[at]: count for at, count in places.items()} for group, places in crowd.outspoken.items()},
         {key: dict(users) for key, users in cluster.claim_users.items()},
         replace(cluster.storage, index=VolumeIndex()),

@@ -1,13 +1,16 @@
 """Who may mean a pod is found by its namespace and labels, and nobody who means it is missed."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube.constraints import Constraints, PodTerm, WeightedPodTerm
 from kube.model import LabelSelector, Pod, Requirement
-from kube.rules.placed_pods import means
+from kube.rules.placed_pods import groups_meant, means
 from kube.rules.pod_groups import Group, PodGroups, group_of
 from tests import builders
+from tests.scheduler.judging import view
 
 _NAMESPACES = ("default", "other", "third")
 _LABELS = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from("ab"))
@@ -85,3 +88,15 @@ def test_pods_that_speak_of_other_labels_or_namespaces_are_not_asked() -> None:
     groups = PodGroups.of((pod, number) for number, pod in enumerate(placed))
     asked = groups.outspoken_about(group_of(builders.pod("new", labels={"app": "app-7"})))
     assert [(group.namespace, dict(places)) for group, places in asked] == [("default", {14: 1})]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(pods(), max_size=8), _TERMS, st.sampled_from(_NAMESPACES))
+def test_a_term_means_the_groups_that_asking_all_of_them_finds(placed: list[Pod], term: PodTerm, owner: str) -> None:
+    groups = PodGroups.of((pod, number) for number, pod in enumerate(placed))
+    cluster = replace(view(), pod_groups=groups)
+    every = [group for known in groups.groups.values() for group in known]
+    expected = {group for group in every if means(term, owner, group, cluster.namespaces)}
+    found = [group for group, _ in groups_meant(term, owner, cluster)]
+    assert len(found) == len(set(found))
+    assert set(found) == expected

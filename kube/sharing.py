@@ -84,14 +84,10 @@ class DecodedParts(Generic[V]):
         if raw is UNSET:
             return None
         text = bytes(raw)
-        if text == b"null":
-            return None
-        if len(text) > _LONGEST_SHARED_PART:
-            return self._decode(text)
         part = self._kept.get(text)
-        if part is None:
+        if part is None and text != b"null":
             part = self._decode(text)
-            if part is not None:
+            if len(text) <= _LONGEST_SHARED_PART and part is not None:
                 self._kept.keep(text, part)
         return part
 
@@ -111,8 +107,10 @@ _POOL: Final = Pool()
 
 def text(value: str | None) -> str:
     """Return the one shared copy of a text; null is the empty text."""
-    if not value:
-        return ""
+    return sys.intern(value) if value else ""
+
+
+def _name(value: str) -> str:
     return sys.intern(value) if len(value) <= _LONGEST_NAME else value
 
 
@@ -125,7 +123,7 @@ def pairs(mapping: Mapping[str, str | None] | None) -> Pairs:
     """Return labels as a shared tuple sorted by key."""
     if not mapping:
         return ()
-    return _POOL.share(tuple((text(key), text(mapping[key])) for key in sorted(mapping)))
+    return _POOL.share(tuple((sys.intern(key), _name(mapping[key] or "")) for key in sorted(mapping)))
 
 
 def shared(value: T) -> T:

@@ -122,7 +122,7 @@ class Neighbourhood:
         if not self.is_tied(demand):
             return None
         labels = self._others.placed.nodes[number].labels
-        for verdict in (*near(pod, _affinity(pod), self._all, self._sure), *self._apart(pod)):
+        for verdict in (*self._near(pod, self._kind(pod)), *self._apart(pod)):
             if not verdict.allowed >> number & 1:
                 return affinity_rejection(verdict, node.name, labels)
         for spread in spread_verdicts(pod, self._all, self._sure):
@@ -252,16 +252,27 @@ class Neighbourhood:
         known = self._open.get(asked)
         if known is not None and known[0] == len(self._booked):
             return known[1]
-        for verdict in near(pod, _affinity(pod), self._all, self._sure):
+        for verdict in self._near(pod, kind):
             found &= verdict.allowed
         for spread in spread_verdicts(pod, self._all, self._sure):
             found &= spread.allowed
         self._open[asked] = (len(self._booked), found)
         return found
 
+    def _near(self, pod: Pod, kind: _Kind) -> Sequence[TermVerdict]:
+        """Judge affinity. Pods without a node are company for those of their own series alone.
+
+        One of another kind may lose its volumes before it is placed; a series begins anew with whoever comes first.
+        """
+        if kind.own & self._ties.of_kind[TieKind.NEAR] & ~kind.meant_by:
+            return near(pod, _affinity(pod), self._others.placed)
+        return near(pod, _affinity(pod), self._all, self._sure)
+
     def _agrees(self, kind: _Kind, possible: int, booked: _Booked) -> bool:
         """Whether ties of affinity and spread hold for both, in whatever order and wherever the two are placed."""
-        theirs = booked.kind.own & kind.meant_by & self._moving
+        # More company hurts nobody but the first of a series, which needs none so far.
+        first = booked.kind.meant_by | ~self._ties.of_kind[TieKind.NEAR]
+        theirs = booked.kind.own & kind.meant_by & self._moving & first
         mine = kind.own & booked.kind.meant_by & self._ties.of_kind[TieKind.SPREAD]
         if not theirs and not mine:
             return True

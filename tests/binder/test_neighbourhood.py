@@ -188,11 +188,22 @@ def test_the_first_of_a_series_needs_no_company_and_the_others_follow_it() -> No
     assert len({name[0] for name in found.values()}) == 1
 
 
-def test_company_may_be_a_pod_that_is_placed_later_in_the_pass() -> None:
-    web = db(0, TOGETHER, labels={"app": "web"}, priority=10)
-    found = places(view(*hosts(a=2, b=2), *zonal(b=2), *web, *db(1, None)))
-    assert {name[0] for name in found.values()} == {"b"}
-    assert len(found) == 2
+def test_a_pod_without_a_node_is_no_company_for_one_of_another_kind() -> None:
+    """It may lose its volumes yet, and then the other would have been bound to a zone where nobody comes."""
+    web = db(0, TOGETHER, labels={"app": "web"})
+    assert places(view(*hosts(a=2, b=2), *zonal(b=2), *web, *db(1, None))).keys() == {"db-1"}
+
+
+def test_a_pod_that_is_wanted_near_may_be_promised_volumes_although_the_other_waits_with_its_own() -> None:
+    running = pod("db-9", node="a1", labels={"app": "db"})
+    seen = view(*hosts(a=2, b=2), *zonal(a=1, b=1), running, *db(0, TOGETHER, labels={"app": "web"}), *db(1, None))
+    assert {name: node[0] for name, node in places(seen).items()} == {"db-0": "a", "db-1": "b"}
+
+
+def test_spread_counts_pods_that_are_placed_later_in_the_pass() -> None:
+    """Zone b gets its pod after zone a got one, and only then zone a may have a second, which is asked for first."""
+    records = [*hosts(a=2, b=2), *zonal(a=2, b=1), *db(0, SPREAD), *db(1, SPREAD), *db(2, SPREAD)]
+    assert sorted(name[0] for name in places(view(*records)).values()) == ["a", "a", "b"]
 
 
 def test_a_port_of_a_node_is_taken_once() -> None:

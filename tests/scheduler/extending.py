@@ -67,7 +67,12 @@ def put(store: Store, record: Record) -> None:
             raise TypeError(type(record))
 
 
-def pod(claims: Sequence[str] = ("data",), scheduler_name: str = "default-scheduler") -> dict[str, Any]:
+def pod(
+    claims: Sequence[str] = ("data",),
+    scheduler_name: str = "default-scheduler",
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A pod that uses these claims; `more` are further fields of its spec."""
     return {
         "metadata": {"name": "web", "namespace": "default", "uid": "1", "creationTimestamp": None},
         "spec": {
@@ -77,6 +82,7 @@ def pod(claims: Sequence[str] = ("data",), scheduler_name: str = "default-schedu
                 *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims),
                 {"name": "token", "projected": {"sources": []}},
             ],
+            **(more or {}),
         },
         "status": {"phase": "Pending"},
     }

@@ -136,3 +136,17 @@ def test_a_reserved_local_volume_confines_the_pod_to_its_node() -> None:
 def test_pods_of_other_schedulers_are_left_alone(scheduler_name: str, passing: list[str]) -> None:
     answers = extender([*nodes(), claim(), sick_volume("pv-a", zone="a")], scheduler_names=["ours"])
     assert kept(answers, ALL, scheduler_name=scheduler_name) == passing
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]},
+        {"schedulingGroup": {"podGroupName": "workers"}},
+        {"hostNetwork": True, "hostUsers": False},
+        {"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]},
+    ],
+)
+def test_what_only_kube_scheduler_understands_is_left_to_it(more: dict[str, object]) -> None:
+    records: list[Record] = [*nodes(), claim(), sick_volume("pv-a", zone="a"), volume("pv-b", zone="b")]
+    assert kept(extender(records), ALL, more=more) == IN_B

@@ -207,11 +207,21 @@ async def test_bad_news_while_a_decision_waits_for_its_turn() -> None:
     for number in range(11):
         world.put(claim_object(f"data-{number:02}"), pod_object(f"web-{number:02}", [f"data-{number:02}"], gated=True))
         world.put(volume_object(f"pv-{number:02}", f"{10 + number}Gi"))
-    at_write(world, "pv-00", lambda: world.says(HealthState.INACCESSIBLE, "pv-10"))
+    waiting = {f"pv-{number:02}" for number in range(11)}
+
+    def ten_have_begun(request: Request) -> None:
+        waiting.discard(request.path.rpartition("/")[2])
+        if len(waiting) == 1:
+            world.server.before_write = None
+            world.says(HealthState.INACCESSIBLE, *waiting)
+
+    world.server.before_write = ten_have_begun
     async with world.process() as process:
         await process.run(30)
-    assert "claimRef" not in world.volume("pv-10")["spec"]
-    assert all(world.volume(f"pv-{number:02}")["status"]["phase"] == "Bound" for number in range(10))
+    for number in range(11):
+        volume = world.volume(f"pv-{number:02}")
+        assert ("claimRef" in volume["spec"]) == (f"pv-{number:02}" not in waiting)
+        assert volume["status"]["phase"] == ("Available" if f"pv-{number:02}" in waiting else "Bound")
 
 
 async def test_a_begun_bind_of_a_volume_that_falls_sick_is_not_finished() -> None:

@@ -9,7 +9,10 @@ from random import SystemRandom
 from shutil import rmtree
 from typing import Final
 
-from soak.report import report
+from soak.judge.history import read_file
+from soak.judge.replay import replay
+from soak.judge.writes import Authors, Parties, read
+from soak.report import report, shown
 from soak.run import soak
 from soak.schedule import schedule
 
@@ -22,7 +25,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long there is trouble, default 10")
     parser.add_argument("--seed", type=int, help="default a random one, which is printed")
     parser.add_argument("--print-schedule", action="store_true", help="print what would happen when, and exit")
+    parser.add_argument("--judge", type=Path, metavar="DIR", help="judge what an earlier run recorded there, and exit")
     arguments = parser.parse_args()
+    if arguments.judge is not None:
+        return _judge_again(arguments.judge)
     seed = SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
     plan = schedule(seed, arguments.minutes * 60)
     if arguments.print_schedule:
@@ -43,6 +49,17 @@ def main() -> int:
     (directory / "report.txt").write_text(text + "\n", encoding="utf-8")
     print(text, flush=True)
     return 1 if outcome.violations else 0
+
+
+def _judge_again(directory: Path) -> int:
+    """Ask the rules about a record; what was left at the end and the logs are not looked at again."""
+    with (directory / "audit.log").open(encoding="utf-8", errors="replace") as lines:
+        authors = Authors(read(lines, Parties()))
+    changes = read_file(directory / "history.jsonl")
+    judged = replay(changes, authors)
+    print("\n".join(shown(judged.violations, changes, authors)))
+    print(f"{judged.states} states, {judged.own_writes} writes of ours, {len(judged.violations)} violations")
+    return 1 if judged.violations else 0
 
 
 if __name__ == "__main__":

@@ -25,17 +25,22 @@ def report(outcome: Outcome) -> Iterator[str]:
         f" ({outcome.refused.total()} refused), {outcome.faults.total()} faults, {outcome.states} states,"
         f" {outcome.own_writes} writes of ours, {len(outcome.violations)} violations"
     )
-    by_rule = sorted(outcome.violations, key=lambda violation: violation.rule)
+    yield from shown(outcome.violations, outcome.changes, outcome.authors)
+    if outcome.violations:
+        yield ""
+        yield f"seed {plan.seed}, {plan.setting}"
+        yield f"history, audit log and logs: {outcome.directory}"
+
+
+def shown(violations: Sequence[Violation], changes: Sequence[Change], authors: Authors) -> Iterator[str]:
+    """Yield the first violations of each rule."""
+    by_rule = sorted(violations, key=lambda violation: violation.rule)
     for rule, group in groupby(by_rule, key=lambda violation: violation.rule):
         found = list(group)
         yield ""
         yield f"VIOLATED: {rule} ({len(found)})"
         for violation in found[:SHOWN_OF_A_RULE]:
-            yield from _shown(violation, outcome.changes, outcome.authors)
-    if outcome.violations:
-        yield ""
-        yield f"seed {plan.seed}, {plan.setting}"
-        yield f"history, audit log and logs: {outcome.directory}"
+            yield from _shown(violation, changes, authors)
 
 
 def _shown(violation: Violation, changes: Sequence[Change], authors: Authors) -> Iterator[str]:

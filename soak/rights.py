@@ -13,12 +13,14 @@ from devcluster.errors import ClusterError
 
 MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
 COMPONENTS: Final = ("complete", "scheduling-gate", "scheduler")
+LIMITS: Final = "account-limits"
+"""The component with the policies that hold the ServiceAccounts to what they need."""
 SYSTEM: Final = "pvc-prebinder-system"
 _LEFT_OUT: Final = frozenset({"Deployment"})
 """There are no images here; the processes run on this machine."""
 
 
-async def apply(cluster: DevCluster, components: Sequence[str] = COMPONENTS) -> None:
+async def apply(cluster: DevCluster, components: Sequence[str]) -> None:
     """Apply manifests/base with the components. Raises ClusterError with what kubectl said."""
     overlay = _write_overlay(cluster.directory, components)
     built = yaml.safe_load_all(await _kubectl(cluster, "kustomize", str(overlay)))

@@ -81,7 +81,7 @@ class Stage:
 async def staged(setting: Setting, directory: Path, *, processes: bool = True) -> AsyncIterator[Stage]:
     """Start it all and yield when volumes are there and the replicas have been started; files go below `directory`.
 
-    Without `processes` nothing of ours runs.
+    Without `processes` nothing of ours runs, and no admission policy stands in the way of who has our credentials.
     """
     policy, audit = directory / "audit-policy.json", directory / "audit.log"
     policy.write_text(json.dumps(_AUDIT), encoding="utf-8")
@@ -92,9 +92,10 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
         etcd = next(word for word in cluster.etcd.command if word.startswith("--listen-client-urls="))
         recorder = await stack.enter_async_context(recording(etcd.partition("=")[2], directory / "history.jsonl"))
         client = await stack.enter_async_context(Client(cluster.server, cluster.trust))
+        components = (*rights.COMPONENTS, rights.LIMITS) if processes else rights.COMPONENTS
         nodes = spread(len(terrain.NODES))
         await cluster.add_nodes(nodes)
-        await asyncio.gather(rights.apply(cluster), cluster.create_namespace(terrain.NAMESPACE))
+        await asyncio.gather(rights.apply(cluster, components), cluster.create_namespace(terrain.NAMESPACE))
         for name in terrain.CLASSES:
             await client.create(terrain.storage_class(name))
         await asyncio.gather(*(client.create(terrain.volume(*each)) for each in terrain.volumes()))

@@ -42,8 +42,11 @@ HINT_AFTER: Final = 5.0
 """Seconds after which a pod that its scheduler may be serving gets its hint.
 
 A hint changes the volume, so that a write of kube-scheduler that is under way fails, and a pod with several claims may
-be left with a part of them (volumebinding bindAPIUpdate). A scheduler at work is done with most pods in that time.
+be left with a part of them (volumebinding bindAPIUpdate). While a scheduler is seen at work on any pod, others may only
+be waiting for their turn in its queue.
 """
+HINT_AT_LATEST: Final = 30.0
+"""Seconds after which a pod gets its hint however busy schedulers are, unless a bind of its own is under way."""
 FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
 """Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
@@ -111,6 +114,7 @@ class Reconciler:
     _standing: dict[str, Reason] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     _looked_at: dict[str, float] = field(default_factory=dict)
+    _at_work: float = float("-inf")
 
     async def run(self) -> None:
         """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -157,13 +161,14 @@ class Reconciler:
                 yield claim, reason
 
     def _seconds_to_hint(self, pod: Pod) -> float:
-        """Return how long the pod waits for a hint; that begins anew whenever a bind is seen to be under way."""
+        """Return how long the pod still waits for a hint."""
         if not scheduler_may_serve(pod):
             return 0.0
         now = self.clock.monotonic()
         if begun(pod, self.store.snapshot()):
-            self._looked_at[pod.key] = now
-        return self._looked_at.setdefault(pod.key, now) + HINT_AFTER - now
+            self._looked_at[pod.key] = self._at_work = now
+        since = self._looked_at.setdefault(pod.key, now)
+        return min(max(since, self._at_work) + HINT_AFTER, since + HINT_AT_LATEST) - now
 
     async def _decide(self, key: str) -> Decision | None:
         """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""

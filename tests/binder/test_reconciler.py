@@ -3,7 +3,7 @@
 import pytest
 
 from binder.decision import Mode
-from binder.reconciler import HINT_AFTER
+from binder.reconciler import HINT_AFTER, HINT_AT_LATEST
 from binder.rejection import Reason
 from csi.verdict import HealthState
 from tests.binder.world import World, bind
@@ -47,6 +47,21 @@ async def test_no_hint_comes_between_the_writes_of_kube_scheduler() -> None:
         world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference))
         await process.run(60)
     assert world.server.writes == []
+
+
+async def test_hints_wait_while_kube_scheduler_is_at_work_on_others_but_not_for_ever() -> None:
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-0"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process() as process:
+        for number in range(1, int(HINT_AT_LATEST / 3) + 1):
+            assert world.reserved("data") is None
+            name = f"other-{number}"
+            world.put(claim_object(name), pod_object(name, [name]))
+            reference = {"namespace": "default", "name": name, "uid": world.claim(name)["metadata"]["uid"]}
+            world.put(volume_object(f"pv-{number}", claim=reference))
+            await process.run(3)
+        await process.run(1)
+    assert world.reserved("data") is not None
 
 
 @pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])

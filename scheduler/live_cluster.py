@@ -134,11 +134,14 @@ class LiveCluster:
         return view
 
     def _arrive(self, node: str) -> None:
-        """Have the pods counted that were on the node before it was known."""
-        for key in self._store.snapshot().pods_by_node.get(node, ()):
-            self._moved.setdefault(key, None)
-        for key, placement in self._assumed.items():
-            if placement.node == node:
+        """Have the pods counted that were on the node before it was known.
+
+        Not those that the watch shows there and that are assumed elsewhere: they count where they are assumed, already.
+        """
+        there = (key for key, placement in self._assumed.items() if placement.node == node)
+        for key in (*self._store.snapshot().pods_by_node.get(node, ()), *there):
+            place = self._place(key)
+            if place is not None and place[1] == node:
                 self._moved.setdefault(key, None)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:

@@ -263,6 +263,21 @@ def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:
     assert list(cluster.storage.ledger.holds) == ["v-assumed"]
 
 
+def test_a_pod_assumed_elsewhere_is_counted_once_when_the_node_of_its_predecessor_arrives() -> None:
+    store = Store()
+    live = LiveCluster(store, PlanSettings())
+    store.nodes.upsert(builders.node("n1", resource_version=1))
+    before = with_fields(builders.pod("web", node="n0", requests={"cpu": "1"}), uid="web-1", resource_version=2)
+    store.pods.upsert(before)
+    live.view(NOW)
+    later = with_fields(before, uid="web-2", resource_version=3, node_name="")
+    assert live.assume(Placement(later, "n1", VolumeChoice()), [PromiseOne()]) is None
+    live.view(NOW)
+    store.nodes.upsert(builders.node("n0", resource_version=4))
+    cluster = live.view(NOW)
+    assert {state.name: [pod.uid for pod in state.pods] for state in cluster.nodes} == {"n0": [], "n1": ["web-2"]}
+
+
 def test_many_volumes_at_once() -> None:
     store = Store()
     live = LiveCluster(store, PlanSettings())

@@ -15,6 +15,7 @@ OPERATIONS_A_SECOND: Final = 9.0
 
 _USERS: Final[dict[str, float]] = {
     "create-pod": 30,
+    "create-claims": 2,
     "delete-pod": 4,
     "delete-pod-and-claims": 14,
     "recreate-pod-and-claims": 8,

@@ -1,4 +1,4 @@
-"""What the users of a soak work on: six nodes, three classes, a fixed set of names, all of it from numbers alone.
+"""What the users of a soak work on: six nodes, four classes, a fixed set of names, all of it from numbers alone.
 
 A name always means the same object: a pod that is created again has the claims it had, a volume its place and size.
 So deleting and recreating under one name is the rule here, not the exception.
@@ -63,8 +63,13 @@ def pod_name(number: int) -> str:
     return f"pod-{number}"
 
 
+def is_ephemeral(number: int) -> bool:
+    """Whether the pod's claims are made for it by Kubernetes and go with it (generic ephemeral volumes)."""
+    return number % 8 == 5
+
+
 def claims(number: int) -> list[Document]:
-    """The claims of a pod: one to three, mostly of one class."""
+    """The claims of a pod: one to three, mostly of one class. Also those that Kubernetes makes for it."""
     throw = Random(number)
     main = throw.choice(list(CLASSES))
     count = throw.choice((1, 1, 2, 2, 2, 3))
@@ -80,16 +85,16 @@ def pod(number: int, *, gated: bool) -> Document:
     """A pod that mounts its claims. Some keep apart from others of their group, some name our scheduler."""
     throw = Random(1000 + number)
     name = pod_name(number)
-    names = [claim["metadata"]["name"] for claim in claims(number)]
+    mounts = [_mounted(name, claim)["name"] for claim in claims(number)]
     container = {
         "name": "main",
         "image": "registry.k8s.io/pause:3.10",
-        "volumeMounts": [{"name": each, "mountPath": f"/{each}"} for each in names],
+        "volumeMounts": [{"name": each, "mountPath": f"/{each}"} for each in mounts],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
     }
     spec: Document = {
         "containers": [container],
-        "volumes": [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in names],
+        "volumes": [_mounted(name, claim) for claim in claims(number)],
         "terminationGracePeriodSeconds": 0,
     }
     labels = {"app": name}
@@ -104,6 +109,15 @@ def pod(number: int, *, gated: bool) -> Document:
         spec["schedulingGates"] = [{"name": GATE}]
     metadata = {"namespace": NAMESPACE, "name": name, "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _mounted(pod: str, claim: Document) -> Document:
+    name = claim["metadata"]["name"]
+    if is_ephemeral(int(pod.rpartition("-")[2])):
+        # Kubernetes names the claim POD-VOLUME.
+        own = name.removeprefix(f"{pod}-")
+        return {"name": own, "ephemeral": {"volumeClaimTemplate": {"spec": claim["spec"]}}}
+    return {"name": name, "persistentVolumeClaim": {"claimName": name}}
 
 
 def _claim(name: str, class_name: str, size: str) -> Document:

@@ -43,9 +43,14 @@ class Users:
     # Users
 
     async def _create_pod(self, pod: str, detail: str) -> None:
-        for claim in terrain.claims(int(pod)):
+        for claim in self._own_claims(pod):
             await self._unless_there(claim)
         await self._unless_there(terrain.pod(int(pod), gated=detail == "gated"))
+
+    async def _create_claims(self, pod: str, _: str) -> None:
+        """Claims without a pod yet; such as an ephemeral volume's, which the pod then does not own."""
+        for claim in terrain.claims(int(pod)):
+            await self._unless_there(claim)
 
     async def _delete_pod(self, pod: str, _: str) -> None:
         await self._client.delete("Pod", terrain.pod_name(int(pod)), NAMESPACE)
@@ -60,7 +65,7 @@ class Users:
 
     async def _recreate_pod_and_claims(self, pod: str, detail: str) -> None:
         await self._delete_pod_and_claims(pod, "")
-        for document in (*terrain.claims(int(pod)), terrain.pod(int(pod), gated=detail == "gated")):
+        for document in (*self._own_claims(pod), terrain.pod(int(pod), gated=detail == "gated")):
             await self._created(document)
 
     # Administrators, about volumes
@@ -159,6 +164,11 @@ class Users:
         await self._client.patch("StorageClass", class_name, _annotations({PREFIX + "mode": mode}))
 
     # How
+
+    @staticmethod
+    def _own_claims(pod: str) -> list[Document]:
+        """The claims that the user has to create; Kubernetes makes those of ephemeral volumes."""
+        return [] if terrain.is_ephemeral(int(pod)) else terrain.claims(int(pod))
 
     async def _volume(self, volume: str) -> tuple[str, Document]:
         name = terrain.volume_name(*_split(volume))

@@ -11,7 +11,9 @@ from soak.judge.facts import (
     annotation,
     claim_keys,
     gates,
+    is_ephemeral,
     key_of,
+    owns,
     reference,
     refers_to,
     reported_unschedulable,
@@ -35,6 +37,8 @@ class Consumer:
     gated_until: float = -1.0
     """Infinite while it carries our gate."""
     unschedulable: bool = False
+    ephemeral: bool = False
+    """Whether the claim is a generic ephemeral volume's, and the pod's only if the pod owns it."""
     gone_at: float | None = None
 
 
@@ -136,11 +140,13 @@ class Cluster:
         return {mode for (_, mode), end in zip(known, ends, strict=True) if end >= now - LOOK_BACK}
 
     def recent_consumers(self, claim_key: str, now: float) -> list[Consumer]:
-        """Return the pods that mount the claim or did in the last LOOK_BACK seconds."""
+        """Return the pods that may use the claim, or could in the last LOOK_BACK seconds."""
+        claim = self.claims.get(claim_key)
         return [
             each
             for each in self.consumers[claim_key].values()
             if each.gone_at is None or each.gone_at >= now - LOOK_BACK
+            if not each.ephemeral or claim is None or owns(each.uid, claim)
         ]
 
     def volumes_of(self, claim: Object) -> list[Object]:
@@ -173,6 +179,7 @@ class Cluster:
                 consumer.gated_until = inf
             elif GATE in gates(change.before):
                 consumer.gated_until = change.at
+            consumer.ephemeral = is_ephemeral(change.object, key)
             consumer.unschedulable = consumer.unschedulable or reported_unschedulable(change.object)
             consumer.gone_at = change.at if change.after is None else None
 

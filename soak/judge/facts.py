@@ -107,10 +107,29 @@ def gates(pod: Object | None) -> tuple[str, ...]:
 
 
 def claim_keys(pod: Object) -> list[str]:
-    """Return the keys of the claims that the pod mounts."""
-    namespace = pod["metadata"]["namespace"]
-    mounted = (each.get("persistentVolumeClaim") for each in pod["spec"].get("volumes") or ())
-    return [f"{namespace}/{claim['claimName']}" for claim in mounted if claim]
+    """Return the keys of the claims that the pod mounts, those of its generic ephemeral volumes included."""
+    namespace, found = pod["metadata"]["namespace"], []
+    for each in pod["spec"].get("volumes") or ():
+        if "persistentVolumeClaim" in each:
+            found.append(f"{namespace}/{each['persistentVolumeClaim']['claimName']}")
+        elif "ephemeral" in each:
+            found.append(f"{namespace}/{name(pod)}-{each['name']}")
+    return found
+
+
+def is_ephemeral(pod: Object, claim_key: str) -> bool:
+    """Whether the pod mounts the claim as a generic ephemeral volume."""
+    volumes = pod["spec"].get("volumes") or ()
+    return any("ephemeral" in each and claim_key.endswith(f"/{name(pod)}-{each['name']}") for each in volumes)
+
+
+def owns(pod_uid: str, claim: Object) -> bool:
+    return any(owner.get("uid") == pod_uid for owner in claim["metadata"].get("ownerReferences") or ())
+
+
+def may_use(pod: Object, claim: Object) -> bool:
+    """Whether a claim the pod names is its to use: an ephemeral volume's must be owned by the pod."""
+    return not is_ephemeral(pod, key_of(claim)) or owns(uid(pod), claim)
 
 
 def finished(pod: Object) -> bool:

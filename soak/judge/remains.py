@@ -123,7 +123,8 @@ def servable_on(pod: Object, cluster: Cluster) -> str | None:
     """Return a node where the pod fits with volumes that are left for its claims, tried out one by one."""
     keys = facts.claim_keys(pod)
     claims = [cluster.claims[key] for key in keys if key in cluster.claims]
-    if len(claims) != len(keys) or any(facts.deleting(claim) for claim in claims):
+    usable = [claim for claim in claims if facts.may_use(pod, claim) and not facts.deleting(claim)]
+    if len(usable) != len(keys):
         return None
     for name, node in sorted(cluster.nodes.items()):
         if _takes(node, pod, cluster):

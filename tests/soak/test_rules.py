@@ -209,6 +209,21 @@ def test_who_may_be_committed(mode: str, gated: bool, unschedulable: bool, viola
     assert ("who is committed" in story.rules()) is violated
 
 
+@pytest.mark.parametrize("owned", [True, False])
+def test_an_ephemeral_claim_is_committed_for_the_pod_that_owns_it(owned: bool) -> None:
+    story = stage()
+    consumer = pod(gates=(GATE,))
+    consumer["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {}}]
+    story.write(OTHER, "Pod", "soak/p1", consumer)
+    scratch = claim("p1-scratch")
+    if owned:
+        scratch["metadata"]["ownerReferences"] = [{"uid": "uid-p1"}]
+    story.write(OTHER, "PersistentVolumeClaim", "soak/p1-scratch", scratch)
+    there = volume("v1", claim="p1-scratch", uid="uid-p1-scratch")
+    story.write(CONTROLLER, "PersistentVolume", "v1", there)
+    assert ("who is committed" in story.rules()) is not owned
+
+
 def test_a_pod_that_has_been_gated_for_long_still_is() -> None:
     story = stage()
     story.wait(200)

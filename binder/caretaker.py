@@ -19,7 +19,7 @@ from binder.listening import listening
 from binder.live import FASTER, LiveObjects
 from binder.locks import KeyedLocks
 from binder.matching import class_of
-from binder.node_storage import conditions_on
+from binder.node_storage import NodeStorage, conditions_on
 from binder.observe import Cause, ConflictKind, ReservationMetrics
 from binder.quarantine import Pools, Step
 from binder.release import take_back
@@ -79,6 +79,7 @@ class Caretaker:
     settings: CareSettings
     held_back: dict[str, str] = field(default_factory=dict)
     """Volume -> class, of those that only the cap keeps out of quarantine."""
+    _node_storage: NodeStorage = field(init=False, default_factory=NodeStorage)
     _pools: Pools = field(init=False)
     _bucket: TokenBucket = field(init=False)
     _names: defaultdict[str, dict[str, tuple[str, ...]]] = field(default_factory=lambda: defaultdict(dict))
@@ -197,7 +198,8 @@ class Caretaker:
     def _needs(self, volume: Volume) -> Care:
         now = self.clock.now()
         record = self.known.state(volume.driver, volume.handle) if volume.driver else None
-        return care_for(volume, record, reported_by_others(volume, self.store.snapshot(), now), self.settings, now)
+        others = reported_by_others(volume, self.store.snapshot(), self._node_storage, now)
+        return care_for(volume, record, others, self.settings, now)
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         self._pools.changed(old, new)

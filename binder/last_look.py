@@ -17,6 +17,7 @@ from binder.gate import HealthGate
 from binder.index import VolumeIndex
 from binder.live import LiveObjects
 from binder.matching import is_mine
+from binder.node_storage import NodeStorage
 from binder.side_by_side import side_by_side
 from binder.usable import refuse_health
 from binder.view import PlanSettings, View
@@ -36,6 +37,7 @@ class LastLook:
         self._clock = clock
         self._settings = settings
         self._no_index = VolumeIndex()
+        self._node_storage = NodeStorage()
 
     async def refreshed(self, decision: Reserve) -> Reserve:
         """Return the decision with its claims as they are now. Raises OutdatedDecision when it has to be made again."""
@@ -78,7 +80,13 @@ class LastLook:
         known = snapshot.volumes.get(volume.name)
         if known is not None and known.uid == volume.uid and known.resource_version > volume.resource_version:
             volume = known
-        view = View(snapshot, self._no_index, verdicts=self._gate.verdicts, settings=self._settings)
+        view = View(
+            snapshot,
+            self._no_index,
+            verdicts=self._gate.verdicts,
+            settings=self._settings,
+            node_storage=self._node_storage,
+        )
         refused = refuse_health(view, volume, self._clock.now())
         if refused is not None:
             raise LostPlacement(placement, f"volume {volume.name}: {refused.offered}", refused.reason)

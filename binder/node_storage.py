@@ -14,41 +14,54 @@ from immutables import Map
 from binder.node_fit import reaches
 from binder.rejection import Reason, Rejection
 from csi.health import Finding
-from csi.sources import STORAGE_UNREACHABLE, storage_finding
+from csi.sources import STORAGE_STATES, STORAGE_UNREACHABLE, storage_finding
 from csi.verdict import badness
 from kube.model import CSINode, Node, Volume
 from kube.reports import StorageCondition
 from kube.snapshot import Snapshot
 
-_Key = tuple[object, ...]
+_Kind = tuple[object, ...]
+"""What volumes have in common that nodes report the same of."""
+
+_Report = tuple[StorageCondition, str]
+"""A condition, and the name of the CSINode that reports it."""
+
 _NO_DRIVERS: Final[frozenset[str]] = frozenset()
 
 
-class _Cluster:
-    """Findings by what volumes have in common, as long as no node changes: of 10,000 volumes most are alike."""
+class NodeStorage:
+    """Says how volumes are by what the nodes report. Whoever asks often keeps one: of 10,000 volumes most are alike.
+
+    Reports are remembered as long as no Node and no CSINode changes, without the time at which was asked.
+    """
+
+    def __init__(self) -> None:
+        self._latest = _Reports(Map(), Map())
+
+    def finding(self, volume: Volume, snapshot: Snapshot, now: datetime) -> Finding | None:
+        """Return what is the matter on the best of the nodes that reach the volume; None if one of them is well.
+
+        A report that says no time is taken to be of `now`.
+        """
+        ailing = snapshot.csi_nodes_by_ailing_driver.get(volume.driver) if volume.driver else None
+        if not ailing:
+            return None
+        latest = self._latest
+        if latest.nodes is not snapshot.nodes or latest.csi_nodes is not snapshot.csi_nodes:
+            latest = self._latest = _Reports(snapshot.nodes, snapshot.csi_nodes)
+        kind = (volume.driver, volume.node_affinity, volume.labels, volume.volume_mode, volume.access_modes)
+        if kind not in latest.best:
+            latest.best[kind] = _best(volume, snapshot, frozenset(ailing))
+        report = latest.best[kind]
+        return None if report is None else storage_finding(*report, now)
+
+
+class _Reports:
+    """The report that counts for each kind of volume, for these very nodes."""
 
     def __init__(self, nodes: Map[str, Node], csi_nodes: Map[str, CSINode]) -> None:
         self.nodes, self.csi_nodes = nodes, csi_nodes
-        self.findings: dict[_Key, Finding | None] = {}
-
-
-_LATEST: Final[list[_Cluster]] = []
-"""The last cluster that was looked at, or none."""
-
-
-def node_storage(volume: Volume, snapshot: Snapshot, now: datetime) -> Finding | None:
-    """Return what is the matter on the best of the nodes that reach the volume; None if one of them is well."""
-    ailing = snapshot.csi_nodes_by_ailing_driver.get(volume.driver) if volume.driver else None
-    if not ailing:
-        return None
-    latest = _LATEST[0] if _LATEST else None
-    if latest is None or latest.nodes is not snapshot.nodes or latest.csi_nodes is not snapshot.csi_nodes:
-        latest = _Cluster(snapshot.nodes, snapshot.csi_nodes)
-        _LATEST[:] = [latest]
-    key = (volume.driver, volume.node_affinity, volume.labels, volume.volume_mode, volume.access_modes)
-    if key not in latest.findings:
-        latest.findings[key] = _best(volume, snapshot, frozenset(ailing), now)
-    return latest.findings[key]
+        self.best: dict[_Kind, _Report | None] = {}
 
 
 def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rejection | None:
@@ -82,31 +95,35 @@ def _unreachable_from(csi_node: CSINode | None) -> Iterator[StorageCondition]:
             yield condition
 
 
-def _best(volume: Volume, snapshot: Snapshot, ailing: frozenset[str], now: datetime) -> Finding | None:
-    findings: list[Finding] = []
+def _best(volume: Volume, snapshot: Snapshot, ailing: frozenset[str]) -> _Report | None:
+    reports: list[_Report] = []
     for name in sorted(ailing):
         node = snapshot.nodes.get(name)
         if node is not None and reaches(volume, dict(node.labels)):
-            found = _worst_on(snapshot.csi_nodes[name], volume, now)
-            if found is None:
+            worst = _worst_on(snapshot.csi_nodes[name], volume)
+            if worst is None:
                 return None
-            findings.append(found)
-    if not findings:
+            reports.append((worst, name))
+    if not reports:
         return None
     others = (node for name, node in snapshot.nodes.items() if name not in ailing)
     if any(reaches(volume, dict(node.labels)) for node in others):
         return None
-    return min(findings, key=lambda finding: badness(finding.state))
+    return min(reports, key=lambda report: _badness(report[0]))
 
 
-def _worst_on(csi_node: CSINode, volume: Volume, now: datetime) -> Finding | None:
+def _worst_on(csi_node: CSINode, volume: Volume) -> StorageCondition | None:
     """Return the worst condition on the node that concerns volumes of this driver, mode and access modes."""
     concerning = [
-        storage_finding(condition, csi_node.name, now)
+        condition
         for condition in conditions_on(csi_node)
         if condition.driver == volume.driver
+        and condition.status in STORAGE_STATES
         and condition.volume_mode in ("", volume.volume_mode)
         and (not condition.access_mode or condition.access_mode in volume.access_modes)
     ]
-    known = [finding for finding in concerning if finding is not None]
-    return max(known, key=lambda finding: badness(finding.state), default=None)
+    return max(concerning, key=_badness, default=None)
+
+
+def _badness(condition: StorageCondition) -> int:
+    return badness(STORAGE_STATES[condition.status])

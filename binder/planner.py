@@ -23,6 +23,7 @@ from binder.gate import HealthGate
 from binder.index import VolumeIndex
 from binder.ledger import Hold, Ledger
 from binder.listening import listening
+from binder.node_storage import NodeStorage
 from binder.plan import holds_of, plan
 from binder.reach import Groupings
 from binder.reservation import reservation_of, reservation_of_claim
@@ -59,6 +60,7 @@ class Planner:
     def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings, aside: Aside) -> None:
         self._aside = aside
         self._groupings = Groupings()
+        self._node_storage = NodeStorage()
         self._store = store
         self._gate = gate
         self._clock = clock
@@ -193,7 +195,14 @@ class Planner:
                 await asyncio.sleep(0)
 
     def _view(self) -> View:
-        return View(self._store.snapshot(), self._index, self.ledger, self._gate.verdicts, self._settings)
+        return View(
+            self._store.snapshot(),
+            self._index,
+            self.ledger,
+            self._gate.verdicts,
+            self._settings,
+            node_storage=self._node_storage,
+        )
 
     def _is_about(self, planned: Pod) -> bool:
         """Whether the pod is still what it was when it was planned."""

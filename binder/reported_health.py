@@ -7,7 +7,7 @@ the CSINodes of the nodes it can be reached from. Who asks a driver does not rea
 from collections.abc import Collection
 from datetime import datetime
 
-from binder.node_storage import node_storage
+from binder.node_storage import NodeStorage
 from binder.published_health import published_finding
 from csi.health import Finding
 from csi.sources import claim_findings
@@ -16,22 +16,24 @@ from kube.snapshot import Snapshot
 
 
 def reported(
-    volume: Volume, snapshot: Snapshot, prefix: str, asked: Collection[str], now: datetime
+    volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, prefix: str, asked: Collection[str], now: datetime
 ) -> tuple[Finding, ...]:
     """Return what is reported of the volume, one finding for each source; `asked` are the drivers that are asked."""
     published = None if volume.driver in asked else published_finding(volume, prefix, now)
-    others = reported_by_others(volume, snapshot, now)
+    others = reported_by_others(volume, snapshot, node_storage, now)
     return others if published is None else (published, *others)
 
 
-def reported_by_others(volume: Volume, snapshot: Snapshot, now: datetime) -> tuple[Finding, ...]:
+def reported_by_others(
+    volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, now: datetime
+) -> tuple[Finding, ...]:
     """Return what neither the driver's controller nor an agent of ours said."""
     if volume.claim is None and not snapshot.csi_nodes_by_ailing_driver:
         # Nearly every free volume, and a plan looks at thousands of them.
         return ()
     claim = claim_of(volume, snapshot)
     findings = list(claim_findings(claim, now)) if claim is not None else []
-    storage = node_storage(volume, snapshot, now)
+    storage = node_storage.finding(volume, snapshot, now)
     if storage is not None:
         findings.append(storage)
     return tuple(findings)

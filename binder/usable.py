@@ -26,7 +26,7 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     if not volume.driver:
         return None
     settings = view.settings
-    others = reported(volume, view.snapshot, settings.prefix, settings.gated_drivers, now)
+    others = reported(volume, view.snapshot, view.node_storage, settings.prefix, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
     if verdict is None or not verdict.stands(now, settings.health_max_age):
         ill = combined_finding(others) if any(one.sick for one in others) else None

@@ -10,6 +10,7 @@ from immutables import Map
 from binder.decision import Mode
 from binder.index import VolumeIndex
 from binder.ledger import Ledger
+from binder.node_storage import NodeStorage
 from binder.reservation import DEFAULT_PREFIX
 from csi.verdict import Verdict
 from kube.model import Claim
@@ -45,7 +46,8 @@ class PlanSettings:
 class View:
     """One look: `index` holds the free volumes of `snapshot`, `verdicts` are by (driver, volume handle).
 
-    `hints`: volume -> the claim that had it as a hint, which keeps nobody from it in this pass.
+    `hints`: volume -> the claim that had it as a hint, which keeps nobody from it in this pass. `node_storage` only
+    remembers what follows from the snapshot; who makes one view after another hands on the same.
     """
 
     snapshot: Snapshot
@@ -54,3 +56,4 @@ class View:
     verdicts: Mapping[tuple[str, str], Verdict] = Map()
     settings: PlanSettings = field(default_factory=PlanSettings)
     hints: Mapping[str, Claim] = Map()
+    node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

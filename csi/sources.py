@@ -5,7 +5,7 @@ the annotations of csi-addons' Volume Condition Reporter, one for each node. Suc
 so it is a finding, not one observation.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
@@ -19,8 +19,8 @@ from kube.reports import ClaimHealth, StorageCondition
 NATIVE: Final = "status.healthStatus of the claim"
 STORAGE_UNREACHABLE: Final = "StorageUnreachable"
 
-_SICK: Final = {str(state): state for state in SICK}
-_STORAGE: Final = {
+_SICK: Final[Mapping[str, HealthState]] = {str(state): state for state in SICK}
+STORAGE_STATES: Final[Mapping[str, HealthState]] = {
     STORAGE_UNREACHABLE: HealthState.INACCESSIBLE,
     "StorageDegraded": HealthState.DEGRADED,
 }
@@ -77,7 +77,7 @@ def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[Finding]:
 
 def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Finding | None:
     """Return what a condition of a CSINode means for a volume reachable only from there; None for an unknown one."""
-    state = _STORAGE.get(condition.status)
+    state = STORAGE_STATES.get(condition.status)
     if state is None:
         return None
     reason = printable(condition.reason, LONGEST_REASON) or condition.status

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from binder.node_storage import NodeStorage
 from binder.reported_health import reported
 from csi.drivers import Drivers
 from csi.endpoint import Endpoint
@@ -44,6 +45,7 @@ class Clinic:
     def __init__(self, endpoints: Sequence[Endpoint], prefix: str) -> None:
         self.prefix = prefix
         self.asked = frozenset(endpoint.driver for endpoint in endpoints)
+        self._node_storage = NodeStorage()
         self._clock = SystemClock()
         self._drivers = Drivers(endpoints, self._clock, Unobserved())
 
@@ -55,7 +57,7 @@ class Clinic:
             health_row(
                 volume,
                 verdicts.get(volume.name),
-                reported(volume, snapshot, self.prefix, self.asked, now),
+                reported(volume, snapshot, self._node_storage, self.prefix, self.asked, now),
                 self.prefix,
                 now,
             )

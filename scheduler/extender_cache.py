@@ -1,6 +1,7 @@
 """What the extender keeps ready, so that an answer takes no search: it follows the store, event by event."""
 
 from binder.index import VolumeIndex
+from binder.node_storage import NodeStorage
 from kube.model import Volume, VolumeAttachment
 from kube.store import Store
 from scheduler.extender_rules import Storage, Suspicion, suspicion_of
@@ -19,6 +20,7 @@ class ExtenderCache:
         self._suspect = VolumeIndex()
         self._suspicions: dict[str, Suspicion] = {}
         self._attachments: dict[str, dict[str, str]] = {}
+        self._node_storage = NodeStorage()
         self.groups = NodeGroups()
         self.labels = VolumeLabels()
         self.tightest = Tightest()
@@ -28,7 +30,7 @@ class ExtenderCache:
 
     def storage(self) -> Storage:
         """Return the volumes of this moment, to be read before anything is awaited."""
-        return Storage(self._store.snapshot(), self._clear, self._suspect, self._suspicions)
+        return Storage(self._store.snapshot(), self._clear, self._suspect, self._suspicions, self._node_storage)
 
     def nodes_with(self, volume: str) -> set[str]:
         """Return the nodes that a volume is attached to."""

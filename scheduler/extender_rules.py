@@ -12,7 +12,7 @@ from datetime import datetime
 
 from binder.index import VolumeIndex
 from binder.matching import binding_mode, scheduler_refusal
-from binder.node_storage import node_storage
+from binder.node_storage import NodeStorage
 from binder.published_health import published_health
 from binder.rejection import Reason
 from binder.reservation import ClaimReservation, VolumeReservation, reservation_of, reservation_of_claim
@@ -56,12 +56,13 @@ Objecting = Callable[[Volume], Objection]
 @dataclass(frozen=True, slots=True)
 class Storage:
     """The volumes of a moment. Free ones are in `clear`, or in `suspect` if `suspicions` has something about them;
-    `suspicions` are by name and about volumes that are not free too."""
+    `suspicions` are by name and about volumes that are not free too. `node_storage` remembers what the nodes report."""
 
     snapshot: Snapshot
     clear: VolumeIndex
     suspect: VolumeIndex
     suspicions: Mapping[str, Suspicion]
+    node_storage: NodeStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut
             return suspicion
         if volume.driver in cut:
             return _unreached(volume.driver)
-        said = node_storage(volume, storage.snapshot, now)
+        said = storage.node_storage.finding(volume, storage.snapshot, now)
         return f"{Reason.UNHEALTHY}, {said.state}: {said.reason}" if said is not None and said.sick else ""
 
     taken: set[str] = set()

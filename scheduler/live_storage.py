@@ -7,6 +7,7 @@ from immutables import Map
 
 from binder.index import VolumeIndex
 from binder.ledger import Ledger
+from binder.node_storage import NodeStorage
 from binder.view import PlanSettings, View
 from kube.model import Claim, CSINode, StorageClass, Volume, VolumeAttachment
 from kube.store import Store
@@ -29,6 +30,7 @@ class LiveStorage:
         self.ledger = Ledger()
         self._store = store
         self._settings = settings
+        self._node_storage = NodeStorage()
         self._index = VolumeIndex()
         self._indexed: Mapping[str, Volume] = Map()
         self._anew = True
@@ -49,7 +51,9 @@ class LiveStorage:
         snapshot, view = self._store.snapshot(), self._view
         if view is None or view.snapshot is not snapshot or view.ledger is not self.ledger:
             self._catch_up(snapshot.volumes)
-            view = self._view = View(snapshot, self._index, self.ledger, settings=self._settings)
+            view = self._view = View(
+                snapshot, self._index, self.ledger, settings=self._settings, node_storage=self._node_storage
+            )
         return view
 
     def touched(self, users: Mapping[str, _Names]) -> set[str] | None:

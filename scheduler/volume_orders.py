@@ -14,6 +14,7 @@ from binder.attempt import TRIES
 from binder.index import VolumeIndex
 from binder.live import FASTER, LiveObjects
 from binder.locks import KeyedLocks
+from binder.node_storage import NodeStorage
 from binder.rejection import Reason, Rejection
 from binder.release import may_clear
 from binder.undo import Now
@@ -48,6 +49,7 @@ class VolumeOrders:
         self._store = store
         self._clock = clock
         self._settings = settings
+        self._node_storage = NodeStorage()
         self._locks = KeyedLocks()
         self._room = asyncio.Semaphore(AT_ONCE)
         self._pods: dict[str, set[str]] = {}
@@ -89,7 +91,7 @@ class VolumeOrders:
                     await self._take_back_if_possible(written)
 
     def _refusal(self, order: Order) -> Rejection | None:
-        view = View(self._store.snapshot(), VolumeIndex(), settings=self._settings)
+        view = View(self._store.snapshot(), VolumeIndex(), settings=self._settings, node_storage=self._node_storage)
         if is_written(order.claim, order.volume, order.node, view.snapshot):
             return None
         if order.volume is None:

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from binder.node_storage import NodeStorage
 from binder.reported_health import reported
 from csi.health import Finding, HealthRecord
 from csi.verdict import SICK, HealthState, badness
@@ -27,12 +28,13 @@ class HealthView:
     asked: Collection[str]
     prefix: str
     now: datetime
+    node_storage: NodeStorage = field(default_factory=NodeStorage)
 
     def worst(self, volume: Volume) -> Finding | None:
         """Return the worst that is said of the volume; None if nobody says anything."""
         record = self.health(volume.driver, volume.handle)
         own = (record.finding, record.silence) if record is not None else ()
-        others = reported(volume, self.snapshot, self.prefix, self.asked, self.now)
+        others = reported(volume, self.snapshot, self.node_storage, self.prefix, self.asked, self.now)
         said = [finding for finding in (*own, *others) if finding is not None]
         return max(said, key=lambda finding: badness(finding.state), default=None)
 

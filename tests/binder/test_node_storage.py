@@ -1,11 +1,12 @@
 """What CSINodes report about storage: for nodes, and for volumes that can be reached from nowhere else."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
 
 from binder.decision import Refuse, Reserve
-from binder.node_storage import node_storage, refuse_storage
+from binder.node_storage import NodeStorage, refuse_storage
 from binder.rejection import Reason
 from kube.model import CSINode, Volume
 from kube.reports import StorageCondition
@@ -55,15 +56,24 @@ def test_a_volume_is_as_well_as_the_best_of_its_nodes(
     reports: Mapping[str, list[StorageCondition]], expected: Mapping[str, str]
 ) -> None:
     snapshot = snapshot_of((*NODES, *(reporting(name, *conditions) for name, conditions in reports.items())))
-    found = {one.name: node_storage(one, snapshot, NOW) for one in (LOCAL, ZONAL, ANYWHERE)}
+    storage = NodeStorage()
+    found = {one.name: storage.finding(one, snapshot, NOW) for one in (LOCAL, ZONAL, ANYWHERE)}
     assert {name: str(one.state) for name, one in found.items() if one is not None} == expected
 
 
 def test_a_later_report_is_seen() -> None:
     before = snapshot_of((*NODES, reporting("a1", CUT)))
-    assert node_storage(LOCAL, before, NOW) is not None
-    assert node_storage(LOCAL, snapshot_of((*NODES, reporting("a1", SLOW))), NOW) != node_storage(LOCAL, before, NOW)
-    assert node_storage(LOCAL, snapshot_of(NODES), NOW) is None
+    storage = NodeStorage()
+    cut = storage.finding(LOCAL, before, NOW)
+    assert cut is not None
+    assert storage.finding(LOCAL, snapshot_of((*NODES, reporting("a1", SLOW))), NOW) != cut
+    assert storage.finding(LOCAL, snapshot_of(NODES), NOW) is None
+
+
+def test_a_report_without_a_time_is_of_the_moment_of_asking_however_often_it_is_asked() -> None:
+    storage, snapshot = NodeStorage(), snapshot_of((*NODES, reporting("a1", CUT)))
+    moments = (NOW, NOW + timedelta(hours=1))
+    assert [getattr(storage.finding(LOCAL, snapshot, now), "since", None) for now in moments] == [*moments]
 
 
 def test_a_node_without_its_storage_is_not_for_the_pod() -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from binder.node_storage import NodeStorage
 from binder.rejection import Reason
 from binder.reported_health import reported
 from binder.usable import refuse_health
@@ -57,7 +58,7 @@ def test_who_speaks(
 ) -> None:
     subject = volume(annotations=annotations, claim=None if claimed is None else "default/data")
     snapshot = snapshot_of([subject, claim_with(health, claimed or "")])
-    found = reported(subject, snapshot, PREFIX, {DRIVER} if asked else (), NOW)
+    found = reported(subject, snapshot, NodeStorage(), PREFIX, {DRIVER} if asked else (), NOW)
     assert [one.source for one in found] == expected
 
 

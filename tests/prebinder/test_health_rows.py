@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from binder.node_storage import NodeStorage
 from binder.reported_health import reported
 from csi.verdict import HealthState, Verdict
 from kube.model import ClaimReference, Volume
@@ -32,7 +33,7 @@ def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = 
     snapshot = snapshot_of([subject, msgspec.structs.replace(claim("data", volume_name=subject.name), health=health)])
     drivers = {subject.driver} if asked is not None else frozenset[str]()
     now = EPOCH + timedelta(days=1)
-    return health_row(subject, asked, reported(subject, snapshot, PREFIX, drivers, now), PREFIX, now)
+    return health_row(subject, asked, reported(subject, snapshot, NodeStorage(), PREFIX, drivers, now), PREFIX, now)
 
 
 @pytest.mark.parametrize(

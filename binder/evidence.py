@@ -171,6 +171,12 @@ def quantity_text(nano: int) -> str:
     return format_quantity(nano)
 
 
+def reasons_text(counts: Mapping[Reason, int]) -> str:
+    """Return how often which reason was met, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in ordered)
+
+
 @lru_cache(maxsize=256)
 def modes_text(modes: tuple[str, ...]) -> str:
     return ", ".join(modes) or "no access mode"

@@ -5,105 +5,47 @@ than one; names of claims and pods are put in when it is told. An Explainer look
 refused beyond that are told so, and are explained when they are looked at again.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from heapq import nsmallest
 from typing import Final
 
 from binder.assignment import assign
 from binder.decision import Refuse
 from binder.demand import ClaimShape, Demand
-from binder.evidence import Evidence, modes_text, quantity_text, selector_text
+from binder.evidence import reasons_text
 from binder.exchange import Bits, Exchange
-from binder.matching import class_of, scheduler_refusal
 from binder.offers import Offers
-from binder.quarantine import in_quarantine
 from binder.reach import Reach, Topology
 from binder.rejection import Reason, Rejection
 from binder.seats import Attach, Seats, attach_of
-from binder.usable import refuse_use
+from binder.unmet_claims import UnmetClaims
 from binder.view import View
 from kube.model import Claim, Volume
 
 MOST_REJECTIONS: Final = 20
 MOST_LOOKS: Final = 20_000
 """Volumes, nodes and topologies (once for each claim) looked at in one pass to explain refusals: some 0.1 s."""
-_NEAREST: Final = 4
-"""Volumes shown for one claim."""
-_MOST_VOLUMES: Final = 5000
-"""Volumes looked through for one claim."""
+_MOST_LOST: Final = 4
+"""Volumes named for one claim that went to others."""
 _MOST_TOPOLOGIES: Final = 50
 """Topologies looked at for a refusal: enough to tell why, bounded on clusters with a volume per node."""
 _MOST_NODES: Final = 1000
 """Nodes asked why they do not fit a pod."""
-
-_MOST_TELLING: Final = (
-    Reason.UNHEALTHY,
-    Reason.TOPOLOGY_CONTRADICTED,
-    Reason.HEALTH_UNKNOWN,
-    Reason.QUARANTINED,
-    Reason.RESERVED_FOR_OTHER,
-    Reason.SELECTOR_MISMATCH,
-    Reason.ACCESS_MODES_MISMATCH,
-    Reason.ATTRIBUTES_CLASS_MISMATCH,
-    Reason.VOLUME_MODE_MISMATCH,
-    Reason.TOO_SMALL,
-    Reason.NOT_AVAILABLE,
-    Reason.VOLUME_DELETING,
-    Reason.CLAIMED_BY_OTHER,
-)
-"""Reasons from the one nearest to success to the one that says least."""
-_TELLING: Final = {reason: place for place, reason in enumerate(_MOST_TELLING)}
-
-
-Failed = tuple[Reason, Volume]
-"""A volume and the first test it failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Failures:
-    """How many volumes failed which test, and the failures that came nearest to success."""
-
-    counts: Counter[Reason]
-    nearest: tuple[Failed, ...]
-
-    @classmethod
-    def of(cls, failed: Iterable[Failed], smaller: int = 0) -> "_Failures":
-        every = list(failed)
-        counts = Counter(reason for reason, _ in every)
-        counts[Reason.TOO_SMALL] += smaller
-        return cls(+counts, tuple(nsmallest(_NEAREST, every, key=_nearness)))
-
-    def with_more(self, more: "_Failures") -> "_Failures":
-        nearest = nsmallest(_NEAREST, (*self.nearest, *more.nearest), key=_nearness)
-        return _Failures(self.counts + more.counts, tuple(nearest))
-
-
-@dataclass(frozen=True, slots=True)
-class _OfClass:
-    """The volumes of a class: those without a claimRef, and how those of other claims fail for everybody else."""
-
-    unclaimed: Sequence[Volume]
-    claimed: _Failures
 
 
 class Explainer:
     """Explains the refusals of one pass. `got` says which claim of the pass got a volume, by the volume's name."""
 
     def __init__(self, view: View, now: datetime, reach: Reach, seats: Seats, got: Mapping[str, str]) -> None:
-        self._view = view
         self._now = now
         self._reach = reach
         self._seats = seats
         self._got = got
         self._offers = Offers(view, now)
+        self._unmet = UnmetClaims(view, now)
         self._looks = 0
-        self._classes: dict[str, _OfClass] | None = None
         self._met: dict[ClaimShape, bool] = {}
-        self._failures: dict[ClaimShape, _Failures] = {}
         self._joint: dict[tuple[object, ...], tuple[Topology, ...]] = {}
         self._short: dict[tuple[object, ...], list[tuple[Topology, frozenset[ClaimShape], int]]] = {}
         self._nodes: dict[tuple[object, ...], list[Rejection]] = {}
@@ -111,11 +53,11 @@ class Explainer:
 
     def refusal(self, demand: Demand) -> Refuse:
         """Return the root reason with its evidence, at most MOST_REJECTIONS of it, or that it is told later."""
-        if self._looks >= MOST_LOOKS and not self._knows(demand):
+        if self._looks + self._unmet.looks >= MOST_LOOKS and not self._knows(demand):
             return Refuse(demand.pod, Reason.EXPLANATION_PENDING, ())
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
         if unmet:
-            return self._refuse(demand, Reason.NO_VOLUME_FITS, self._of_claims(demand, unmet))
+            return self._refuse(demand, Reason.NO_VOLUME_FITS, self._unmet.rejections(demand, unmet))
         if not self._jointly_met(demand):
             return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT, self._of_topologies(demand))
         nodes = self._of_nodes(demand)
@@ -125,13 +67,12 @@ class Explainer:
 
     def _knows(self, demand: Demand) -> bool:
         """Whether the answer is there already, but for the names."""
-        shapes = [demand.shape_of(claim) for claim in demand.required]
-        if not all(shape in self._met for shape in shapes):
+        met = [self._met.get(demand.shape_of(claim)) for claim in demand.required]
+        if None in met:
             return False
-        unmet = [shape for shape in shapes if not self._met[shape]]
+        unmet = [claim for claim, is_met in zip(demand.required, met, strict=True) if not is_met]
         if unmet:
-            own = any(self._is_known_to_volumes(claim) for claim in demand.required)
-            return not own and all(shape in self._failures for shape in unmet)
+            return self._unmet.knows(demand, unmet)
         return demand.kind in (self._nodes if self._joint.get(demand.kind) else self._short)
 
     def _is_met(self, demand: Demand, claim: Claim) -> bool:
@@ -167,100 +108,6 @@ class Explainer:
 
     def _refuse(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Refuse:
         return Refuse(demand.pod, reason, tuple(rejections)[:MOST_REJECTIONS])
-
-    def _of_claims(self, demand: Demand, claims: Sequence[Claim]) -> list[Rejection]:
-        """Each claim's own summary first, so that none is cut off by the volumes of another; nothing twice."""
-        failures = [(claim, self._failures_of(demand, claim)) for claim in claims]
-        volumes: dict[Rejection, None] = {}
-        for claim, failed in failures:
-            volumes |= dict.fromkeys(self._rejection(claim, volume, reason) for reason, volume in failed.nearest)
-        summaries = [_summary(claim, failed.counts) for claim, failed in failures]
-        return _merged(summaries) + sorted(volumes, key=lambda rejection: _place(rejection.reason))
-
-    def _failures_of(self, demand: Demand, claim: Claim) -> _Failures:
-        """Return how the volumes of the claim's class fail it; claims that no volume knows share it by their shape."""
-        if self._is_known_to_volumes(claim):
-            return self._fail(claim)
-        shape = demand.shape_of(claim)
-        if shape not in self._failures:
-            self._failures[shape] = self._fail(claim)
-        return self._failures[shape]
-
-    def _is_known_to_volumes(self, claim: Claim) -> bool:
-        """Whether some volume is another matter for this claim than for one that differs in name only."""
-        snapshot = self._view.snapshot
-        return (
-            claim.key in snapshot.volumes_by_claim
-            or claim.key in snapshot.volumes_reserved_for
-            or any(self._view.ledger.of_claim(claim.key))
-        )
-
-    def _fail(self, claim: Claim) -> _Failures:
-        """In a large cluster only free volumes are looked at, and of those too small only the largest."""
-        if len(self._view.snapshot.volumes) > _MOST_VOLUMES:
-            volumes, smaller = self._free_of_class(claim)
-            return _Failures.of(self._failed(claim, volumes), smaller)
-        of_class = self._of_class(class_of(claim))
-        if not self._is_known_to_volumes(claim):
-            return _Failures.of(self._failed(claim, of_class.unclaimed)).with_more(of_class.claimed)
-        snapshot = self._view.snapshot
-        return _Failures.of(
-            self._failed(claim, [volume for volume in snapshot.volumes.values() if class_of(volume) == class_of(claim)])
-        )
-
-    def _failed(self, claim: Claim, volumes: Sequence[Volume]) -> list[Failed]:
-        self._looks += len(volumes)
-        pairs = ((self._first_failure(claim, volume), volume) for volume in volumes)
-        return [(reason, volume) for reason, volume in pairs if reason is not None]
-
-    def _of_class(self, name: str) -> _OfClass:
-        """Return the volumes of a class, sorted out once for all classes and claims."""
-        if self._classes is None:
-            by_class: dict[str, tuple[list[Volume], list[Failed]]] = {}
-            for volume in self._view.snapshot.volumes.values():
-                unclaimed, claimed = by_class.setdefault(class_of(volume), ([], []))
-                if volume.claim is None:
-                    unclaimed.append(volume)
-                else:
-                    claimed.append((self._claimed(volume), volume))
-            self._classes = {
-                name: _OfClass(unclaimed, _Failures.of(claimed)) for name, (unclaimed, claimed) in by_class.items()
-            }
-        return self._classes.get(name, _EMPTY_CLASS)
-
-    def _free_of_class(self, claim: Claim) -> tuple[list[Volume], int]:
-        """Return the free volumes of the class that are large enough or nearly so, and the number of the others."""
-        found: list[Volume] = []
-        smaller = 0
-        for shape, shelf in self._view.index.shelves.items():
-            if shape[0] == class_of(claim):
-                for group in shelf.values():
-                    volumes = [volume for _, _, volume in group.everywhere.at_least(0)]
-                    large = bisect_left(volumes, claim.request, key=lambda volume: volume.capacity)
-                    nearly = max(large - _NEAREST, 0)
-                    found += volumes[nearly : large + _MOST_VOLUMES]
-                    smaller += nearly
-        return found, smaller
-
-    def _first_failure(self, claim: Claim, volume: Volume) -> Reason | None:
-        reason = scheduler_refusal(claim, volume)
-        if reason is Reason.CLAIMED_BY_OTHER:
-            return self._claimed(volume)
-        if reason is None:
-            own = refuse_use(self._view, volume, self._now, claim)
-            reason = None if own is None else own.reason
-        return reason
-
-    def _claimed(self, volume: Volume) -> Reason:
-        """The placeholder claim of a quarantine is ours: what is behind it says more."""
-        in_ours = in_quarantine(volume, self._view.settings.prefix)
-        return Reason.QUARANTINED if in_ours else Reason.CLAIMED_BY_OTHER
-
-    def _rejection(self, claim: Claim, volume: Volume, reason: Reason) -> Rejection:
-        own = refuse_use(self._view, volume, self._now, claim)
-        if own is not None and own.reason is reason:
-            return own
-        return Evidence(claim).rejection(volume, reason)
 
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
         """Return for each topology which claims go without a volume there, the one with fewest such claims first."""
@@ -324,10 +171,10 @@ class Explainer:
                 self._looks += 1
                 winner = self._got.get(volume.name)
                 left = left or winner is None
-                if winner is not None and len(lost) < _NEAREST:
+                if winner is not None and len(lost) < _MOST_LOST:
                     offered = f"reserved for {winner} in this pass"
                     lost.append(Rejection(Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", offered))
-                if left and len(lost) == _NEAREST:
+                if left and len(lost) == _MOST_LOST:
                     break
             self._lost_to[shape] = (tuple(lost), left)
         return self._lost_to[shape]
@@ -349,46 +196,8 @@ def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
 
 
 def _no_node(demand: Demand, told: Sequence[Rejection]) -> Rejection:
-    offered = f"{len(told)} nodes: {_counted(Counter(rejection.reason for rejection in told))}"
+    offered = f"{len(told)} nodes: {reasons_text(Counter(rejection.reason for rejection in told))}"
     return Rejection(Reason.NO_NODE_FITS, demand.pod.key, "a node that fits and reaches the volumes", offered)
-
-
-def _nearness(failed: Failed) -> tuple[int, int, str]:
-    reason, volume = failed
-    return _place(reason), -volume.capacity, volume.name
-
-
-_EMPTY_CLASS: Final = _OfClass((), _Failures(Counter(), ()))
-
-
-def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
-    size, modes = quantity_text(claim.request), modes_text(claim.access_modes)
-    wanted = f"{size}, {modes}, {claim.volume_mode}, class {class_of(claim) or '(none)'}"
-    if claim.selector is not None:
-        wanted += f", labels {selector_text(claim.selector)}"
-    total = sum(counts.values())
-    offered = f"{total} volumes of the class: {_counted(counts)}" if total else "no free volume of the class"
-    return Rejection(Reason.NO_VOLUME_FITS, claim.key, wanted, offered)
-
-
-def _merged(summaries: Iterable[Rejection]) -> list[Rejection]:
-    """Say once what holds for several claims."""
-    subjects: dict[tuple[str, str], list[str]] = {}
-    for one in summaries:
-        subjects.setdefault((one.wanted, one.offered), []).append(one.subject)
-    return [
-        Rejection(Reason.NO_VOLUME_FITS, ", ".join(claims), wanted, offered)
-        for (wanted, offered), claims in subjects.items()
-    ]
-
-
-def _place(reason: Reason) -> int:
-    return _TELLING.get(reason, len(_TELLING))
-
-
-def _counted(counts: Counter[Reason]) -> str:
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count} {reason}" for reason, count in ordered)
 
 
 def _missing(demand: Demand, topology: Topology, offered: str) -> Rejection:

@@ -21,7 +21,7 @@ from kube.model import (
 )
 from kube.quantity import format_quantity
 
-_SYMBOLS: Final = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
+_SYMBOLS: Final[Mapping[str, str]] = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
 @dataclass(frozen=True, slots=True)

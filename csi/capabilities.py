@@ -4,7 +4,7 @@ Two generations exist: the health calls of CSI 1.13 (KEP-1432), and the VolumeCo
 may know both, one, or merely whether a volume exists.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -25,13 +25,13 @@ class HealthProtocol(StrEnum):
     EXISTENCE = "ControllerGetVolume"
 
 
-NEEDED: Final = {
+NEEDED: Final[Mapping[HealthProtocol, frozenset[int]]] = {
     # A list says nothing of a volume it leaves out: only a get confirms, and the spec demands both capabilities.
-    HealthProtocol.HEALTH_BY_LIST: {_Rpc.LIST_VOLUME_HEALTH, _Rpc.GET_VOLUME_HEALTH},
-    HealthProtocol.HEALTH_BY_GET: {_Rpc.GET_VOLUME_HEALTH},
-    HealthProtocol.CONDITION_BY_GET: {_Rpc.VOLUME_CONDITION, _Rpc.GET_VOLUME},
-    HealthProtocol.CONDITION_BY_LIST: {_Rpc.VOLUME_CONDITION, _Rpc.LIST_VOLUMES},
-    HealthProtocol.EXISTENCE: {_Rpc.GET_VOLUME},
+    HealthProtocol.HEALTH_BY_LIST: frozenset({_Rpc.LIST_VOLUME_HEALTH, _Rpc.GET_VOLUME_HEALTH}),
+    HealthProtocol.HEALTH_BY_GET: frozenset({_Rpc.GET_VOLUME_HEALTH}),
+    HealthProtocol.CONDITION_BY_GET: frozenset({_Rpc.VOLUME_CONDITION, _Rpc.GET_VOLUME}),
+    HealthProtocol.CONDITION_BY_LIST: frozenset({_Rpc.VOLUME_CONDITION, _Rpc.LIST_VOLUMES}),
+    HealthProtocol.EXISTENCE: frozenset({_Rpc.GET_VOLUME}),
 }
 HEALTH_CALLS: Final = frozenset({HealthProtocol.HEALTH_BY_LIST, HealthProtocol.HEALTH_BY_GET})
 """The protocols of CSI 1.13, whose answers carry health and nothing else."""

@@ -5,7 +5,7 @@ exception is NOT_FOUND from a call that names the volume: the driver answered, a
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -26,7 +26,7 @@ LONGEST_REASON: Final = 256
 _SAYS_NOT_FOUND: Final = re.compile(
     r"not ?found|does(n't| not) exist|no longer exists|no such (volume|file)|\bis gone\b", re.IGNORECASE
 )
-_STATE: Final = {
+_STATE: Final[Mapping[int, HealthState]] = {
     csi.DEGRADED: HealthState.DEGRADED,
     csi.INACCESSIBLE: HealthState.INACCESSIBLE,
     csi.DATA_LOSS: HealthState.DATA_LOSS,

@@ -26,7 +26,11 @@ def camel(name: str) -> str:
     return first + "".join({"ttl": "TTL", "https": "HTTPS"}.get(word, word.capitalize()) for word in rest)
 
 
-CAMEL_KEYS: Final = {"extra": "forbid", "alias_generator": camel, "use_attribute_docstrings": True}
+CAMEL_KEYS: Final[Mapping[str, object]] = {
+    "extra": "forbid",
+    "alias_generator": camel,
+    "use_attribute_docstrings": True,
+}
 """The `__pydantic_config__` of a dataclass that stands in a file: keys in camelCase, and no others."""
 
 T = TypeVar("T")
@@ -81,13 +85,13 @@ class AsText(Generic[T]):
         return self.read(value)
 
 
+@dataclass(frozen=True, slots=True)
 class ConfigurationFile(Generic[T]):
     """One kind of configuration file. `content` is a dataclass whose fields are its keys beside apiVersion and kind."""
 
-    def __init__(self, kind: str, content: type[T], api_version: str = API_VERSION) -> None:
-        self.kind = kind
-        self.api_version = api_version
-        self._content = content
+    kind: str
+    content: type[T]
+    api_version: str = API_VERSION
 
     def parse(self, text: str) -> T:
         """Return what a document says. Raises ConfigurationError for the first thing that is wrong with it."""
@@ -138,7 +142,7 @@ class ConfigurationFile(Generic[T]):
     def _adapter(self) -> "TypeAdapter[T]":
         from pydantic import TypeAdapter  # noqa: PLC0415 - as above
 
-        return TypeAdapter(self._content)
+        return TypeAdapter(self.content)
 
 
 def misfit(error: "ValidationError", adapter: "TypeAdapter[Any]", text: str | None = None) -> ConfigurationError:
@@ -177,7 +181,7 @@ def show(value: object) -> str:
             return "a list" if isinstance(value, list | tuple) else "a mapping"
 
 
-_EXPECTED: Final = {
+_EXPECTED: Final[Mapping[str, str]] = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",

@@ -100,7 +100,10 @@ def decode_csi_node(raw: bytes | Raw) -> CSINode:
     return _decode("CSINode", raw, _CSI_NODE, decode_node.csi_node)
 
 
-def decoders(own_prefix: str) -> Mapping[str, Callable[[bytes | Raw], Record]]:
+Decode = Callable[[bytes | Raw], Record]
+
+
+def decoders(own_prefix: str) -> Mapping[str, Decode]:
     """Return the decoder of each kind, keeping the annotations that start with this prefix of ours."""
     return {
         "PersistentVolumeClaim": partial(decode_claim, own_prefix=own_prefix),
@@ -117,7 +120,7 @@ def decoders(own_prefix: str) -> Mapping[str, Callable[[bytes | Raw], Record]]:
     }
 
 
-DECODERS: Final = decoders(OWN_PREFIX)
+DECODERS: Final[Mapping[str, Decode]] = decoders(OWN_PREFIX)
 """Kind -> decoder, with the default prefix."""
 
 

@@ -18,10 +18,10 @@ from kube.sharing import DecodedParts, pairs, shared, text, texts
 
 Requests = dict[str, int]
 _POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
-_SCORED_DEFAULTS: Final = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
+_SCORED_DEFAULTS: Final[Mapping[str, int]] = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
 """What a container that requests none counts with when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
 
-_EVICTIONS: Final = {"PreemptionByScheduler", "EvictionByEvictionAPI"}
+_EVICTIONS: Final = frozenset({"PreemptionByScheduler", "EvictionByEvictionAPI"})
 """Reasons of the condition DisruptionTarget; whoever evicts, the API writes the second one in the end."""
 
 _PER_NODE: Final = frozenset({"DaemonSet", "Node"})

@@ -5,7 +5,7 @@ objects older than a rule, nor those in files.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import lru_cache
 from typing import Final
 
@@ -21,9 +21,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
-_SET_OPERATORS: Final = {"In", "NotIn"}
-_PRESENCE_OPERATORS: Final = {"Exists", "DoesNotExist"}
-_COMPARISONS: Final = {"Gt", "Lt"}
+_SET_OPERATORS: Final = frozenset({"In", "NotIn"})
+_PRESENCE_OPERATORS: Final = frozenset({"Exists", "DoesNotExist"})
+_COMPARISONS: Final = frozenset({"Gt", "Lt"})
 
 
 def matches_labels(selector: LabelSelector | None, labels: Labels) -> bool:
@@ -93,11 +93,11 @@ def term_problem(term: NodeSelectorTerm) -> str | None:
     return _first_problem(term.match_expressions, _SET_OPERATORS | _PRESENCE_OPERATORS | _COMPARISONS)
 
 
-def _first_problem(requirements: Iterable[Requirement], operators: set[str]) -> str | None:
+def _first_problem(requirements: Iterable[Requirement], operators: Set[str]) -> str | None:
     return next((problem for found in requirements if (problem := _problem(found, operators)) is not None), None)
 
 
-def _problem(found: Requirement, operators: set[str]) -> str | None:
+def _problem(found: Requirement, operators: Set[str]) -> str | None:
     """Say why `labels.NewRequirement` would refuse a requirement."""
     if found.operator not in operators:
         return f"{found.operator!r} is not an operator: expected one of {', '.join(sorted(operators))}"

@@ -14,7 +14,7 @@ BETA_REGION_LABEL: Final = "failure-domain.beta.kubernetes.io/region"
 ZONE_LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LABEL)
 """The labels VolumeZone compares."""
 
-_CURRENT_NAME: Final = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
+_CURRENT_NAME: Final[Mapping[str, str]] = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
 _DELIMITER: Final = "__"
 
 

@@ -1,10 +1,11 @@
 """Durations as Kubernetes users write them: `90s`, `5m`, `1h30m`, `500ms`."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
-_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_UNITS: Final[Mapping[str, float]] = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART: Final = r"([0-9]+(?:[.][0-9]+)?)(h|ms|m|s)"
 _WHOLE: Final = re.compile(f"(?:{_PART})+")
 

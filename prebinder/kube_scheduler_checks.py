@@ -5,7 +5,7 @@ k8s.io/kube-scheduler/config/v1.
 """
 
 import ipaddress
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -28,7 +28,7 @@ _POINTS: Final = 100
 """What one unit of weight is worth at most: kube-scheduler stretches our 0 to 10 to its own 0 to 100."""
 
 
-_OF_MANY: Final = CAMEL_KEYS | {"extra": "ignore"}
+_OF_MANY: Final[Mapping[str, object]] = {**CAMEL_KEYS, "extra": "ignore"}
 """Of these, kube-scheduler knows more keys than matter here."""
 
 

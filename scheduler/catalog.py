@@ -1,5 +1,6 @@
 """All plugins there are, by name, and the profile that is used when nothing is configured."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from scheduler.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
@@ -51,7 +52,7 @@ REGISTRY: Final = Registry(
 )
 """Filters stand in the order to run: kube-scheduler's, with ours before the one that would only say "no volume"."""
 
-DEFAULT_WEIGHTS: Final = {
+DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {
     ReservedZone.name: 10,
     BestFit.name: 2,
     ZoneVolumes.name: 1,

@@ -55,21 +55,24 @@ class PodInfo:
 
 
 _NO_CLAIMS: Final = PodClaims()
-_NOTHING: Final = NodeVolumes(VolumeChoice(), VolumeChoice)
 
 
 def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
     """Look up a pod's claims."""
     if not pod.claims:
-        return PodInfo(pod, _NO_CLAIMS, None, {}, lambda _: _NOTHING)
+        return PodInfo(pod, _NO_CLAIMS, None, {}, _chooses_nothing)
     found = claims_of(pod, storage.snapshot)
     if isinstance(found, Rejection):
-        return PodInfo(pod, _NO_CLAIMS, found, {}, lambda _: _NOTHING)
+        return PodInfo(pod, _NO_CLAIMS, found, {}, _chooses_nothing)
     prefix = storage.settings.prefix
     reservations = {claim.key: reservation_of_claim(claim, prefix) for claim in found.delayed}
     reserved = {key: one for key, one in reservations.items() if one is not None and not one.expired(now)}
     keys = _deciding_labels(found, storage)
     return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)
+
+
+def _chooses_nothing(_: NodeState) -> NodeVolumes:
+    return NodeVolumes(VolumeChoice(), VolumeChoice)
 
 
 def _choices(

@@ -1,14 +1,25 @@
 """The house rules that a machine can check."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
-from collections import Counter
+import tomllib
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
 from pathlib import Path
+from types import ModuleType
+from typing import Final
 
 import pytest
+from msgspec import Struct
 
+from kube.model import Taint
+from kube.sharing import DecodedParts, Pool
+from kube.store import Store
 from prebinder import cli, config_file
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +44,94 @@ def test_packages_import_one_way_and_rules_are_pure() -> None:
     command: list[str | Path] = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def pure_modules() -> list[Path]:
+    """Return the modules that the contract about pure rules names, those of a named package included."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    named = next(contract["source_modules"] for contract in contracts if contract["name"].startswith("Rules neither"))
+    paths = [ROOT / name.replace(".", "/") for name in named]
+    return [file for path in paths for file in ([*path.rglob("*.py")] if path.is_dir() else [path.with_suffix(".py")])]
+
+
+READ_ONLY = re.compile(r"(Final|ClassVar)\[(Mapping|Sequence|Collection|Set)\b")
+"""A type that lets mypy refuse whoever would write to it."""
+
+BOUNDED_CACHES = (DecodedParts, Pool)
+"""Like `lru_cache` with a size on a pure function: nobody can tell, but by the time and the memory it takes."""
+
+
+def can_change(value: object) -> bool:
+    """Whether a value has a state of its own. Of classes of libraries only the containers are known."""
+    if isinstance(value, dict | list | set | deque | bytearray):
+        return True
+    kind = type(value)
+    if isinstance(value, (type, Enum, *BOUNDED_CACHES)) or kind.__module__.split(".")[0] not in PRODUCT:
+        return False
+    if is_dataclass(value):
+        return not kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    return not value.__struct_config__.frozen if isinstance(value, Struct) else bool(attributes_of(value))
+
+
+def attributes_of(value: object) -> set[str]:
+    slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
+    return {name for name in (*getattr(value, "__dict__", ()), *slots) if hasattr(value, name)}
+
+
+def is_prescribed(owner: object, name: str) -> bool:
+    """Whether a class states something in the form that a library prescribes."""
+    foreign = [base for base in getattr(owner, "__mro__", ()) if base.__module__.split(".")[0] not in PRODUCT]
+    return name == "__pydantic_config__" or any(name in vars(base) for base in foreign)
+
+
+def globals_that_can_change(owner: object, body: list[ast.stmt]) -> Iterator[str]:
+    """Yield what is assigned in a module, or in a class of it, and may be written to by its value and its type."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from globals_that_can_change(vars(owner)[statement.name], statement.body)
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        annotation = ast.unparse(statement.annotation) if isinstance(statement, ast.AnnAssign) else ""
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        values = [vars(owner).get(name) for name in names if not is_prescribed(owner, name)]
+        if any(map(can_change, values)) and not READ_ONLY.match(annotation):
+            yield ast.unparse(statement)
+
+
+def unbounded_caches(body: list[ast.stmt]) -> Iterator[str]:
+    for function in (statement for statement in body if isinstance(statement, ast.FunctionDef)):
+        for written in map(ast.unparse, function.decorator_list):
+            if "cache" in written and not re.search(r"\bmaxsize=\d", written):
+                yield f"@{written} def {function.name}"
+
+
+@pytest.mark.parametrize(
+    ("source", "refused"),
+    [
+        ("LATEST: Final[list[int]] = []", True),
+        ("KNOWN: Final = {}", True),
+        ("STORE: Final = Store()", True),
+        ("class Rule:\n    known = set()", True),
+        ("KNOWN: Final[Mapping[str, int]] = {}", False),
+        ("NAMES: Final = frozenset({1})", False),
+        ("WELL: Final = Taint('key', 'NoExecute')", False),
+        ("POOL: Final = Pool()", False),
+    ],
+)
+def test_what_counts_as_a_global_that_can_change(source: str, refused: bool) -> None:
+    module = ModuleType("kube.example")
+    vars(module).update(Store=Store, Taint=Taint, Pool=Pool, Final=Final, Mapping=Mapping)
+    exec(source, vars(module))
+    assert bool([*globals_that_can_change(module, ast.parse(source).body)]) == refused
+
+
+@pytest.mark.parametrize("module", pure_modules(), ids=name_of)
+def test_a_pure_module_remembers_nothing(module: Path) -> None:
+    """What is remembered lives in an object that somebody owns and hands on; tables are declared read-only."""
+    parsed = ast.parse(module.read_text())
+    name = ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    assert [*globals_that_can_change(importlib.import_module(name), parsed.body)] == []
+    assert [*unbounded_caches(parsed.body)] == []
+    assert [ast.unparse(node) for node in ast.walk(parsed) if isinstance(node, ast.Global)] == []
 
 
 @pytest.mark.parametrize("module", modules(*PRODUCT, "tests", "bench", "soak"), ids=name_of)

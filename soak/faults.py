@@ -4,13 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Final
 
 from devcluster.errors import ClusterError
 from devcluster.processes import Component
 from soak.network import Network
 from soak.replica import Replica
-from soak.schedule import Operation
+from soak.schedule import NETWORK_KINDS, Operation
 from soak.stage import Stage
 
 _RESTART_SECONDS: Final = 120.0
@@ -26,7 +27,7 @@ class Faults:
     async def carry_out(self, fault: Operation) -> None:
         """Let a fault begin, last and end."""
         verb, _, subject = fault.kind.partition("-")
-        if fault.kind in {"slow", "cutting", "cut-once", "silent"}:
+        if fault.kind in NETWORK_KINDS:
             await self._network(fault, self._stage.networks[int(fault.subject)])
         elif subject in {"leader", "standby", "scheduler"}:
             replica = await self._replica(subject)
@@ -74,6 +75,9 @@ class Faults:
         try:
             if fault.kind == "slow":
                 network.delay = float(fault.detail)
+                await asyncio.sleep(fault.seconds)
+            elif fault.kind == "lag":
+                network.lag(Random(fault.detail))
                 await asyncio.sleep(fault.seconds)
             elif fault.kind == "silent":
                 network.fall_silent()

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Final
 from urllib.parse import urlsplit
 
 from devcluster.ports import LOOPBACK, free_ports
 
 _CHUNK: Final = 65536
+_LAGS: Final = (0.0, 0.0, 0.7, 1.5, 3.0)
+"""Seconds; the last is still less than a request of the leader's may take."""
 
 
 class Network:
@@ -21,6 +24,7 @@ class Network:
         self.delay = 0.0
         """Seconds by which every byte comes later."""
         self._silent = False
+        self._lags: dict[asyncio.StreamWriter, float] = {}
         self._open: set[asyncio.StreamWriter] = set()
 
     @property
@@ -36,9 +40,13 @@ class Network:
         """From now on nothing passes, and nobody is told."""
         self._silent = True
 
+    def lag(self, throw: Random) -> None:
+        """From now on what is answered on some open connections comes late: watches do not keep pace."""
+        self._lags = {writer: throw.choice(_LAGS) for writer in self._open}
+
     def recover(self) -> None:
         """Pass on again, without delay; what was silent meanwhile is broken."""
-        self.delay = 0.0
+        self.delay, self._lags = 0.0, {}
         if self._silent:
             self._silent = False
             self.cut()
@@ -64,7 +72,7 @@ class Network:
         loop = asyncio.get_running_loop()
         try:
             while chunk := await source.read(_CHUNK):
-                chunks.put_nowait((loop.time() + self.delay, chunk))
+                chunks.put_nowait((loop.time() + self.delay + self._lags.get(sink, 0.0), chunk))
         finally:
             # Whoever closed does not wait for anything any more; what is still on its way is lost with the connection.
             sending.cancel()

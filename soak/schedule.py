@@ -56,7 +56,7 @@ _FAULTS: Final[dict[str, float]] = {
     "pause-kube-scheduler": 2,
     "kill-kube-scheduler": 0.5,
 }
-_NETWORK: Final[dict[str, float]] = {"slow": 3, "cutting": 2, "cut-once": 3, "silent": 2}
+_NETWORK: Final[dict[str, float]] = {"lag": 5, "slow": 3, "cutting": 2, "cut-once": 3, "silent": 2}
 OPERATION_KINDS: Final = (*_USERS, *_ADMINISTRATORS)
 FAULT_KINDS: Final = tuple(_FAULTS)
 NETWORK_KINDS: Final = tuple(_NETWORK)
@@ -167,7 +167,7 @@ def _one_by_one(throw: Random, seconds: float, kinds: dict[str, float]) -> tuple
         kind = throw.choices(list(kinds), list(kinds.values()))[0]
         lasting = throw.uniform(*_LASTING.get(kind, (1.0, 8.0)))
         subject = str(throw.randrange(2)) if kinds is _NETWORK else ""
-        detail = f"{throw.uniform(0.1, 1.5):.2f}" if kind in {"slow", "cutting"} else ""
+        detail = f"{throw.uniform(0.1, 1.5):.2f}" if kind in {"slow", "cutting", "lag"} else ""
         found.append(Operation(round(at, 3), kind, subject, detail, round(lasting, 1)))
         at += lasting + throw.uniform(3, 12)
     return tuple(found)
@@ -178,6 +178,7 @@ _LASTING: Final = {
     "pause-scheduler": (2.0, 20.0),
     "silent": (3.0, 25.0),
     "slow": (4.0, 20.0),
+    "lag": (5.0, 30.0),
     "cutting": (4.0, 15.0),
     "cut-once": (0.1, 0.2),
     "kill-api-server": (0.1, 3.0),

@@ -86,7 +86,9 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
     policy, audit = directory / "audit-policy.json", directory / "audit.log"
     policy.write_text(json.dumps(_AUDIT), encoding="utf-8")
     flags = [*FLAGS, f"--audit-policy-file={policy}", f"--audit-log-path={audit}"]
-    options = Options(flags={"kube-apiserver": flags})
+    # kwok's nodes have no heartbeat: without this each would be lost for a moment every 50 s, and nothing came to rest.
+    patience = ["--node-monitor-grace-period=24h"]
+    options = Options(flags={"kube-apiserver": flags, "kube-controller-manager": patience})
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(DevCluster(options))
         etcd = next(word for word in cluster.etcd.command if word.startswith("--listen-client-urls="))

@@ -1,0 +1,42 @@
+"""A failure names the rule, the seed, the writes that matter and what happened around them."""
+
+from pathlib import Path
+
+from soak.judge.writes import Authors
+from soak.report import report, shown
+from soak.run import Outcome
+from soak.schedule import schedule
+from tests.soak.story import Story
+from tests.soak.test_rules import commit, stage
+
+
+def violated() -> Story:
+    story = stage()
+    commit(story, "v1")
+    commit(story, "v2")
+    return story
+
+
+def test_both_writes_and_the_history_around_them_are_shown() -> None:
+    story = violated()
+    text = "\n".join(shown(story.judged().violations, story.changes, Authors(story.writes)))
+    first, second = (change.revision for change in story.changes[-2:])
+    assert "VIOLATED: one claim, one volume (1)" in text
+    assert f"write {first} " in text
+    assert f"write {second} " in text
+    assert "PersistentVolume v1: claimRef=soak/c1 (uid-c1)" in text
+    assert "PersistentVolumeClaim soak/c1 created" in text
+    assert "Node n1" not in text
+
+
+def test_the_seed_and_the_place_of_the_record_are_named() -> None:
+    story = violated()
+    outcome = Outcome(schedule(7, 60), Path("somewhere"), violations=story.judged().violations, changes=story.changes)
+    lines = list(report(outcome))
+    assert lines[0].startswith("seed 7: 60 s, ")
+    assert "1 violations" in lines[0]
+    assert lines[-1].endswith("somewhere")
+
+
+def test_a_clean_soak_is_one_line() -> None:
+    assert len(list(report(Outcome(schedule(7, 60), Path("somewhere"))))) == 1

@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 from binder.apply import Applier
-from binder.attempt import Applied, LostPlacement, Outcome, OutdatedDecision
+from binder.attempt import LostPlacement, OutdatedDecision
 from binder.complete import Completer
-from binder.decision import Finish, Mode, Reserve
+from binder.decision import Applied, Finish, Mode, Outcome, Reserve
 from binder.last_look import LastLook
 from binder.locks import KeyedLocks
 from binder.release import Release

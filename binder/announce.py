@@ -6,8 +6,7 @@ Nothing depends on them. The reason of a refusal is the word that metrics, logs 
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, Protocol, TypeVar
 
-from binder.attempt import Lost
-from binder.decision import Finish, Mode, Refuse, Reserve
+from binder.decision import Finish, Lost, Mode, Refuse, Reserve
 from binder.rejection import Reason
 from kube.events import EventDraft, ObjectRef
 from kube.model import Claim, Pod

@@ -8,17 +8,8 @@ those already written, last one first.
 
 from datetime import datetime
 
-from binder.attempt import (
-    TRIES,
-    ActSettings,
-    Applied,
-    LostPlacement,
-    Outcome,
-    OutdatedDecision,
-    same_offer,
-    what_happened,
-)
-from binder.decision import Mode, Placement, Reserve
+from binder.attempt import TRIES, ActSettings, LostPlacement, OutdatedDecision, same_offer, what_happened
+from binder.decision import Applied, Mode, Outcome, Placement, Reserve
 from binder.last_look import LastLook
 from binder.live import FASTER, LiveObjects
 from binder.observe import ConflictKind, ReservationMetrics

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from binder.decision import Placement
+from binder.decision import Lost, Outdated, Placement
 from binder.rejection import Reason
 from binder.reservation import DEFAULT_PREFIX, reservation_of
 from kube.model import Claim, Volume
@@ -21,32 +21,6 @@ class ActSettings:
 
     prefix: str = DEFAULT_PREFIX
     ttl: timedelta = timedelta(minutes=10)
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """All volumes are held, in mode complete bound. `volumes` are they as last written, in the decision's order."""
-
-    volumes: tuple[Volume, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """Somebody was faster, or the volume fell sick. What was written for the pod is taken back as far as is safe."""
-
-    placement: Placement
-    why: str
-    reason: Reason = Reason.CLAIMED_BY_OTHER
-
-
-@dataclass(frozen=True, slots=True)
-class Outdated:
-    """What the decision was made of is no longer so: make it again. What was written is taken back as for a loss."""
-
-    why: str
-
-
-Outcome = Applied | Lost | Outdated
 
 
 class LostPlacement(Exception):

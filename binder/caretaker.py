@@ -20,9 +20,9 @@ from binder.live import FASTER, LiveObjects
 from binder.locks import KeyedLocks
 from binder.matching import class_of
 from binder.node_storage import NodeStorage, conditions_on
-from binder.observe import Cause, ConflictKind, ReservationMetrics
+from binder.observe import ConflictKind, ReservationMetrics
 from binder.quarantine import Pools, Step
-from binder.release import take_back
+from binder.release import Cause, take_back
 from binder.reported_health import reported_by_others
 from binder.reservation import reservation_of, volume_keys_present
 from binder.sweep import Releasing

@@ -15,18 +15,8 @@ from datetime import datetime
 
 import msgspec
 
-from binder.attempt import (
-    TRIES,
-    ActSettings,
-    Applied,
-    LostPlacement,
-    Outcome,
-    Outdated,
-    OutdatedDecision,
-    same_offer,
-    what_happened,
-)
-from binder.decision import Placement, Reserve
+from binder.attempt import TRIES, ActSettings, LostPlacement, OutdatedDecision, same_offer, what_happened
+from binder.decision import Applied, Outcome, Outdated, Placement, Reserve
 from binder.last_look import LastLook
 from binder.live import FASTER, LiveObjects, LiveVolume
 from binder.matching import controller_refusal, is_mine

@@ -71,3 +71,30 @@ class Refuse:
 
 
 Decision = Reserve | Finish | Wait | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """All volumes are held, in mode complete bound. `volumes` are they as last written, in the decision's order."""
+
+    volumes: tuple[Volume, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Somebody was faster, or the volume fell sick. What was written for the pod is taken back as far as is safe."""
+
+    placement: Placement
+    why: str
+    reason: Reason = Reason.CLAIMED_BY_OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """What the decision was made of is no longer so: make it again. What was written is taken back as for a loss."""
+
+    why: str
+
+
+Outcome = Applied | Lost | Outdated
+"""How carrying out a decision ended."""

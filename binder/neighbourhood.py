@@ -17,8 +17,7 @@ from binder.pod_rejection import affinity_rejection, disk_rejection, port_reject
 from binder.promised_pods import PromisedPod
 from binder.reach import Topology
 from binder.rejection import Reason, Rejection
-from kube.constraints import NO_CONSTRAINTS, HostPort, PodTerm
-from kube.inline_disks import InlineDisk
+from kube.constraints import NO_CONSTRAINTS, HostPort, InlineDisk, PodTerm
 from kube.model import Node, Pod, Volume
 from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import conflicting_port, host_ports

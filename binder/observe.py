@@ -8,20 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from binder.rejection import Reason
-
-
-class Cause(StrEnum):
-    """Why a reservation ended."""
-
-    BOUND = "bound"
-    EXPIRED = "expired"
-    POD_DELETED = "pod_deleted"
-    CLAIM_DELETED = "claim_deleted"
-    SUPERSEDED = "superseded"
-    NODE_GONE = "node_gone"
-    LOST = "lost"
-    MALFORMED = "malformed"
-    UNHEALTHY = "unhealthy"
+from binder.release import Cause
 
 
 class ConflictKind(StrEnum):

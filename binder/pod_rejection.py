@@ -5,8 +5,7 @@ from typing import Final
 
 from binder.evidence import selector_text
 from binder.rejection import Reason, Rejection
-from kube.constraints import HostPort
-from kube.inline_disks import InlineDisk
+from kube.constraints import HostPort, InlineDisk
 from kube.model import LabelSelector, Pod
 from kube.rules.disk_conflicts import disk_in_use
 from kube.rules.host_ports import conflicting_port

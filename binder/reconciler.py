@@ -11,9 +11,8 @@ from random import Random
 from typing import Final, Protocol
 
 from binder.announce import Announcer
-from binder.attempt import Applied, Lost, Outcome, Outdated
 from binder.commitment import scheduler_may_serve
-from binder.decision import Decision, Finish, Refuse, Reserve, Wait
+from binder.decision import Applied, Decision, Finish, Lost, Outcome, Outdated, Refuse, Reserve, Wait
 from binder.demand import MOST_CLAIMS
 from binder.gate import HealthGate
 from binder.listening import listening

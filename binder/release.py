@@ -11,8 +11,8 @@ can still be read. Otherwise it stays, for it may be an administrator's own, or 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
-from binder.observe import Cause
 from binder.reservation import (
     ClaimReservation,
     VolumeReservation,
@@ -29,6 +29,20 @@ from kube.selectors import node_matches
 from kube.snapshot import Snapshot
 
 UNUSED_PHASES = frozenset(("", "Pending", "Available"))
+
+
+class Cause(StrEnum):
+    """Why a reservation ended."""
+
+    BOUND = "bound"
+    EXPIRED = "expired"
+    POD_DELETED = "pod_deleted"
+    CLAIM_DELETED = "claim_deleted"
+    SUPERSEDED = "superseded"
+    NODE_GONE = "node_gone"
+    LOST = "lost"
+    MALFORMED = "malformed"
+    UNHEALTHY = "unhealthy"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,37 @@ from typing import Final
 
 from msgspec import Struct
 
-from kube.inline_disks import InlineDisk
 from kube.model import LabelSelector, NodeSelectorTerm
+
+GCE: Final = "gcePersistentDisk"
+AWS: Final = "awsElasticBlockStore"
+ISCSI: Final = "iscsi"
+RBD: Final = "rbd"
+"""Fields by which a pod names a disk in its own spec (deprecated in-tree kinds)."""
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 HONOR: Final = "Honor"
 IGNORE: Final = "Ignore"
+
+
+class InlineDisk(Struct, frozen=True, gc=False):
+    """A disk by the field that names it and by what tells it from others of its kind.
+
+    `monitors` are those of Ceph: disks without a common one are different. Of EBS a second read-only user is refused
+    too, so there `read_only` is never true.
+    """
+
+    kind: str
+    identity: tuple[str, ...]
+    monitors: tuple[str, ...] = ()
+    read_only: bool = False
+
+    def excludes(self, other: "InlineDisk") -> bool:
+        """Whether pods with these two may not be on one node."""
+        if self.kind != other.kind or self.identity != other.identity or (self.read_only and other.read_only):
+            return False
+        return self.kind != RBD or not frozenset(self.monitors).isdisjoint(other.monitors)
 
 
 class PreferredNodes(Struct, frozen=True, gc=False):

@@ -6,36 +6,11 @@ Source: isVolumeConflict in pkg/scheduler/framework/plugins/volumerestrictions/v
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct
-
 from kube import wire_compute
+from kube.constraints import AWS, GCE, ISCSI, RBD, InlineDisk
 from kube.sharing import shared, text, texts
 
-GCE: Final = "gcePersistentDisk"
-AWS: Final = "awsElasticBlockStore"
-ISCSI: Final = "iscsi"
-RBD: Final = "rbd"
-
 _DEFAULT_POOL: Final = "rbd"
-
-
-class InlineDisk(Struct, frozen=True, gc=False):
-    """A disk by the field that names it and by what tells it from others of its kind.
-
-    `monitors` are those of Ceph: disks without a common one are different. Of EBS a second read-only user is refused
-    too, so there `read_only` is never true.
-    """
-
-    kind: str
-    identity: tuple[str, ...]
-    monitors: tuple[str, ...] = ()
-    read_only: bool = False
-
-    def excludes(self, other: "InlineDisk") -> bool:
-        """Whether pods with these two may not be on one node."""
-        if self.kind != other.kind or self.identity != other.identity or (self.read_only and other.read_only):
-            return False
-        return self.kind != RBD or not frozenset(self.monitors).isdisjoint(other.monitors)
 
 
 def inline_disks(volumes: Iterable[wire_compute.PodVolume]) -> tuple[InlineDisk, ...]:

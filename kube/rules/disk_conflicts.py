@@ -5,7 +5,7 @@ Source: isVolumeConflict in plugins/volumerestrictions/volume_restrictions.go.
 
 from collections.abc import Iterable
 
-from kube.inline_disks import InlineDisk
+from kube.constraints import InlineDisk
 from kube.model import Pod
 
 

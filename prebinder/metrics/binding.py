@@ -4,8 +4,9 @@ from itertools import product
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from binder.observe import Cause, ConflictKind
+from binder.observe import ConflictKind
 from binder.rejection import Reason
+from binder.release import Cause
 from prebinder.metrics import buckets
 from prebinder.metrics.class_label import ClassLabel
 

@@ -3,8 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from binder.observe import Cause, ConflictKind
+from binder.observe import ConflictKind
 from binder.rejection import Reason
+from binder.release import Cause
 
 
 class Counts:

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from binder.announce import CLAIMS_TOLD, NOTE_BYTES, REPEAT, Announcer, refusal_note
-from binder.attempt import Lost
-from binder.decision import Mode, Placement, Refuse, Reserve
+from binder.decision import Lost, Mode, Placement, Refuse, Reserve
 from binder.rejection import Reason, Rejection
 from tests.binder.world import Sink
 from tests.builders import claim, pod, volume

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from binder.attempt import Applied
-from binder.decision import Mode, Placement, Reserve
-from binder.observe import Cause, ConflictKind
+from binder.decision import Applied, Mode, Placement, Reserve
+from binder.observe import ConflictKind
+from binder.release import Cause
 from kube.errors import LeadershipLost
 from kube.transport import Request
 from tests.binder.world import World, bind, reservation

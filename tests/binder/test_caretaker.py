@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from binder.decision import Mode
-from binder.observe import Cause
+from binder.release import Cause
 from csi.verdict import HealthState
 from kube.transport import Request
 from tests.binder.world import World, bind, reservation

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from binder.decision import Mode
-from binder.observe import Cause
+from binder.release import Cause
 from tests.binder.world import World
 from tests.fakes.objects import claim_object, pod_object, volume_object
 

@@ -9,8 +9,7 @@ from binder.decision import Decision, Refuse, Reserve
 from binder.plan import holds_of, plan
 from binder.rejection import Reason
 from binder.view import View
-from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
-from kube.inline_disks import GCE, InlineDisk
+from kube.constraints import GCE, Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
 from kube.model import LabelSelector, Record
 from tests.binder.planning import NOW, chosen, planned, view
 from tests.builders import HOSTNAME, ZONE, claim, node, pod, volume

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from binder.observe import Cause
-from binder.release import Look, Release, doubles, may_clear, release_of_claim, release_of_volume
+from binder.release import Cause, Look, Release, doubles, may_clear, release_of_claim, release_of_volume
 from binder.reservation import DEFAULT_PREFIX, claim_ref_record
 from kube.model import BIND_COMPLETED, Claim, Record, Volume
 from kube.store import snapshot_of

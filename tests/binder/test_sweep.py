@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from binder.decision import Mode
-from binder.observe import Cause
+from binder.release import Cause
 from tests.binder.world import World, bind, reservation
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kube.constraints import InlineDisk
 from kube.decode import decode_pod_record
-from kube.inline_disks import InlineDisk
 from kube.model import NodeSelector, NodeSelectorTerm, Pod, PodClaim, Requirement, Toleration
 from kube.quantity import parse_quantity
 from tests import builders

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from binder.observe import Cause
 from binder.rejection import Reason
+from binder.release import Cause
 from csi.health import Debounce
 from csi.records import HealthRecords
 from csi.sweep import SweepProgress

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from binder.observe import Cause, ConflictKind
+from binder.observe import ConflictKind
 from binder.rejection import Reason
+from binder.release import Cause
 from csi.health import Debounce
 from csi.records import HealthRecords
 from csi.sweep import SweepProgress

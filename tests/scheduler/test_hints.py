@@ -3,9 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
+from kube.constraints import Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
 from kube.disruption import DisruptionBudget
-from kube.inline_disks import InlineDisk
 from kube.model import CSIDriver, CSIStorageCapacity, LabelSelector, Pod, Record, Taint, Toleration
 from scheduler.change import Change, Wanted
 from scheduler.hints import PREEMPTION, may_help

@@ -1,8 +1,7 @@
 import pytest
 
 from binder.rejection import Reason
-from kube.constraints import Constraints, HostPort
-from kube.inline_disks import InlineDisk
+from kube.constraints import Constraints, HostPort, InlineDisk
 from kube.model import Record
 from scheduler.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
 from tests import builders

@@ -5,8 +5,7 @@ from datetime import datetime
 import pytest
 
 from binder.rejection import Reason
-from kube.constraints import Constraints, HostPort
-from kube.inline_disks import InlineDisk
+from kube.constraints import Constraints, HostPort, InlineDisk
 from kube.model import Pod
 from scheduler.cluster import ClusterView
 from scheduler.plugin import Placement

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from kube import model
-from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
-from kube.inline_disks import InlineDisk
+from kube.constraints import Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
 from kube.model import LabelSelector, Record
 from scheduler.preemption import NO_VICTIMS, NOT_ENOUGH, NOT_HELPFUL, PROTECTED
 from tests import builders

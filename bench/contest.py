@@ -20,9 +20,9 @@ from devcluster.components import Options
 from devcluster.nodes import DEFAULT_ZONES, NodeSpec, spread
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Component
-from kube.api import KubeApi
-from kube.connect import connect
-from kube.resource import CLAIMS, PODS, STORAGE_CLASSES
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.objects.api_resource import CLAIMS, PODS, STORAGE_CLASSES
 
 NAME: Final = "bench-scheduler"
 LONGEST: Final = 600.0

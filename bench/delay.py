@@ -19,18 +19,18 @@ from bench.driver import handles, running
 from bench.meter import Meter
 from bench.progress import say
 from bench.rows import Row
-from csi.channel import Limits
+from csi.client.channel import Limits
 from csi.drivers import Drivers
-from csi.health import HealthRecord
+from csi.health.health import HealthRecord
 from devcluster.driver_generation import Generation
 from devcluster.driver_health import Sickness
 from devcluster.driver_volumes import make_sick, make_well
 from kube.clock import SystemClock
-from kube.model import Volume
-from kube.store import Store
-from prebinder.jobs import scheduled
-from prebinder.settings import HealthSettings, Settings
-from prebinder.sweeps import sweep_jobs
+from kube.objects.model import Volume
+from kube.store.store import Store
+from prebinder.config.settings import HealthSettings, Settings
+from prebinder.controller.sweeps import sweep_jobs
+from prebinder.runtime.jobs import scheduled
 
 CHANGES: Final = 100
 """Volumes that fall sick and as many that recover, of each driver."""

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from binder.reservation import DEFAULT_PREFIX, GATE
-from kube.topology import ZONE_LABEL
+from binder.reservation.contract import DEFAULT_PREFIX, GATE
+from kube.rules.topology import ZONE_LABEL
 
 Document = dict[str, Any]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from csi.endpoint import Endpoint
+from csi.client.endpoint import Endpoint
 from devcluster.api import accepts
 from devcluster.driver_generation import Generation
 from devcluster.driver_volumes import create_volume

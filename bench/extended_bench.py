@@ -26,9 +26,9 @@ from devcluster.components import Options
 from devcluster.nodes import spread
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Component
-from kube.api import KubeApi
-from kube.connect import connect
-from kube.resource import PODS
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.objects.api_resource import PODS
 
 NODES: Final = 1_000
 PODS_EACH: Final = 1_000

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from binder.reservation import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
 from devcluster.nodes import DEFAULT_ZONES
 from devcluster.ports import LOOPBACK
-from kube import model
 from kube.clock import SystemClock
-from kube.quantity import parse_quantity
-from kube.store import Store
-from kube.topology import ZONE_LABEL
-from prebinder.cache import calm_collector
-from prebinder.extender_server import Answers, ExtenderServer, Listening
+from kube.objects import model
+from kube.rules.quantity import parse_quantity
+from kube.rules.topology import ZONE_LABEL
+from kube.store.store import Store
+from prebinder.extender.server import Answers, ExtenderServer, Listening
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import new_registry
-from scheduler.extender import Answer, Extender
-from scheduler.extender_preempt import preemption_result, read_preemption
-from scheduler.extender_wire import HostPriority, filter_result, priorities, read
+from prebinder.runtime.informers import calm_collector
+from scheduler.extender.extender import Answer, Extender
+from scheduler.extender.extender_preempt import preemption_result, read_preemption
+from scheduler.extender.extender_wire import HostPriority, filter_result, priorities, read
 
 VOLUMES: Final = 10_000
 HELD: Final = 500

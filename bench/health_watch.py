@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from binder.published_health import HEALTH
-from binder.quarantine import QUARANTINE
-from binder.reservation import DEFAULT_PREFIX
-from csi.verdict import HealthState
-from kube.api import KubeApi, Listing
+from binder.health.published_health import HEALTH
+from binder.health.quarantine import QUARANTINE
+from binder.reservation.contract import DEFAULT_PREFIX
+from csi.health.verdict import HealthState
+from kube.client.api import KubeApi, Listing
 from kube.errors import KubeError
-from kube.resource import VOLUMES
+from kube.objects.api_resource import VOLUMES
 
 
 class _Metadata(msgspec.Struct):

@@ -18,7 +18,7 @@ from bench.hostile_cluster import HostileCluster
 from bench.hostile_inputs import HostileInput, inputs
 from bench.progress import say
 from bench.rows import Row
-from kube.lease import LeaseTiming
+from kube.leaderelection.lease import LeaseTiming
 
 ROUNDS: Final = 3
 SECONDS: Final = 25.0

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from devcluster.ports import LOOPBACK, free_ports
-from kube.resource import LEASES, WATCHED, Resource
+from kube.objects.api_resource import LEASES, WATCHED, Resource
 
 Document = dict[str, Any]
 

@@ -8,11 +8,8 @@ import asyncio
 import sys
 
 from bench.reader import Pauses
-from kube.connect import connect
-from prebinder.cache import calm_collector
-from prebinder.controller import Controller
-from prebinder.logs import configure
-from prebinder.settings import (
+from kube.client.connect import connect
+from prebinder.config.settings import (
     BindingSettings,
     ClusterSettings,
     LoggingSettings,
@@ -20,6 +17,9 @@ from prebinder.settings import (
     ServingSettings,
     Settings,
 )
+from prebinder.controller.process import Controller
+from prebinder.runtime.informers import calm_collector
+from prebinder.runtime.logs import configure
 
 SETTLING: float = 2.0
 """Seconds of leading before anything is measured: reading and filing what stands is part b's business."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.documents import Document, claim, pod, storage_class, volume
-from kube.topology import ZONE_LABEL
+from kube.rules.topology import ZONE_LABEL
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONES: Final = ("zone-a", "zone-b", "zone-c")

@@ -14,20 +14,20 @@ from typing import Any, Final
 from bench.documents import CLASS, NAMESPACE, Document, claim, pod, storage_class
 from bench.hostile_inputs import HOSTNAME, local_volume, nodes
 from bench.rows import Row
-from binder.view import PlanSettings
-from kube.decode import decode_any
-from kube.model import Claim, CSIDriver, CSIStorageCapacity, Node, Pod, Record, StorageClass, Volume
-from kube.store import Store
-from scheduler.alike import Decider
-from scheduler.budgets import Budgets
-from scheduler.catalog import default_profile
-from scheduler.cycle import Unschedulable
-from scheduler.diagnosis import Diagnoser
-from scheduler.live_cluster import LiveCluster
-from scheduler.making_room import MakingRoom
-from scheduler.plugin import Placement
-from scheduler.preemption import Preemption
-from scheduler.profile import Profile
+from binder.model.view import PlanSettings
+from kube.decoding.decode import decode_any
+from kube.objects.model import Claim, CSIDriver, CSIStorageCapacity, Node, Pod, Record, StorageClass, Volume
+from kube.store.store import Store
+from scheduler.cycle.cycle import Unschedulable
+from scheduler.cycle.diagnosis import Diagnoser
+from scheduler.cycle.memoized_cycle import Decider
+from scheduler.framework.plugin import Placement
+from scheduler.framework.profile import Profile
+from scheduler.plugins.registry import default_profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.post_filter import MakingRoom
 
 ROUNDS: Final = 3
 GOAL_MS: Final = 100.0

@@ -13,8 +13,8 @@ import msgspec
 from aiohttp import web
 
 from devcluster.ports import LOOPBACK, free_ports
-from kube.resource import CLAIMS, NODES, VOLUMES, WATCHED, Resource
-from kube.topology import ZONE_LABEL
+from kube.objects.api_resource import CLAIMS, NODES, VOLUMES, WATCHED, Resource
+from kube.rules.topology import ZONE_LABEL
 
 Document = dict[str, Any]
 

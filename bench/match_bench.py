@@ -15,10 +15,10 @@ from typing import Final
 
 from bench.match_volumes import ASKED, LAYOUTS, QUERIES, query, volumes
 from bench.rows import Row
-from binder.index import VolumeIndex
+from binder.matching.index import VolumeIndex
 from devcluster import toolchain
 from devcluster.build import cache_directory
-from kube.model import Volume
+from kube.objects.model import Volume
 
 UPSTREAM: Final = Path(__file__).with_name("upstream")
 

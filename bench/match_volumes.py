@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kube.model import (
+from kube.objects.model import (
     READ_WRITE_ONCE,
     Claim,
     ClaimReference,
@@ -12,7 +12,7 @@ from kube.model import (
     Requirement,
     Volume,
 )
-from kube.quantity import parse_quantity
+from kube.rules.quantity import parse_quantity
 
 QUERIES: Final = 64
 LAYOUTS: Final = ("zonal", "local")

@@ -1,12 +1,12 @@
 """What the measurements of sweeps are told while they run."""
 # ruff: noqa: ARG002  (the ports give the arguments)
 
+from csi.health.verdict import HealthState
 from csi.sweep import SweepProgress
-from csi.verdict import HealthState
 
 
 class Meter:
-    """Ports of csi.drivers, csi.sweep and prebinder.jobs: counts calls, keeps each driver's last ended sweep."""
+    """Ports of csi.drivers, csi.sweep and the periodic jobs: counts calls, keeps each driver's last sweep."""
 
     def __init__(self) -> None:
         self.calls = 0

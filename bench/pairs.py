@@ -9,7 +9,7 @@ from bench.progress import say
 from bench.stage import Stage, in_parallel, stage
 from bench.timeline import Timeline
 from devcluster.nodes import DEFAULT_ZONES
-from kube.resource import CLAIMS, PODS
+from kube.objects.api_resource import CLAIMS, PODS
 
 LONGEST = 600.0
 """Seconds after which a run ends as it is."""

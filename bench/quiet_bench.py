@@ -14,7 +14,7 @@ from bench.rows import Row
 from bench.stage import stage
 from bench.timeline import Timeline
 from devcluster.nodes import DEFAULT_ZONES
-from kube.resource import CLAIMS, LEASES, PODS
+from kube.objects.api_resource import CLAIMS, LEASES, PODS
 
 PAIRS: Final = 100
 SETTLE_SECONDS: Final = 30.0

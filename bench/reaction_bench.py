@@ -24,13 +24,13 @@ from bench.quiet_bench import READING, entries
 from bench.rows import Row
 from bench.stage import Controller, Stage, stage
 from bench.usage import usage
-from binder.caretaker import WRITES_AT_ONCE, WRITES_PER_SECOND
-from csi.channel import Limits
+from binder.controllers.health_controller import WRITES_AT_ONCE, WRITES_PER_SECOND
+from csi.client.channel import Limits
 from devcluster.driver_generation import Generation
 from devcluster.driver_health import Sickness
 from devcluster.driver_volumes import make_sick, make_well
 from devcluster.nodes import DEFAULT_ZONES
-from kube.resource import LEASES
+from kube.objects.api_resource import LEASES
 
 DRIVER: Final = "disks.csi.example"
 TOLD: Final = "pvc_prebinder_events_total"

@@ -14,11 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kube.connect import connect
-from prebinder.cache import calm_collector
-from prebinder.controller import Controller
-from prebinder.logs import configure
-from prebinder.settings import (
+from kube.client.connect import connect
+from prebinder.config.settings import (
     BindingSettings,
     ClusterSettings,
     LoggingSettings,
@@ -26,6 +23,9 @@ from prebinder.settings import (
     ServingSettings,
     Settings,
 )
+from prebinder.controller.process import Controller
+from prebinder.runtime.informers import calm_collector
+from prebinder.runtime.logs import configure
 
 TICK: Final = 0.001
 WATCHED_SECONDS: Final = 3.0
@@ -89,7 +89,7 @@ async def read(kubeconfig: str) -> Report:
     )
     configure(settings.logging)
     synced = asyncio.Event()
-    logger = logging.getLogger("prebinder.controller")
+    logger = logging.getLogger("prebinder.controller.process")
     logger.setLevel(logging.INFO)
     logger.addFilter(partial(_notice, synced))
     async with await connect(kubeconfig) as transport:

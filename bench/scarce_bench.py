@@ -11,7 +11,7 @@ from bench.rows import Row
 from bench.stage import Stage, in_parallel, stage
 from bench.timeline import Timeline
 from devcluster.nodes import DEFAULT_ZONES
-from kube.resource import CLAIMS, PODS
+from kube.objects.api_resource import CLAIMS, PODS
 
 PODS_AT_ONCE: Final = 100
 SEEDS: Final = (1, 2, 3)

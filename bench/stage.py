@@ -20,10 +20,10 @@ from devcluster.components import Options
 from devcluster.nodes import DEFAULT_ZONES, NodeSpec
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Component
-from kube.api import KubeApi
-from kube.connect import connect
-from kube.reflector import ObjectHead
-from kube.resource import NODES, STORAGE_CLASSES, VOLUMES, Resource
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.client.reflector import ObjectHead
+from kube.objects.api_resource import NODES, STORAGE_CLASSES, VOLUMES, Resource
 
 MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
 RIGHTS: Final = (

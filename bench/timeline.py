@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 
 from bench.documents import NAMESPACE
-from binder.reservation import DEFAULT_PREFIX, RESERVED_FOR
-from kube.api import KubeApi, Listing
+from binder.reservation.contract import DEFAULT_PREFIX, RESERVED_FOR
+from kube.client.api import KubeApi, Listing
 from kube.errors import KubeError
-from kube.resource import CLAIMS, PODS, VOLUMES, Resource
+from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
 
 _KEY: Final = f"{NAMESPACE}/"
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from csi.channel import BUSY, Limits
-from csi.endpoint import Endpoint
-from csi.health import Debounce, HealthRecord, reliable_verdict
-from csi.interpret import Witness
+from csi.client.channel import BUSY, Limits
+from csi.client.endpoint import Endpoint
+from csi.health.health import Debounce, HealthRecord, reliable_verdict
+from csi.health.interpret import Witness
+from csi.health.verdict import HealthState, Verdict
 from csi.probe import DriverProbe, Observer
 from csi.records import REMEMBERED, HealthRecords
 from csi.sweep import AskingOrder, Pace, Sweep, SweepObserver
-from csi.verdict import HealthState, Verdict
 from kube.clock import Clock
 
 Key = tuple[str, str]

@@ -4,22 +4,22 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from csi import interpret
-from csi.capabilities import HEALTH_CALLS, HealthProtocol, Negotiation
-from csi.channel import CallFailed, CallObserver, Limits
-from csi.endpoint import Endpoint
-from csi.health import NOT_LISTED
-from csi.interpret import Witness
-from csi.pages import PAGE_SIZE, Page, whole_list
-from csi.proto import csi_v1_pb2 as csi
-from csi.readonly import (
+from csi.client.channel import CallFailed, CallObserver, Limits
+from csi.client.endpoint import Endpoint
+from csi.client.pages import PAGE_SIZE, Page, whole_list
+from csi.client.readonly import (
     CONTROLLER_GET_VOLUME,
     CONTROLLER_GET_VOLUME_HEALTH,
     CONTROLLER_LIST_VOLUME_HEALTH,
     LIST_VOLUMES,
 )
-from csi.session import DriverSession
-from csi.verdict import HealthState, Verdict
+from csi.client.session import DriverSession
+from csi.health import interpret
+from csi.health.capabilities import HEALTH_CALLS, HealthProtocol, Negotiation
+from csi.health.health import NOT_LISTED
+from csi.health.interpret import Witness
+from csi.health.verdict import HealthState, Verdict
+from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 
 Listed = Mapping[str, Verdict]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Final
 
-from csi.health import Debounce, HealthRecord, Observation, advance, is_transition
+from csi.health.health import Debounce, HealthRecord, Observation, advance, is_transition
 
 REMEMBERED: Final = 200_000
 """Volumes remembered unless told otherwise: twice the volumes of a large cluster."""

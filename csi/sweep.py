@@ -12,16 +12,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 from zlib import crc32
 
-from csi import interpret
-from csi.capabilities import HealthProtocol, Negotiation
-from csi.channel import BUSY, CallFailed
-from csi.health import Absence, HealthRecord, Observation
+from csi.client.channel import BUSY, CallFailed
+from csi.client.session import UNREACHED
+from csi.health import interpret
+from csi.health.capabilities import HealthProtocol, Negotiation
+from csi.health.health import Absence, HealthRecord, Observation
+from csi.health.verdict import HealthState, Verdict
 from csi.probe import DriverProbe, Listed, list_method
 from csi.records import HealthRecords
-from csi.session import UNREACHED
-from csi.verdict import HealthState, Verdict
+from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
-from kube.pacing import TokenBucket
 
 SWEEPS_PER_GET: Final = 20
 """Sweeps by a list of the sick until each volume that it leaves out was asked about by itself."""

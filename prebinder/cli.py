@@ -14,9 +14,9 @@ from typing import Final
 import click
 from click.shell_completion import shell_complete
 
-from kube.nearest import did_you_mean
+from kube.configuration.nearest import did_you_mean
 from kube.redaction import redacted
-from prebinder.command import PROGRAM, Group, Sections
+from prebinder.command_line.command import PROGRAM, Group, Sections
 from prebinder.errors import CommandError, ExitCode, UsageError
 
 COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
@@ -24,23 +24,26 @@ COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 
 SECTIONS: Final[Sections] = {
     "Ask": {
-        "match": ("prebinder.match", "report which volume Kubernetes would pick for a claim, offline"),
-        "simulate": ("prebinder.simulate", "schedule pods on a cluster in memory and answer what-if questions"),
-        "health": ("prebinder.health_command", "report the health of volumes and its source"),
-        "quarantine": ("prebinder.quarantine_command", "list volumes in quarantine, or release them"),
-        "doctor": ("prebinder.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
+        "match": ("prebinder.commands.match", "report which volume Kubernetes would pick for a claim, offline"),
+        "simulate": (
+            "prebinder.commands.simulate",
+            "schedule pods on a cluster in memory and answer what-if questions",
+        ),
+        "health": ("prebinder.commands.health", "report the health of volumes and its source"),
+        "quarantine": ("prebinder.commands.quarantine", "list volumes in quarantine, or release them"),
+        "doctor": ("prebinder.commands.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
     },
     "Run in a cluster": {
-        "controller": ("prebinder.controller_command", "reserve volumes for pending pods"),
-        "csi-agent": ("prebinder.agent_command", "publish the health of one CSI driver's volumes"),
-        "extender": ("prebinder.extender_command", "steer kube-scheduler to reserved, healthy volumes"),
-        "scheduler": ("prebinder.scheduler_command", "schedule the pods that name it (alpha)"),
+        "controller": ("prebinder.commands.controller", "reserve volumes for pending pods"),
+        "csi-agent": ("prebinder.commands.csi_agent", "publish the health of one CSI driver's volumes"),
+        "extender": ("prebinder.commands.extender", "steer kube-scheduler to reserved, healthy volumes"),
+        "scheduler": ("prebinder.commands.scheduler", "schedule the pods that name it (alpha)"),
     },
     "Try and develop": {
-        "demo": ("prebinder.demo", "watch it work on a real control plane on this machine"),
-        "dev": ("prebinder.dev_command", "run a local control plane, profile a running scheduler"),
-        "completion": ("prebinder.completion", "print the completion script for bash, zsh or fish"),
-        "version": ("prebinder.version", "print the version"),
+        "demo": ("demo.command", "watch it work on a real control plane on this machine"),
+        "dev": ("prebinder.commands.dev.group", "run a local control plane, profile a running scheduler"),
+        "completion": ("prebinder.commands.completion", "print the completion script for bash, zsh or fish"),
+        "version": ("prebinder.commands.version", "print the version"),
     },
 }
 

@@ -7,14 +7,14 @@ import asyncio
 import sys
 from datetime import datetime, timedelta
 
+from kube.client.connect import connect
 from kube.clock import SystemClock
-from kube.connect import connect
-from prebinder.cache import calm_collector
-from prebinder.controller import Controller
-from prebinder.flags import FLAGS, settings_from
-from prebinder.logs import configure
-from prebinder.settings import Settings
-from prebinder.signals import stop_requested
+from prebinder.command_line.flags import FLAGS, settings_from
+from prebinder.config.settings import Settings
+from prebinder.controller.process import Controller
+from prebinder.runtime.informers import calm_collector
+from prebinder.runtime.logs import configure
+from prebinder.runtime.signals import stop_requested
 
 
 class SkewedClock(SystemClock):

@@ -7,11 +7,11 @@ namespace `default`; uids follow from names, so that equal names mean the same o
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from kube import model
-from kube.constraints import Constraints
-from kube.disruption import DisruptionBudget
-from kube.quantity import parse_quantity
-from kube.reports import StorageCondition, StorageReports
+from kube.objects import model
+from kube.objects.constraints import Constraints
+from kube.objects.reports import StorageCondition, StorageReports
+from kube.rules.disruption import DisruptionBudget
+from kube.rules.quantity import parse_quantity
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from csi.endpoint import Endpoint
+from csi.client.endpoint import Endpoint
 
 
 class DriverProcess:

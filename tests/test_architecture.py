@@ -17,13 +17,14 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from kube.model import Taint
-from kube.sharing import DecodedParts, Pool
-from kube.store import Store
-from prebinder import cli, config_file
+from kube.decoding.interning import DecodedParts, Pool
+from kube.objects.model import Taint
+from kube.store.store import Store
+from prebinder import cli
+from prebinder.config import config_file
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "devcluster")
+PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "demo", "devcluster")
 COMMANDS = [command for commands in cli.SECTIONS.values() for command in commands]
 GENERATED = ROOT / "csi" / "proto"
 LONGEST_MODULE = 400

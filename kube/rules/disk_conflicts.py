@@ -5,8 +5,8 @@ Source: isVolumeConflict in plugins/volumerestrictions/volume_restrictions.go.
 
 from collections.abc import Iterable
 
-from kube.constraints import InlineDisk
-from kube.model import Pod
+from kube.objects.constraints import InlineDisk
+from kube.objects.model import Pod
 
 
 def disks_of(pod: Pod) -> tuple[InlineDisk, ...]:

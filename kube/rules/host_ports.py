@@ -6,8 +6,8 @@ Source: plugins/nodeports/node_ports.go and HostPortInfo in pkg/scheduler/framew
 from collections.abc import Iterable
 from typing import Final
 
-from kube.constraints import HostPort
-from kube.model import Pod
+from kube.objects.constraints import HostPort
+from kube.objects.model import Pod
 
 _ALL_ADDRESSES: Final = "0.0.0.0"
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kube.constraints import (
+from kube.objects.constraints import (
     DO_NOT_SCHEDULE,
     HONOR,
     IGNORE,
@@ -22,8 +22,8 @@ from kube.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.model import LabelSelector, Pod, Toleration
-from kube.selectors import is_label_key, problem_of, term_problem
+from kube.objects.model import LabelSelector, Pod, Toleration
+from kube.rules.selectors import is_label_key, problem_of, term_problem
 
 _OPERATORS: Final = ("Exists", "Equal")
 _EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")

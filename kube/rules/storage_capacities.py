@@ -13,9 +13,9 @@ from typing import Final
 
 from immutables import Map
 
-from kube.index import Change
-from kube.model import CSIStorageCapacity, LabelSelector
-from kube.selectors import matches_labels
+from kube.objects.model import CSIStorageCapacity, LabelSelector
+from kube.rules.selectors import matches_labels
+from kube.store.index import Change
 
 Named = Map[str, CSIStorageCapacity]
 _Pin = tuple[str, tuple[str, ...]]
@@ -71,7 +71,7 @@ class StorageCapacities:
 
 
 class StorageCapacityIndex:
-    """Keeps StorageCapacities in step with a collection, as kube.index.Index does for words."""
+    """Keeps StorageCapacities in step with a collection, as kube.store.index.Index does for words."""
 
     def __init__(self) -> None:
         self.entries = StorageCapacities()

@@ -7,7 +7,7 @@ not know; an extended resource that a DeviceClass offers under a name of its own
 and is refused as such; and rules of plugins that a cluster adds to its own kube-scheduler.
 """
 
-from kube.model import Pod
+from kube.objects.model import Pod
 from kube.rules.pod_validation import problems
 
 

@@ -10,7 +10,7 @@ from prebinder.metrics.children import Children
 
 
 class WatchMetrics:
-    """Port of kube.reflector and kube.drift."""
+    """Port of kube.client.reflector and kube.client.resync."""
 
     def __init__(self, registry: CollectorRegistry, resources: Iterable[str]) -> None:
         self._restarts = Counter(
@@ -60,7 +60,7 @@ class WatchMetrics:
 
 
 class RequestMetrics:
-    """Port of kube.pacing. Names as client-go has them."""
+    """Port of kube.client.rate_limit. Names as client-go has them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = Children(
@@ -89,7 +89,7 @@ class RequestMetrics:
 
 
 class EventMetrics:
-    """Port of kube.events."""
+    """Port of kube.client.event_recorder."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._events = Counter(

@@ -1,18 +1,18 @@
-"""How claims and reservations fare: the ports of binder.observe."""
+"""How claims and reservations fare: the ports of binder.reporting.observe."""
 
 from itertools import product
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from binder.observe import ConflictKind
-from binder.rejection import Reason
-from binder.release import Cause
+from binder.matching.rejection import Reason
+from binder.reporting.observe import ConflictKind
+from binder.reservation.release import Cause
 from prebinder.metrics import buckets
 from prebinder.metrics.class_label import ClassLabel
 
 
 class BindingMetrics:
-    """Port of binder.observe.BindMetrics."""
+    """Port of binder.reporting.observe.BindMetrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._attempts = Counter(
@@ -59,7 +59,7 @@ class BindingMetrics:
 
 
 class ReservationMetrics:
-    """Port of binder.observe.ReservationMetrics."""
+    """Port of binder.reporting.observe.ReservationMetrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._created = Counter(

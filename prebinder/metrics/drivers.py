@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from csi.health import HealthRecord
-from csi.verdict import HealthState
+from csi.health.health import HealthRecord
+from csi.health.verdict import HealthState
 from prebinder.metrics import buckets
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ _VERBS = ("filter", "prioritize", "preempt")
 
 
 class ExtenderMetrics:
-    """Port of prebinder.extender_server."""
+    """Port of prebinder.extender.server."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(

@@ -7,13 +7,13 @@ from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from binder.node_storage import NodeStorage
-from binder.reported_health import reported
-from csi.health import Finding, HealthRecord
-from csi.verdict import SICK, HealthState, badness
-from kube.model import Volume
-from kube.snapshot import Snapshot
-from kube.topology import volume_zone
+from binder.health.node_storage import NodeStorage
+from binder.health.reported_health import reported
+from csi.health.health import Finding, HealthRecord
+from csi.health.verdict import SICK, HealthState, badness
+from kube.objects.model import Volume
+from kube.rules.topology import volume_zone
+from kube.store.snapshot import Snapshot
 
 KnownHealth = Callable[[str, str], HealthRecord | None]
 """What is known of a volume, by driver and handle; safe to be called from any thread."""

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from prometheus_client import generate_latest
 
-from kube.resource import WATCHED, Resource
+from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.binding import BindingMetrics, ReservationMetrics
 from prebinder.metrics.drivers import DriverMetrics

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, ProcessCollector, disable_created_metrics
 
-from prebinder.version import build_facts
+from prebinder.commands.version import build_facts
 
 
 def new_registry() -> CollectorRegistry:
@@ -19,7 +19,7 @@ def new_registry() -> CollectorRegistry:
 
 
 class LeaderMetrics:
-    """Port of kube.elector. `leads` is what it said last."""
+    """Port of kube.leaderelection.elector. `leads` is what it said last."""
 
     def __init__(self, registry: CollectorRegistry, name: str) -> None:
         self.leads = False

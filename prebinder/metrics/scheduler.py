@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from binder.rejection import Reason
+from binder.matching.rejection import Reason
 from prebinder.metrics import buckets
 from prebinder.metrics.children import Children
 
@@ -15,7 +15,7 @@ RESULTS: Final = ("scheduled", "unschedulable", "error")
 
 
 class SchedulerMetrics:
-    """Port of scheduler.attempt_report. `profile` is always the name that pods have in spec.schedulerName."""
+    """Fed by attempt_report. `profile` is always the name that pods have in spec.schedulerName."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._failures = Counter(

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from prebinder.metrics.state import cache_gauges
-from scheduler.node_state import NodeState
+from scheduler.state.node_info import NodeState
 
 _RESOURCES: Final = ("cpu", "memory", "pods")
 

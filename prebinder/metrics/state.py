@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from binder.matching import class_of
-from binder.pending import pending_reason
-from binder.rejection import Reason
-from binder.reservation import DEFAULT_PREFIX, reservation_of_claim
-from kube.model import Claim
-from kube.snapshot import Snapshot
-from kube.topology import zone_of
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason
+from binder.planning.pending import pending_reason
+from binder.reservation.contract import DEFAULT_PREFIX, reservation_of_claim
+from kube.objects.model import Claim
+from kube.rules.topology import zone_of
+from kube.store.snapshot import Snapshot
 from prebinder.metrics.class_label import OTHER
 from prebinder.metrics.health_state import HealthView, KnownHealth, health_gauges, quarantine_gauges
 

@@ -13,8 +13,8 @@ from bench.quiet_bench import count_requests
 from bench.rows import Row
 from bench.scarce_bench import Puzzle
 from devcluster.nodes import DEFAULT_ZONES
-from kube.decode import decode_volume
-from kube.quantity import parse_quantity
+from kube.decoding.decode import decode_volume
+from kube.rules.quantity import parse_quantity
 
 
 @pytest.mark.parametrize(

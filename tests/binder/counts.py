@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from binder.observe import ConflictKind
-from binder.rejection import Reason
-from binder.release import Cause
+from binder.matching.rejection import Reason
+from binder.reporting.observe import ConflictKind
+from binder.reservation.release import Cause
 
 
 class Counts:

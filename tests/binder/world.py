@@ -10,34 +10,34 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from binder.actor import Actor, Rehearsal
-from binder.announce import Announcer, EventSink
-from binder.apply import Applier
-from binder.attempt import ActSettings
-from binder.care import CareSettings
-from binder.caretaker import Caretaker
-from binder.complete import Completer
-from binder.decision import Mode
-from binder.gate import HealthGate
-from binder.health_events import HealthAnnouncer
-from binder.last_look import LastLook
-from binder.live import LiveObjects
-from binder.locks import KeyedLocks
-from binder.planner import Planner
-from binder.pod_gate import GateRehearsal, PodGate
-from binder.reconciler import Reconciler
-from binder.reservation import DEFAULT_PREFIX, Holder, format_time
-from binder.sweep import Sweeper
-from binder.undo import Undo
-from binder.view import PlanSettings
-from binder.wakeups import Wakeups
-from csi.health import Debounce, HealthRecord
+from binder.controllers.health_controller import Caretaker
+from binder.controllers.planner import Planner
+from binder.controllers.reconciler import Reconciler
+from binder.controllers.release_controller import Sweeper
+from binder.controllers.wakeups import Wakeups
+from binder.health.care import CareSettings
+from binder.model.decision import Mode
+from binder.model.view import PlanSettings
+from binder.reporting.announce import Announcer, EventSink
+from binder.reporting.health_events import HealthAnnouncer
+from binder.reservation.contract import DEFAULT_PREFIX, Holder, format_time
+from binder.writers.actor import Actor, Rehearsal
+from binder.writers.apply import Applier
+from binder.writers.attempt import ActSettings
+from binder.writers.complete import Completer
+from binder.writers.health_gate import HealthGate
+from binder.writers.last_look import LastLook
+from binder.writers.locks import KeyedLocks
+from binder.writers.object_client import LiveObjects
+from binder.writers.rollback import Undo
+from binder.writers.scheduling_gate import GateRehearsal, PodGate
+from csi.health.health import Debounce, HealthRecord
+from csi.health.verdict import USABLE, HealthState, Verdict
 from csi.records import HealthRecords
-from csi.verdict import USABLE, HealthState, Verdict
-from kube.api import KubeApi
-from kube.events import EventDraft
-from kube.leadership import FencedTransport, Leadership
-from kube.store import Store
+from kube.client.api import KubeApi
+from kube.client.event_recorder import EventDraft
+from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.store.store import Store
 from kube.workqueue import WorkQueue
 from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle

@@ -1,7 +1,7 @@
 """Observers that remember what they were told, and an order of volumes."""
 
+from csi.health.verdict import HealthState
 from csi.sweep import SweepProgress
-from csi.verdict import HealthState
 
 
 class Recorder:

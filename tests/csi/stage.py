@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from csi.channel import Limits
+from csi.client.channel import Limits
+from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
-from csi.endpoint import Endpoint
 from csi.sweep import Pace, Sweep
 from kube.clock import Clock, SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps

@@ -9,10 +9,10 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from csi.channel import Limits
+from csi.client.channel import Limits
+from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
-from csi.endpoint import Endpoint
-from csi.verdict import HealthState
+from csi.health.verdict import HealthState
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import NAME, Refused, Script, ScriptedDriver, gives, hangs, healthy
 from tests.driver_process import eventually

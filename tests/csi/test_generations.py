@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csi.channel import Limits
+from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.sweep import Pace
 from devcluster.driver_generation import Generation

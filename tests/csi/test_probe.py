@@ -10,11 +10,11 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from csi.channel import Limits
-from csi.endpoint import Endpoint
+from csi.client.channel import Limits
+from csi.client.endpoint import Endpoint
+from csi.health.verdict import HealthState, Segment
 from csi.probe import DriverProbe
 from csi.proto import csi_v1_pb2 as csi
-from csi.verdict import HealthState, Segment
 from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.csi.scripted_driver import (
@@ -200,7 +200,7 @@ async def test_a_driver_that_unlearned_a_call_is_negotiated_again(socket: Path, 
 async def test_up_follows_the_driver_and_is_logged_when_it_changes(
     socket: Path, probe: DriverProbe, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="csi.session")
+    caplog.set_level(logging.INFO, logger="csi.client.session")
     states = [probe.session.up]
     for name in ("other", "other", NAME, NAME):
         async with ScriptedDriver(socket, name=name):

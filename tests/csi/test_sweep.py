@@ -8,8 +8,8 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
+from csi.health.verdict import HealthState
 from csi.sweep import Pace
-from csi.verdict import HealthState
 from tests.csi.scripted_driver import NAME, Refused, Rpc, ScriptedDriver, gives, hangs, healthy, volume_answer
 from tests.csi.stage import FAST, Stage
 from tests.fake_clock import FakeClock

@@ -7,7 +7,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from csi.pages import PAGE_SIZE
+from csi.client.pages import PAGE_SIZE
 from csi.proto import csi_v1_pb2 as csi
 from csi.sweep import SWEEPS_PER_GET
 from tests.csi.scripted_driver import (

@@ -12,11 +12,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from kube.decode import DECODERS
+from kube.client.transport import Request, Response, StreamResponse
+from kube.decoding.decode import DECODERS
 from kube.errors import Unavailable
-from kube.model import Record, record_key
-from kube.store import Store
-from kube.transport import Request, Response, StreamResponse
+from kube.objects.model import Record, record_key
+from kube.store.store import Store
 
 KINDS = {
     "persistentvolumeclaims": "PersistentVolumeClaim",

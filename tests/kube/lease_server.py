@@ -5,8 +5,8 @@ import json
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
+from kube.client.transport import Request, Response, StreamResponse
 from kube.errors import Unavailable
-from kube.transport import Request, Response, StreamResponse
 from tests.fake_clock import FakeClock
 from tests.kube.scripted_transport import answer, failure
 

@@ -8,10 +8,10 @@ from datetime import datetime
 
 import msgspec
 
-from kube.api import KubeApi
-from kube.reflector import Reflector
-from kube.resource import CLAIMS
-from kube.transport import Request
+from kube.client.api import KubeApi
+from kube.client.reflector import Reflector
+from kube.client.transport import Request
+from kube.objects.api_resource import CLAIMS
 from tests.fake_clock import FakeClock
 from tests.kube.scripted_transport import Answer, ScriptedTransport, Step, answer, listing, thing
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from kube.connect import KubernetesTransport, connect
+from kube.client.connect import KubernetesTransport, connect
 from tests.fake_clock import FakeClock
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

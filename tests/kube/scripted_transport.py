@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kube.client.transport import Request, Response, StreamResponse
 from kube.errors import KubeError
-from kube.transport import Request, Response, StreamResponse
 
 Answer = Response | KubeError
 Step = bytes | BaseException | Callable[[], Any]

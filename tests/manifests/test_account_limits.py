@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from binder.reservation import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX
 from tests.scenarios.test_account_limits import policies
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from binder.rejection import Reason
-from binder.release import Cause
-from csi.health import Debounce
+from binder.matching.rejection import Reason
+from binder.reservation.release import Cause
+from csi.health.health import Debounce
+from csi.health.verdict import HealthState, Verdict
 from csi.records import HealthRecords
 from csi.sweep import SweepProgress
-from csi.verdict import HealthState, Verdict
-from kube.store import snapshot_of
+from kube.store.store import snapshot_of
 from prebinder.metrics.instruments import Instruments, SchedulerInstruments
 from prebinder.metrics.scheduler_state import SchedulerState
 from prebinder.metrics.state import ClusterState

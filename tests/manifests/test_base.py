@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from devcluster import build
-from prebinder import config_file
-from prebinder.settings import Settings, parse_address
+from prebinder.config import config_file
+from prebinder.config.settings import Settings, parse_address
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 READ = {"get", "list", "watch"}

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from devcluster import build
-from prebinder.agent_command import AGENT_FLAGS, controller_settings
-from prebinder.flags import settings_from
-from prebinder.settings import AgentSettings, parse_address
+from prebinder.command_line.flags import settings_from
+from prebinder.commands.csi_agent import AGENT_FLAGS, controller_settings
+from prebinder.config.settings import AgentSettings, parse_address
 from tests.manifests.test_base import documents, rights
 from tests.scenarios.agent import COMPONENT, DRIVERS_ACCOUNT, driver_documents, write_overlay
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
-from prebinder.extender_command import EXTENDER_FLAGS
-from prebinder.flags import settings_from
-from prebinder.settings import Settings, parse_address
+from prebinder.command_line.flags import settings_from
+from prebinder.commands.extender import EXTENDER_FLAGS
+from prebinder.config.settings import Settings, parse_address
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "extender"
 NAME = "pvc-prebinder-extender"

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from kube.resource import PODS
-from prebinder.flags import settings_from
-from prebinder.requirements import SCHEDULER
-from prebinder.scheduler_command import SCHEDULER_FLAGS, refuse_unclear
-from prebinder.scheduler_profiles import configuration_for
-from prebinder.scheduler_settings import SchedulerSettings, SchedulingSettings
-from prebinder.scheduler_watches import AROUND
-from prebinder.settings import parse_address
+from kube.objects.api_resource import PODS
+from prebinder.command_line.flags import settings_from
+from prebinder.commands.scheduler import SCHEDULER_FLAGS, refuse_unclear
+from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings
+from prebinder.config.settings import parse_address
+from prebinder.preflight.requirements import SCHEDULER
+from prebinder.scheduler.profiles import configuration_for
+from prebinder.scheduler.watches import AROUND
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "scheduler"
 NAME = "pvc-prebinder-scheduler"

@@ -11,12 +11,12 @@ import aiohttp
 import cbor2
 
 from kube.clock import Clock
-from prebinder.control_part import serving_control
-from prebinder.control_server import CBOR
-from scheduler.catalog import REGISTRY, default_data
-from scheduler.config import Configuration, parse
-from scheduler.config_watch import ConfigurationInForce
-from scheduler.pod_binding import Bound, Refused, Released
+from prebinder.control.part import serving_control
+from prebinder.control.server import CBOR
+from scheduler.binding.pod_binding import Bound, Refused, Released
+from scheduler.framework.config import Configuration, parse
+from scheduler.plugins.registry import REGISTRY, default_data
+from scheduler.standalone.config_watch import ConfigurationInForce
 from tests.fake_clock import FakeClock
 
 LOOPBACK: Final = "127.0.0.1"
@@ -30,7 +30,7 @@ profiles:
 
 
 class Scripted:
-    """Implements prebinder.pod_binding_rpc.PodBinding: answers what it was given, or raises it."""
+    """Implements prebinder.control.pod_binding_rpc.PodBinding: answers what it was given, or raises it."""
 
     def __init__(self, answer: Bound | Released | Refused | Exception | None = None) -> None:
         self.answer = answer

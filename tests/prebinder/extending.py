@@ -10,16 +10,16 @@ from pathlib import Path
 import aiohttp
 
 from devcluster.certificates import Authority, KeyPair
-from prebinder.extender_server import Answers, ExtenderServer, Listening
-from prebinder.health_server import Check
-from prebinder.serving_certificate import ServingCertificate
+from prebinder.extender.server import Answers, ExtenderServer, Listening
+from prebinder.runtime.health_server import Check
+from prebinder.runtime.serving_certificate import ServingCertificate
 from tests.fake_clock import FakeClock
 
 LOOPBACK = "127.0.0.1"
 
 
 class Counts:
-    """Implements prebinder.extender_server.Observer."""
+    """Implements prebinder.extender.server.Observer."""
 
     def __init__(self) -> None:
         self.inflight = 0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prebinder import cli, dev_command
+from prebinder import cli
+from prebinder.commands.dev import group as dev_command
 from prebinder.errors import ExitCode
 
 COMMANDS = [

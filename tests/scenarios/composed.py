@@ -10,37 +10,37 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from binder.live import LiveObjects
-from binder.rejection import Reason
-from binder.view import PlanSettings
-from kube.api import KubeApi
+from binder.matching.rejection import Reason
+from binder.model.view import PlanSettings
+from binder.writers.object_client import LiveObjects
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.client.event_recorder import EventRecorder
+from kube.client.reflector import Reflector
+from kube.client.transport import Transport
 from kube.clock import SystemClock
-from kube.collection import Collection
-from kube.connect import connect
-from kube.decode import decoders
-from kube.events import EventRecorder
-from kube.leadership import FencedTransport, Leadership
-from kube.model import Pod
-from kube.reflector import Reflector
-from kube.resource import DISRUPTION_BUDGETS, PODS, WATCHED, Resource
-from kube.store import Store
-from kube.transport import Transport
+from kube.decoding.decode import decoders
+from kube.leaderelection.leadership import FencedTransport, Leadership
+from kube.objects.api_resource import DISRUPTION_BUDGETS, PODS, WATCHED, Resource
+from kube.objects.model import Pod
+from kube.store.collection import Collection
+from kube.store.store import Store
 from prebinder.metrics.instruments import Instruments
-from scheduler.alike import Decider
-from scheduler.assignment_check import AssignmentCheck
-from scheduler.bind_pod import BindPod
-from scheduler.bind_volumes import BindVolumes
-from scheduler.binding_cycle import BindingPlugins
-from scheduler.catalog import default_profile
-from scheduler.config import Configuration
-from scheduler.evict import Evictor
-from scheduler.live_cluster import LiveCluster
-from scheduler.making_room import MakingRoom
-from scheduler.pod_status import PodStatus
-from scheduler.promise_volumes import PromiseVolumes
-from scheduler.requeue import Changes
-from scheduler.standalone import Parts, Scheduler
-from scheduler.waiting import WaitingPods
+from scheduler.binding.bind_volumes import BindVolumes
+from scheduler.binding.binding_cycle import BindingPlugins
+from scheduler.binding.default_binder import BindPod
+from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.cycle.memoized_cycle import Decider
+from scheduler.framework.config import Configuration
+from scheduler.plugins.registry import default_profile
+from scheduler.queue.requeue import Changes
+from scheduler.queue.scheduling_queue import WaitingPods
+from scheduler.standalone.assignment_check import AssignmentCheck
+from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.evict import Evictor
+from scheduler.standalone.pod_status import PodStatus
+from scheduler.standalone.post_filter import MakingRoom
+from scheduler.standalone.scheduler import Parts, Scheduler
 
 ASSIGNED = PODS.selected("assigned", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 

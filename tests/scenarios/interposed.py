@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
+from kube.client.transport import Request, Response, StreamResponse, Transport
 from kube.errors import LeadershipLost, Unavailable
-from kube.transport import Request, Response, StreamResponse, Transport
 
 _OF_THE_BIND: Final = ("/persistentvolumes/", "/persistentvolumeclaims/")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from binder.reservation import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX
 from tests.scenarios import documents
 from tests.scenarios.documents import DELAYED, HOSTNAME, IMMEDIATE, NO_PROVISIONER, ZONE, Document
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from binder.rejection import Reason
+from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
 from kube.errors import LeadershipLost
 from tests.scenarios import documents

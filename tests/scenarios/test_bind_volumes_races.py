@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from binder.rejection import Reason
+from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
 from devcluster.components import Options
 from devcluster.nodes import NodeSpec

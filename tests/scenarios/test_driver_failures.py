@@ -8,8 +8,8 @@ import grpc
 import pytest
 
 from csi.proto import csi_v1_pb2 as csi
+from tests.csi.client.test_readonly import ALLOWED
 from tests.csi.scripted_driver import Refused, Rpc, Script, ScriptedDriver, gives, hangs, volume_answer
-from tests.csi.test_readonly import ALLOWED
 from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.drivers import Directories, Mock, endpoint_flag, start_directories, start_mock

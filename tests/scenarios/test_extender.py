@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from binder.reservation import Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
 from devcluster.driver_health import Sickness
 from devcluster.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import start_controller

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kube.decode_health import ADDONS_PREFIX
+from kube.decoding.decode_health import ADDONS_PREFIX
 from tests.scenarios.documents import claim, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World

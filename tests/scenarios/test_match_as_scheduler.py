@@ -14,15 +14,15 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from binder.reservation import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.cluster import DevCluster
 from devcluster.components import Options
 from devcluster.nodes import is_schedulable
 from kube.clock import SystemClock
-from kube.store import Store
-from prebinder.match_input import read_objects
-from prebinder.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
-from scheduler.extender import Extender
+from kube.store.store import Store
+from prebinder.reports.match_input import read_objects
+from prebinder.reports.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
+from scheduler.extender.extender import Extender
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.asked import Witness, asked_scheduler
 from tests.scenarios.puzzles import SELECTED, Puzzle, csi_nodes, held_for, nodes, puzzle

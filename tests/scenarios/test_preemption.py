@@ -8,16 +8,16 @@ import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from devcluster.nodes import NodeSpec, is_schedulable
-from kube.api import KubeApi
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.client.event_recorder import EventDraft
 from kube.clock import SystemClock
-from kube.connect import connect
-from kube.decode import decode_pod_record
-from kube.events import EventDraft
-from kube.model import SELECTED_NODE
-from kube.resource import PODS
-from scheduler.budgets import Budgets
-from scheduler.evict import Evictor
-from scheduler.preemption import Preemption
+from kube.decoding.decode import decode_pod_record
+from kube.objects.api_resource import PODS
+from kube.objects.model import SELECTED_NODE
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.evict import Evictor
 from tests.scenarios import documents
 from tests.scenarios.admin import Document
 from tests.scenarios.composed import Composed, composed

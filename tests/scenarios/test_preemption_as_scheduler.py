@@ -13,19 +13,19 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from binder.index import VolumeIndex
-from binder.view import View
+from binder.matching.index import VolumeIndex
+from binder.model.view import View
 from devcluster.cluster import DevCluster
 from devcluster.components import Options
-from kube.decode import decode_any
-from kube.disruption import DisruptionBudget
-from kube.model import Pod, Volume
-from kube.store import snapshot_of
-from scheduler.budgets import Budgets
-from scheduler.catalog import default_profile
-from scheduler.cluster import view_of
-from scheduler.cycle import Unschedulable, decide
-from scheduler.preemption import Preemption, Preemptor
+from kube.decoding.decode import decode_any
+from kube.objects.model import Pod, Volume
+from kube.rules.disruption import DisruptionBudget
+from kube.store.store import snapshot_of
+from scheduler.cycle.cycle import Unschedulable, decide
+from scheduler.plugins.registry import default_profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption, Preemptor
+from scheduler.state.cluster import view_of
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.crowds import Crowd, crowd, priority_classes
 from tests.scenarios.test_match_as_scheduler import dumped

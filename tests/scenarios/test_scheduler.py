@@ -1,9 +1,9 @@
 """The standalone scheduler on a real control plane, beside kube-scheduler: how pods reach nodes."""
 
-from binder.rejection import Reason
+from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
 from devcluster.nodes import NodeSpec
-from kube.model import SELECTED_NODE
+from kube.objects.model import SELECTED_NODE
 from tests.scenarios import documents
 from tests.scenarios.admin import Document
 from tests.scenarios.composed import Composed, composed

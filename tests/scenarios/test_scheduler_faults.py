@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from binder.rejection import Reason
+from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
+from kube.client.transport import Request, Response, StreamResponse, Transport
 from kube.errors import Unavailable
-from kube.model import SELECTED_NODE
-from kube.transport import Request, Response, StreamResponse, Transport
+from kube.objects.model import SELECTED_NODE
 from tests.scenarios import documents
 from tests.scenarios.admin import Document
 from tests.scenarios.composed import Composed, composed

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from kube import model
-from kube.constraints import (
+from kube.objects import model
+from kube.objects.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraints,
@@ -12,7 +12,7 @@ from kube.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
+from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
 from tests import builders
 
 KEYS = ("zone", "disk", "rank")

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from binder.rejection import Reason, Rejection
-from kube.model import Node, Pod
-from scheduler.driven_binding import DrivenBinding
-from scheduler.pod_binding import Refusal, Refused
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Node, Pod
+from scheduler.binding.pod_binding import Refusal, Refused
+from scheduler.standalone.manual_binding import DrivenBinding
 from tests.builders import claim, node, storage_class, volume
 from tests.scheduler.standing import Desk, pod
 

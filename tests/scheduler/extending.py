@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from kube.model import Claim, CSINode, Node, Record, StorageClass, Volume, VolumeAttachment
-from kube.store import Store
-from scheduler.extender import Extender
+from kube.objects.model import Claim, CSINode, Node, Record, StorageClass, Volume, VolumeAttachment
+from kube.store.store import Store
+from scheduler.extender.extender import Extender
 from tests import builders
 from tests.fake_clock import START
 

@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from binder.index import VolumeIndex
-from binder.rejection import Reason
-from binder.view import PlanSettings, View
-from kube import model
-from kube.model import Record, Volume
-from kube.store import snapshot_of
-from scheduler.cluster import ClusterView, view_of
-from scheduler.cycle import judge, placed, totals
-from scheduler.plugin import Filter, NodeRule, Placement, Score
-from scheduler.profile import Profile
-from scheduler.refusals import states_of
-from scheduler.volumes import pod_info
+from binder.matching.index import VolumeIndex
+from binder.matching.rejection import Reason
+from binder.model.view import PlanSettings, View
+from kube.objects import model
+from kube.objects.model import Record, Volume
+from kube.store.store import snapshot_of
+from scheduler.cycle.cycle import judge, placed, totals
+from scheduler.cycle.refusals import states_of
+from scheduler.framework.plugin import Filter, NodeRule, Placement, Score
+from scheduler.framework.profile import Profile
+from scheduler.state.cluster import ClusterView, view_of
+from scheduler.volumes.volumes import pod_info
 from tests import builders
 
 

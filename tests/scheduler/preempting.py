@@ -3,15 +3,15 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from kube import model
-from kube.disruption import DisruptionBudget
-from kube.model import Record
-from scheduler.budgets import Budgets
-from scheduler.catalog import default_profile
-from scheduler.cluster import ClusterView
-from scheduler.cycle import Unschedulable, decide
-from scheduler.preemption import NoPreemption, Preemption, Preemptor
-from scheduler.profile import Profile
+from kube.objects import model
+from kube.objects.model import Record
+from kube.rules.disruption import DisruptionBudget
+from scheduler.cycle.cycle import Unschedulable, decide
+from scheduler.framework.profile import Profile
+from scheduler.plugins.registry import default_profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import NoPreemption, Preemption, Preemptor
+from scheduler.state.cluster import ClusterView
 from tests import builders
 from tests.scheduler.judging import view
 

@@ -9,29 +9,29 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from binder.rejection import Reason, Rejection
-from binder.view import PlanSettings
-from kube.collection import Collection
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import PlanSettings
+from kube.client.event_recorder import EventDraft
 from kube.errors import KubeError, NotFound
-from kube.events import EventDraft
-from kube.model import Node, Pod
-from kube.resource import Resource
-from kube.store import Store
-from scheduler.alike import Decider
-from scheduler.assignment_check import AssignmentCheck
-from scheduler.binding_cycle import BindingPlugins
-from scheduler.budgets import Budgets
-from scheduler.catalog import default_profile
-from scheduler.config import Configuration
-from scheduler.live_cluster import LiveCluster
-from scheduler.making_room import EvictsPods, MakingRoom
-from scheduler.plugin import Placement, Reserve
-from scheduler.pod_status import Said
-from scheduler.preemption import Preemption
-from scheduler.promise_volumes import PromiseVolumes
-from scheduler.requeue import Changes
-from scheduler.standalone import Parts, Scheduler
-from scheduler.waiting import WaitingPods
+from kube.objects.api_resource import Resource
+from kube.objects.model import Node, Pod
+from kube.store.collection import Collection
+from kube.store.store import Store
+from scheduler.binding.binding_cycle import BindingPlugins
+from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.cycle.memoized_cycle import Decider
+from scheduler.framework.config import Configuration
+from scheduler.framework.plugin import Placement, Reserve
+from scheduler.plugins.registry import default_profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.queue.requeue import Changes
+from scheduler.queue.scheduling_queue import WaitingPods
+from scheduler.standalone.assignment_check import AssignmentCheck
+from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.pod_status import Said
+from scheduler.standalone.post_filter import EvictsPods, MakingRoom
+from scheduler.standalone.scheduler import Parts, Scheduler
 from tests import builders
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.kube_api import Object

@@ -7,19 +7,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from binder.index import VolumeIndex
-from binder.reservation import (
+from binder.matching.index import VolumeIndex
+from binder.model.view import View
+from binder.reservation.contract import (
     ClaimReservation,
     Holder,
     VolumeReservation,
     claim_annotations,
     volume_annotations,
 )
-from binder.view import View
-from kube.collection import Collection
-from kube.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
-from kube.disruption import DisruptionBudget
-from kube.model import (
+from kube.objects.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
+from kube.objects.model import (
     READ_WRITE_ONCE_POD,
     SELECTED_NODE,
     Claim,
@@ -38,9 +36,11 @@ from kube.model import (
     VolumeAttachment,
     record_key,
 )
-from kube.reports import StorageCondition
-from kube.store import Store
-from scheduler.cluster import ClusterView, view_of
+from kube.objects.reports import StorageCondition
+from kube.rules.disruption import DisruptionBudget
+from kube.store.collection import Collection
+from kube.store.store import Store
+from scheduler.state.cluster import ClusterView, view_of
 from tests import builders
 from tests.builders import EPOCH, HOSTNAME, ZONE
 

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given
 
-from kube import model
-from kube.constraints import (
+from kube.objects import model
+from kube.objects.constraints import (
     Constraints,
     HostPort,
     PodTerm,
@@ -10,7 +10,7 @@ from kube.constraints import (
     SpreadConstraint,
     WeightedPodTerm,
 )
-from kube.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Toleration
+from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Toleration
 from kube.rules.pod_validation import problems
 from tests import builders
 from tests.scheduler import clusters

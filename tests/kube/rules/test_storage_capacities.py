@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.model import CSIStorageCapacity, LabelSelector, Requirement
-from kube.selectors import matches_labels
-from kube.store import Store
+from kube.objects.model import CSIStorageCapacity, LabelSelector, Requirement
+from kube.rules.selectors import matches_labels
+from kube.store.store import Store
 
 _ASKED = st.builds(
     Requirement,

@@ -1,0 +1,325 @@
+"""Where pods may go beside other pods: those on nodes, those promised volumes earlier, those of the same pass.
+
+A pod on a node counts as kube-scheduler counts it (kube.rules). A pod that has volumes and no node yet may come to any
+node from which they are accessible, in any order: what is promised here has to hold whatever kube-scheduler chooses.
+Of pods that keep apart each keeps one node more than the others can take from it. Of a tie of affinity or spread only
+pods count whose domain is certain; where that is not enough the pod waits until the others are on their nodes.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from binder.assignment.other_pods import OtherPods, Placed, known
+from binder.assignment.pod_rejection import affinity_rejection, disk_rejection, port_rejection, spread_rejection
+from binder.assignment.promised_pods import PromisedPod
+from binder.assignment.topologies import Topology
+from binder.matching.rejection import Reason, Rejection
+from binder.model.demand import Demand
+from kube.objects.constraints import NO_CONSTRAINTS, HostPort, InlineDisk, PodTerm
+from kube.objects.model import Node, Pod, Volume
+from kube.pod_topology.inter_pod_affinity import TermVerdict, apart, kept_away, near
+from kube.pod_topology.placed_pods import PlacedPods
+from kube.pod_topology.pod_ties import TieKind, numbers_in, ties_of
+from kube.pod_topology.topology_domains import NODE_ITSELF, TopologyDomains
+from kube.pod_topology.topology_spread import spread_verdicts
+from kube.rules.disk_conflicts import disks_of
+from kube.rules.host_ports import conflicting_port, host_ports
+
+_FEWEST_SPARE: Final = 32
+"""Nodes looked for beyond those that others may take, in a pass of a few pods: pods that come later take from these."""
+
+Fits = Callable[[Node], bool]
+"""Whether everything but other pods allows the node, room included."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kind:
+    """What of a pod matters to others: its ties and those that mean it, as sets; its ports and disks; the nodes
+    closed to it.
+
+    There is one object for pods that are alike in all of it.
+    """
+
+    own: int
+    meant_by: int
+    ports: tuple[HostPort, ...]
+    disks: tuple[InlineDisk, ...]
+    closed: int
+
+    @property
+    def is_tied(self) -> bool:
+        return bool(self.own or self.meant_by or self.ports or self.disks or self.closed)
+
+
+@dataclass(slots=True)
+class _Booked:
+    """A pod that has volumes and no node: the nodes it may come to, those fit for it, and how many it can lose."""
+
+    kind: _Kind
+    possible: int
+    fit: int
+    node: int
+    spare: int
+
+
+def _affinity(pod: Pod) -> tuple[PodTerm, ...]:
+    return (pod.constraints or NO_CONSTRAINTS).affinity
+
+
+class Neighbourhood:
+    """The pods of one attempt at a pass, and whether one more may join them."""
+
+    def __init__(self, others: OtherPods) -> None:
+        self._others = others
+        self._ties = others.ties
+        self._index = others.placed.index
+        self._booked: list[_Booked] = []
+        self._distinct: dict[tuple[_Kind, int], _Booked] = {}
+        self._all: PlacedPods = others.placed
+        self._sure: PlacedPods = others.placed
+        self._spare = max(_FEWEST_SPARE, others.decided)
+        self._kinds: dict[str, _Kind] = {}
+        self._open: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._conflicts: dict[tuple[_Kind, _Kind], frozenset[str]] = {}
+        self._domains: dict[str, TopologyDomains] = {}
+        self._bits: dict[int, int] = {}
+        self._interned: dict[tuple[object, ...], _Kind] = {}
+        moving = others.ties.of_kind[TieKind.NEAR] | others.ties.of_kind[TieKind.SPREAD]
+        self._moving = moving
+        self._moving_keys = {others.ties.numbered[number].key for number in numbers_in(moving)}
+        for promised in others.promised:
+            self._book_promised(promised)
+
+    def is_tied(self, demand: Demand) -> bool:
+        """Whether other pods matter to where the pod may go, or the pod to where others may."""
+        return not demand.pod.node_name and self._kind(demand.pod).is_tied
+
+    def may_gain(self, demand: Demand) -> bool:
+        """Whether a node that is closed to the pod now may be open to it after more pods were booked."""
+        return bool(self._kind(demand.pod).own & self._moving)
+
+    def alike(self, demand: Demand) -> tuple[object, ...]:
+        """Return what is equal for pods that are interchangeable to other pods."""
+        return (demand.pod.namespace, self._kind(demand.pod))
+
+    def find(self, demand: Demand, volumes: Collection[Volume], topology: Topology, fits: Fits) -> str | None:
+        """Return a node of the topology for the pod with these volumes, beside all others; None if it has to wait."""
+        found = self._seat(demand, volumes, self._nodes_of(topology), fits, 0)
+        return None if found is None else self._others.nodes[found.node].name
+
+    def take(self, demand: Demand, volumes: Collection[Volume], node: str, fits: Fits) -> None:
+        """Book the pod as `find` found it."""
+        found = self._seat(demand, volumes, 1 << self._others.numbers[node], fits, self._spare)
+        if found is not None:
+            self._book(demand.pod, found)
+
+    def refuse(self, demand: Demand, node: Node) -> Rejection | None:
+        """Return which other pod, on a node or promised volumes, keeps the pod off the node, or None."""
+        pod, number = demand.pod, self._others.numbers[node.name]
+        if not self.is_tied(demand):
+            return None
+        labels = self._others.placed.nodes[number].labels
+        for verdict in (*self._near(pod, self._kind(pod)), *self._apart(pod)):
+            if not verdict.allowed >> number & 1:
+                return affinity_rejection(verdict, node.name, labels)
+        for spread in spread_verdicts(pod, self._all, self._sure):
+            if not spread.allowed >> number & 1:
+                return spread_rejection(spread, node.name, labels)
+        taken = self._refuse_taken(pod, number)
+        return taken or self._refuse_beside_booked(demand, number)
+
+    def _refuse_beside_booked(self, demand: Demand, number: int) -> Rejection | None:
+        kind, here = self._kind(demand.pod), 1 << number
+        for booked in self._booked:
+            keys = self._conflicting(kind, booked.kind)
+            close = booked.possible & self._around(keys, here)
+            if close or not self._agrees(kind, here, booked):
+                wanted = "no pod that was promised volumes and may come here before"
+                return Rejection(
+                    Reason.OTHER_POD_PENDING, self._others.nodes[number].name, wanted, "one that has no node yet"
+                )
+        return None
+
+    def _seat(self, demand: Demand, volumes: Collection[Volume], here: int, fits: Fits, spare: int) -> _Booked | None:
+        kind = self._kind(demand.pod)
+        possible = self._accessible(demand.pod, (*demand.anchors, *volumes), demand.nodes)
+        allowed = possible & self._allowed(demand, kind)
+        if not allowed or not all(self._agrees(kind, possible, booked) for booked in self._distinct.values()):
+            return None
+        lost, held = 0, 0
+        for booked in self._booked:
+            keys = self._conflicting(kind, booked.kind)
+            if keys and booked.possible & self._around(keys, possible):
+                if booked.spare <= self._loss(keys, possible, booked.fit):
+                    return None
+                lost += self._loss(keys, booked.possible, allowed)
+                held |= self._around(keys, 1 << booked.node)
+        if allowed.bit_count() <= lost:
+            return None
+        enough = lost + (spare if self._may_conflict(kind) else 0)
+        fit, at = self._fit(demand, allowed, here & ~held, enough, fits)
+        if at is None or fit.bit_count() <= lost:
+            return None
+        return _Booked(kind, possible, fit, at, fit.bit_count() - lost)
+
+    def _may_conflict(self, kind: _Kind) -> bool:
+        """Whether pods that come later could take nodes from it."""
+        return bool((kind.own | kind.meant_by) & self._ties.of_kind[TieKind.APART] or kind.ports or kind.disks)
+
+    def _nodes_of(self, topology: Topology) -> int:
+        found = self._bits.get(topology.number)
+        if found is None:
+            found = sum(1 << self._others.numbers[node.name] for node in topology.nodes)
+            self._bits[topology.number] = found
+        return found
+
+    def _fit(self, demand: Demand, allowed: int, first: int, enough: int, fits: Fits) -> tuple[int, int | None]:
+        """Return allowed nodes that fit, one more than `enough` if there are, and one of `first` among them or None."""
+        takes = bool(host_ports(demand.pod) or disks_of(demand.pod))
+        fit, at = 0, None
+        for number in chain(numbers_in(allowed & first), numbers_in(allowed & ~first)):
+            if fit.bit_count() > enough or (at is None and not first >> number & 1):
+                break
+            if takes and self._refuse_taken(demand.pod, number) is not None:
+                continue
+            if fits(self._others.nodes[number]):
+                fit |= 1 << number
+                at = number if at is None else at
+        return fit, at
+
+    def _book(self, pod: Pod, booked: _Booked) -> None:
+        for other in self._booked:
+            keys = self._conflicting(booked.kind, other.kind)
+            if keys and other.possible & self._around(keys, booked.possible):
+                other.spare -= self._loss(keys, booked.possible, other.fit)
+        self._booked.append(booked)
+        self._distinct.setdefault((booked.kind, booked.possible), booked)
+        counted = known(pod)
+        self._all = self._joined(self._all, counted, booked.node)
+        if all(self._domains_of(key).is_certain(booked.possible) for key in self._moving_keys):
+            self._sure = self._joined(self._sure, counted, booked.node)
+
+    def _book_promised(self, promised: PromisedPod) -> None:
+        kind = self._kind(promised.pod)
+        possible = self._accessible(promised.pod, promised.volumes, None)
+        if not kind.is_tied or not possible:
+            return
+        fit = possible & ~kind.closed
+        holds = (hold.node for hold in self._others.view.ledger.of_pod(promised.pod.key))
+        named = next((self._others.numbers[name] for name in holds if name in self._others.numbers), None)
+        at = (fit or possible).bit_length() - 1 if named is None else named
+        lost = sum(self._loss(self._conflicting(kind, other.kind), other.possible, fit) for other in self._booked)
+        self._book(promised.pod, _Booked(kind, possible, fit, at, fit.bit_count() - lost))
+
+    def _joined(self, placed: PlacedPods, pod: Pod, number: int) -> Placed:
+        return Placed(self._others.placed.nodes, self._index, placed.pod_groups.with_pod(pod, number))
+
+    def _kind(self, pod: Pod) -> _Kind:
+        found = self._kinds.get(pod.key)
+        if found is None:
+            closed = 0
+            for verdict in self._apart(pod):
+                closed |= self._index.everything & ~verdict.allowed
+            own, meant_by = self._ties.add(ties_of(pod)), self._ties.meaning(pod)
+            asked = (own, meant_by, host_ports(pod), disks_of(pod), closed)
+            found = self._interned.setdefault(asked, _Kind(*asked))
+            self._kinds[pod.key] = found
+        return found
+
+    def _apart(self, pod: Pod) -> Sequence[TermVerdict]:
+        terms = pod.constraints.anti_affinity if pod.constraints is not None else ()
+        return (*apart(pod, terms, self._others.placed), *kept_away(pod, self._others.placed))
+
+    def _accessible(self, pod: Pod, volumes: Iterable[Volume], named: frozenset[str] | None) -> int:
+        """Return the nodes that kube-scheduler may choose for the pod with these volumes, whatever is free there."""
+        index = self._index
+        found = index.selected(pod.node_selector, pod.node_affinity) & index.tolerated(pod.tolerations)
+        for volume in volumes:
+            found &= index.reaching(volume.node_affinity)
+        if named is not None:
+            found &= sum(1 << self._others.numbers[name] for name in named if name in self._others.numbers)
+        return found
+
+    def _allowed(self, demand: Demand, kind: _Kind) -> int:
+        """Return the nodes that affinity, anti-affinity and spread leave to the pod now."""
+        pod, found = demand.pod, self._index.everything & ~kind.closed
+        if not kind.own & self._moving:
+            return found
+        asked = (pod.namespace, kind.own, kind.meant_by, kind.closed, demand.needs_of_node)
+        known = self._open.get(asked)
+        if known is not None and known[0] == len(self._booked):
+            return known[1]
+        for verdict in self._near(pod, kind):
+            found &= verdict.allowed
+        for spread in spread_verdicts(pod, self._all, self._sure):
+            found &= spread.allowed
+        self._open[asked] = (len(self._booked), found)
+        return found
+
+    def _near(self, pod: Pod, kind: _Kind) -> Sequence[TermVerdict]:
+        """Judge affinity. Pods without a node are company for those of their own series alone.
+
+        One of another kind may lose its volumes before it is placed; a series begins anew with whoever comes first.
+        """
+        if kind.own & self._ties.of_kind[TieKind.NEAR] & ~kind.meant_by:
+            return near(pod, _affinity(pod), self._others.placed)
+        return near(pod, _affinity(pod), self._all, self._sure)
+
+    def _agrees(self, kind: _Kind, possible: int, booked: _Booked) -> bool:
+        """Whether ties of affinity and spread hold for both, in whatever order and wherever the two are placed."""
+        # More company hurts nobody but the first of a series, which needs none so far.
+        first = booked.kind.meant_by | ~self._ties.of_kind[TieKind.NEAR]
+        theirs = booked.kind.own & kind.meant_by & self._moving & first
+        mine = kind.own & booked.kind.meant_by & self._ties.of_kind[TieKind.SPREAD]
+        if not theirs and not mine:
+            return True
+        if theirs & ~kind.own:
+            return False
+        for number in numbers_in(theirs | mine):
+            tie = self._ties.numbered[number]
+            if tie.kind is TieKind.NEAR:
+                if not self._domains_of(tie.key).is_certain(possible):
+                    return False
+            elif self._domains_of(tie.key).around(possible) & booked.possible and not (
+                self._domains_of(tie.key).is_certain(possible) and self._domains_of(tie.key).is_certain(booked.possible)
+            ):
+                return False
+        return True
+
+    def _conflicting(self, kind: _Kind, other: _Kind) -> frozenset[str]:
+        """Return the topology keys of domains that two pods cannot share."""
+        found = self._conflicts.get((kind, other))
+        if found is None:
+            ties = (kind.own & other.meant_by | other.own & kind.meant_by) & self._ties.of_kind[TieKind.APART]
+            keys: set[str] = {self._ties.numbered[number].key for number in numbers_in(ties)}
+            disks = any(disk.excludes(used) for disk in kind.disks for used in other.disks)
+            if disks or conflicting_port(kind.ports, other.ports) is not None:
+                keys.add(NODE_ITSELF)
+            found = self._conflicts[kind, other] = frozenset(keys)
+        return found
+
+    def _around(self, keys: Iterable[str], nodes: int) -> int:
+        """Return all nodes that share a domain of any key with any of these."""
+        found = 0
+        for key in keys:
+            found |= self._domains_of(key).around(nodes)
+        return found
+
+    def _loss(self, keys: Iterable[str], possible: int, fit: int) -> int:
+        """Return how many of the nodes in `fit` one pod that may come to `possible` can close at most."""
+        return sum(self._domains_of(key).loss(possible, fit) for key in keys)
+
+    def _domains_of(self, key: str) -> TopologyDomains:
+        found = self._domains.get(key)
+        if found is None:
+            found = self._domains[key] = TopologyDomains(self._index, key)
+        return found
+
+    def _refuse_taken(self, pod: Pod, number: int) -> Rejection | None:
+        """Return which port or disk of the pod a pod on the node has, or None."""
+        name, snapshot = self._others.nodes[number].name, self._others.view.snapshot
+        there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]
+        ports = (port for other in there for port in host_ports(other))
+        return port_rejection(host_ports(pod), ports, name) or disk_rejection(disks_of(pod), there, name)

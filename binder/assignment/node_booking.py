@@ -1,0 +1,252 @@
+"""Room on nodes while a pass is being worked out: what is free, less what the pass has given away so far."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from binder.assignment.neighbourhood import Neighbourhood
+from binder.assignment.other_pods import OtherPods
+from binder.assignment.topologies import Topology
+from binder.health.node_storage import refuse_storage
+from binder.matching.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
+from binder.matching.rejection import Reason, Rejection
+from binder.model.demand import Demand
+from binder.model.view import View
+from kube.objects.model import Node, Volume
+from kube.rules.quantity import NANO
+from kube.rules.resource_fit import PODS, has_room
+from kube.store.node_view import NodeView, node_view
+
+Attach = tuple[tuple[str, int], ...]
+"""How many more volumes of which driver."""
+
+
+@dataclass(slots=True)
+class Room:
+    """What one node has left, changed in place as pods of the pass are seated."""
+
+    view: NodeView
+    free: dict[str, int]
+    attached: dict[str, int]
+
+
+@dataclass(slots=True)
+class _Fitting:
+    """The nodes of a topology that fit one kind of pod by everything that does not change, found as far as needed.
+
+    `open` is a heap of the places in `found` that may have room, `full` are the others; `seen` counts the nodes that
+    were given room back and have been looked at again since.
+    """
+
+    rest: Iterator[Node]
+    found: list[Node] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    open: list[int] = field(default_factory=list)
+    full: set[int] = field(default_factory=set)
+    seen: int = 0
+
+    def reopen(self, given_back: Sequence[str]) -> None:
+        """A node that was full need not be any more."""
+        for name in given_back[self.seen :]:
+            place = self.places.get(name)
+            if place in self.full:
+                self.full.remove(place)
+                heappush(self.open, place)
+        self.seen = len(given_back)
+
+    def first(self) -> Node | None:
+        """Return the first node, by name, that may have room."""
+        if not self.open:
+            node = next(self.rest, None)
+            if node is None:
+                return None
+            self.places[node.name] = len(self.found)
+            heappush(self.open, len(self.found))
+            self.found.append(node)
+        return self.found[self.open[0]]
+
+    def close_first(self) -> None:
+        """The first one is full."""
+        self.full.add(heappop(self.open))
+
+
+class Seats:
+    """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count.
+
+    `others` is what other pods require that concerns those of the pass, None if nothing does. A pod that is tied to
+    others is booked for good: it is found by `seat`, kept by `keep` and never given back.
+    """
+
+    def __init__(self, view: View, planned: Iterable[str], others: OtherPods | None) -> None:
+        self._view = view
+        self._others = None if others is None else Neighbourhood(others)
+        self._planned = frozenset(planned)
+        self._rooms: dict[str, Room] = {}
+        self._fitting: dict[tuple[object, ...], _Fitting] = {}
+        self._given_back: list[str] = []
+        self._good: dict[tuple[object, ...], dict[str, bool]] = {}
+
+    def is_tied(self, demand: Demand) -> bool:
+        """Whether other pods matter to where the pod may go, or the pod to where others may."""
+        return self._others is not None and self._others.is_tied(demand)
+
+    def may_gain(self, demand: Demand) -> bool:
+        """Whether a tied pod that finds no node may find one after others were booked."""
+        return self._others is not None and self._others.may_gain(demand)
+
+    def kind(self, demand: Demand) -> tuple[object, ...]:
+        """Return what is equal for demands that are interchangeable altogether, to other pods too."""
+        if self._others is None or not self._others.is_tied(demand):
+            return demand.kind
+        return (demand.kind, self._others.alike(demand))
+
+    def seat(self, demand: Demand, topology: Topology, volumes: Collection[Volume]) -> str | None:
+        """Return a node of the topology for the pod with these volumes; None if there is none beside the others."""
+        attach = attach_of(volumes)
+        if self._others is None or not self._others.is_tied(demand):
+            return self.find(demand, topology, attach)
+        return self._others.find(demand, volumes, topology, self._fits(demand, attach))
+
+    def keep(self, demand: Demand, node: str, volumes: Collection[Volume]) -> None:
+        """Book the pod on the node that `seat` returned."""
+        attach = attach_of(volumes)
+        if self._others is not None and self._others.is_tied(demand):
+            self._others.take(demand, volumes, node, self._fits(demand, attach))
+        self.take(demand, node, attach)
+
+    def _fits(self, demand: Demand, attach: Attach) -> Callable[[Node], bool]:
+        known = self._good.setdefault((attach, demand.needs_of_node), {})
+
+        def fits(node: Node) -> bool:
+            good = known.get(node.name)
+            if good is None:
+                good = known[node.name] = self._refuse_for_good(demand, node, attach) is None
+            return good and self._has_room(demand, node, attach)
+
+        return fits
+
+    def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
+        """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does.
+
+        Other pods matter by the room that they take, and by nothing else.
+        """
+        fitting = self._fitting_nodes(demand, topology, attach)
+        fitting.reopen(self._given_back)
+        while (node := fitting.first()) is not None:
+            if self._has_room(demand, node, attach):
+                return node.name
+            fitting.close_first()
+        return None
+
+    def take(self, demand: Demand, node: str, attach: Attach) -> None:
+        """Book the pod on the node."""
+        self._move(demand, node, attach, 1)
+
+    def give_back(self, demand: Demand, node: str, attach: Attach) -> None:
+        """Undo `take`."""
+        self._move(demand, node, attach, -1)
+        self._given_back.append(node)
+
+    def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
+        """Return why the node does not fit the pod now, or None."""
+        beside = None if self._others is None else self._others.refuse(demand, node)
+        return self._refuse_for_good(demand, node, attach) or beside or self._refuse_now(demand, node, attach)
+
+    def _fitting_nodes(self, demand: Demand, topology: Topology, attach: Attach) -> _Fitting:
+        key = (topology.number, attach, demand.needs_of_node)
+        found = self._fitting.get(key)
+        if found is None:
+            nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node, attach) is None)
+            found = self._fitting.setdefault(key, _Fitting(nodes, seen=len(self._given_back)))
+        return found
+
+    def _refuse_for_good(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
+        return self._refuse_node(demand, node) or refuse_storage(
+            (driver for driver, _ in (*attach, *attach_of(demand.anchors))), self._view.snapshot, node.name
+        )
+
+    def _refuse_node(self, demand: Demand, node: Node) -> Rejection | None:
+        if demand.pod.node_name == node.name:
+            # It is there already; what keeps it waiting is storage alone.
+            return refuse_reach(demand.anchors, node)
+        if demand.nodes is not None and node.name not in demand.nodes:
+            return _other_node(demand, node)
+        return refuse_node(demand.pod, node) or refuse_reach(demand.anchors, node)
+
+    def _has_room(self, demand: Demand, node: Node, attach: Attach) -> bool:
+        room = self._room(node.name)
+        if demand.pod.node_name != node.name and not has_room(room.free, demand.pod.requests):
+            return False
+        more = _with_anchors(demand, room, attach)
+        return refuse_attachments(node.name, more, room.attached, room.view.attach_limit) is None
+
+    def _refuse_now(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
+        room = self._room(node.name)
+        if demand.pod.node_name != node.name:
+            lacking = refuse_resources(demand.pod, node.name, room.free)
+            if lacking is not None:
+                return lacking
+        more = _with_anchors(demand, room, attach)
+        return refuse_attachments(node.name, more, room.attached, room.view.attach_limit)
+
+    def _move(self, demand: Demand, node: str, attach: Attach, sign: int) -> None:
+        room = self._room(node)
+        if demand.pod.node_name != node:
+            _take_resources(room, demand.pod.requests, sign)
+        for driver, count in _with_anchors(demand, room, attach):
+            room.attached[driver] = room.attached.get(driver, 0) + sign * count
+
+    def _room(self, name: str) -> Room:
+        room = self._rooms.get(name)
+        if room is None:
+            seen = node_view(self._view.snapshot, name)
+            room = Room(seen, dict(seen.free), dict(seen.attach_used))
+            self._book_promised(room, name)
+            self._rooms[name] = room
+        return room
+
+    def _book_promised(self, room: Room, name: str) -> None:
+        """Count pods of earlier passes that were promised this node and are not on it yet."""
+        pods = self._view.snapshot.pods
+        seated: set[str] = set()
+        for hold in self._view.ledger.on_node(name):
+            pod = pods.get(hold.pod_key)
+            if hold.pod_key in self._planned or pod is None or pod.finished or pod.node_name:
+                continue
+            if hold.pod_key not in seated:
+                seated.add(hold.pod_key)
+                _take_resources(room, hold.requests, 1)
+            volume = self._view.snapshot.volumes.get(hold.volume)
+            if volume is not None and volume.driver:
+                room.attached[volume.driver] = room.attached.get(volume.driver, 0) + 1
+
+
+def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
+    """Add the volumes the pod already has, those left out that are on the node for another pod."""
+    new = [one for one in demand.anchors if (one.driver, one.handle) not in room.view.attached]
+    if not new:
+        return attach
+    counts = dict(attach_of(new))
+    for driver, count in attach:
+        counts[driver] = counts.get(driver, 0) + count
+    return tuple(sorted(counts.items()))
+
+
+def attach_of(volumes: Iterable[Volume]) -> Attach:
+    """Return how many volumes of which driver these are; only CSI volumes are counted by Kubernetes."""
+    counts: dict[str, int] = {}
+    for volume in volumes:
+        if volume.driver:
+            counts[volume.driver] = counts.get(volume.driver, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _other_node(demand: Demand, node: Node) -> Rejection:
+    named = ", ".join(sorted(demand.nodes or ())) or "no node: claims of the pod have different ones selected"
+    return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, named, node.name)
+
+
+def _take_resources(room: Room, requests: Iterable[tuple[str, int]], sign: int) -> None:
+    room.free[PODS] = room.free.get(PODS, 0) - sign * NANO
+    for name, amount in requests:
+        room.free[name] = room.free.get(name, 0) - sign * amount

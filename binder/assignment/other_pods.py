@@ -1,0 +1,100 @@
+"""What a pass sees of pods that it does not decide: those on nodes, and those that were promised volumes earlier.
+
+Read only as far as some rule about other pods concerns the pods of the pass.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from immutables import Map
+from msgspec.structs import replace
+
+from binder.assignment.promised_pods import PromisedPod, promised_pods
+from binder.model.demand import Demand
+from binder.model.view import View
+from kube.objects.model import Node, Pairs, Pod
+from kube.pod_topology.node_index import NodeIndex
+from kube.pod_topology.placed_pods import Labelled, PlacedPods
+from kube.pod_topology.pod_groups import PodGroups
+from kube.pod_topology.pod_ties import TieKind, Ties, ties_of, widened
+
+_NOWHERE: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Nodes by name in the order of their numbers, with the pods on them that matter to the pass."""
+
+    nodes: Sequence[Labelled]
+    index: NodeIndex
+    pod_groups: PodGroups
+    namespaces: Mapping[str, Pairs] = field(default_factory=Map)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPods:
+    """What a pass begins with; shared by every `Neighbourhood` of the pass, which decides so many pods."""
+
+    view: View
+    nodes: Sequence[Node]
+    numbers: Mapping[str, int]
+    placed: PlacedPods
+    ties: Ties
+    promised: tuple[PromisedPod, ...]
+    decided: int
+
+
+def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
+    """Return what matters of other pods to these demands; None when no pod requires anything that concerns them.
+
+    Costs nothing in a cluster whose pods require nothing of others, and little when none of it means these pods.
+    """
+    pods = {demand.pod.key: demand.pod for demand in demands}
+    required = [pod for pod in pods.values() if pod.constraints is not None and pod.constraints.is_required]
+    constraining = [view.snapshot.pods[key] for key in view.snapshot.constraining_pods if key not in pods]
+    if not required and not constraining:
+        return None
+    ties = Ties()
+    for pod in (*required, *constraining):
+        ties.add(tie for tie in ties_of(pod) if not pod.node_name or tie.kind is TieKind.APART)
+    if not required and not any(map(ties.meaning, pods.values())):
+        return None
+    wanted = _namespaces_meant(required)
+    others = constraining if wanted == _NOWHERE else view.snapshot.pods.values()
+    placed = [pod for pod in others if pod.node_name and not pod.finished and _matters(pod, wanted)]
+    ledger = [view.snapshot.pods[key] for key in view.ledger.by_pod if key in view.snapshot.pods]
+    waiting = {pod.key: pod for pod in (*others, *ledger) if not pod.node_name}
+    promised = tuple(promised_pods(view, waiting.values(), pods.keys()))
+    nodes = [node for _, node in sorted(view.snapshot.nodes.items())]
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    groups = PodGroups.of((known(pod), numbers[pod.node_name]) for pod in placed if pod.node_name in numbers)
+    stage = Placed([_Labels(dict(node.labels)) for node in nodes], NodeIndex.of(nodes), groups)
+    return OtherPods(view, nodes, numbers, stage, ties, promised, len(pods))
+
+
+def _namespaces_meant(pods: Iterable[Pod]) -> frozenset[str] | None:
+    """Return the namespaces that terms and constraints of these pods mean; None is all of them."""
+    found: set[str] = set()
+    for tie in (tie for pod in pods for tie in ties_of(pod)):
+        if tie.term.namespace_selector is not None:
+            return None
+        found.update(tie.term.namespaces or (tie.owner,))
+    return frozenset(found)
+
+
+def _matters(pod: Pod, namespaces: frozenset[str] | None) -> bool:
+    if namespaces is None or pod.namespace in namespaces:
+        return True
+    return pod.constraints is not None and bool(pod.constraints.anti_affinity)
+
+
+def known(pod: Pod) -> Pod:
+    """Return the pod as it is counted: its terms mean all namespaces where they ask for labels we do not know."""
+    constraints = widened(pod.constraints)
+    return pod if constraints is pod.constraints else replace(pod, constraints=constraints)

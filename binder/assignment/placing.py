@@ -1,0 +1,193 @@
+"""Places one pod after the other: all its claims together, in the topology that wastes least, as long as it lasts.
+
+Fast, because volumes and room only become fewer while it runs: what a kind of pod could not have once it cannot have
+later. Where pods compete it may place too few; `binder.rebalance.repack` then moves what was placed here, except pods
+that are tied to others by affinity, spread or ports.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from binder.assignment.assignment import assign
+from binder.assignment.node_booking import Attach, Seats, attach_of
+from binder.assignment.offers import Offer, Offers
+from binder.assignment.topologies import Reach, Topology
+from binder.model.demand import ClaimShape, Demand
+from kube.objects.model import Claim, Volume
+
+_FEW_TOPOLOGIES: Final = 64
+"""Up to here every topology is compared; beyond, they are tried in the order of their smallest volumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seated:
+    """A pod with a topology, a node in it that fits the pod, and a volume for each claim key."""
+
+    demand: Demand
+    topology: Topology
+    node: str
+    volumes: Mapping[str, Volume]
+
+    @property
+    def attach(self) -> Attach:
+        return attach_of(self.volumes.values())
+
+    @property
+    def waste(self) -> int:
+        """Capacity beyond what was asked for; the requests of a demand do not change, so capacity alone compares."""
+        return sum(volume.capacity for volume in self.volumes.values())
+
+
+@dataclass(slots=True)
+class _Kind:
+    """What is known of interchangeable demands: the topologies that may still serve them, the volumes left to try."""
+
+    open: dict[int, Topology]
+    everywhere: Offer | None = None
+
+
+class Placing:
+    """The pods placed so far in a pass, and the volumes and room they took."""
+
+    def __init__(self, reach: Reach, offers: Offers, seats: Seats) -> None:
+        self._reach = reach
+        self.offers = offers
+        self.seats = seats
+        self._kinds: dict[tuple[object, ...], _Kind] = {}
+        self.taken: set[str] = set()
+        self.seated: dict[str, Seated] = {}
+
+    def place(self, demand: Demand) -> Seated | None:
+        """Place the pod where its volumes waste least, or return None when nothing is left for it."""
+        best = self.best(demand)
+        if best is not None:
+            self._keep(best)
+        return best
+
+    def best(self, demand: Demand) -> Seated | None:
+        """Return how `place` would place the pod, without placing it."""
+        alike = self.seats.kind(demand)
+        kind = self._kinds.get(alike)
+        if kind is None:
+            open_to = {topology.number: topology for topology in self._reach.open_to(demand)}
+            kind = self._kinds.setdefault(alike, _Kind(open_to))
+        best: Seated | None = None
+        for least, topology in self._worth_trying(demand, kind):
+            if best is not None and least >= best.waste and len(best.volumes) == _claims_of(demand):
+                break
+            found = self.in_topology(demand, topology)
+            if found is None and not self.seats.may_gain(demand):
+                kind.open.pop(topology.number, None)
+            elif found is None:
+                continue
+            elif best is None or _rank(found) < _rank(best):
+                best = found
+        return best
+
+    def lift(self, lifted: Iterable[Seated]) -> None:
+        """Undo the placing of these pods."""
+        for seated in lifted:
+            del self.seated[seated.demand.pod.key]
+            self.taken.difference_update([volume.name for volume in seated.volumes.values()])
+            self.seats.give_back(seated.demand, seated.node, seated.attach)
+        # What was not possible may be now.
+        self._kinds.clear()
+        self.offers.restart()
+
+    def settle(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> None:
+        """Place a pod with the volumes chosen for its required claims, if a node has room for them."""
+        volumes = {**required, **self._optional(demand, topology, required)}
+        node = self.seats.seat(demand, topology, volumes.values())
+        if node is not None:
+            self._keep(Seated(demand, topology, node, volumes))
+
+    def topologies_for(self, demand: Demand, claim: Claim, most: int) -> tuple[Topology, ...]:
+        """Return topologies open to the pod, those with the smallest volumes for the claim first if there are many."""
+        open_to = self._reach.open_to(demand)
+        if len(open_to) <= most:
+            return open_to
+        numbers = {topology.number for topology in open_to}
+        found: dict[int, Topology] = {}
+        for volume in self.offers.volumes(demand, claim, None):
+            for topology in self._reach.reaching(volume.node_affinity):
+                if topology.number in numbers:
+                    found[topology.number] = topology
+            if len(found) >= most:
+                break
+        return tuple(found.values())[:most]
+
+    def _keep(self, seated: Seated) -> None:
+        self.seated[seated.demand.pod.key] = seated
+        self.taken.update([volume.name for volume in seated.volumes.values()])
+        self.seats.keep(seated.demand, seated.node, seated.volumes.values())
+
+    def in_topology(self, demand: Demand, topology: Topology) -> Seated | None:
+        """Return how the pod could be placed in this topology with what is left, or None."""
+        required = self._assigned(demand, demand.required, topology, frozenset())
+        if required is None:
+            return None
+        volumes = required | self._optional(demand, topology, required)
+        if not volumes:
+            return None
+        node = self.seats.seat(demand, topology, volumes.values())
+        return None if node is None else Seated(demand, topology, node, volumes)
+
+    def _optional(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> dict[str, Volume]:
+        """Return volumes for claims that could also be provisioned: smallest claim first, as Kubernetes takes them."""
+        chosen: dict[str, Volume] = {}
+        for claim in sorted(demand.optional, key=lambda claim: (claim.request, claim.key)):
+            gone = {volume.name for volume in chain(required.values(), chosen.values())}
+            found = self._assigned(demand, (claim,), topology, gone)
+            chosen |= found or {}
+        return chosen
+
+    def _assigned(
+        self, demand: Demand, claims: tuple[Claim, ...], topology: Topology, gone: Set[str]
+    ) -> dict[str, Volume] | None:
+        options: dict[str, list[Volume]] = {}
+        by_shape: dict[ClaimShape, list[Volume]] = {}
+        for claim in claims:
+            shape = demand.shape_of(claim)
+            if shape not in by_shape:
+                first = self.offers.offer(demand, claim, topology).first(len(claims) + len(gone), self.taken)
+                by_shape[shape] = [volume for volume in first if volume.name not in gone] if gone else first
+            if not by_shape[shape]:
+                return None
+            options[claim.key] = by_shape[shape]
+        if len(options) == 1:
+            return {key: volumes[0] for key, volumes in options.items()}
+        return assign(options) if options else {}
+
+    def _worth_trying(self, demand: Demand, kind: _Kind) -> Iterator[tuple[int, Topology]]:
+        """Yield topologies with a lower bound of the capacity the pod's volumes have there; bounds never fall."""
+        if len(kind.open) <= _FEW_TOPOLOGIES:
+            for topology in list(kind.open.values()):
+                yield 0, topology
+            return
+        hardest = max(demand.required or demand.optional, key=lambda claim: (claim.request, claim.key))
+        others = sum(claim.request for claim in demand.required) - (hardest.request if demand.required else 0)
+        if kind.everywhere is None:
+            kind.everywhere = Offer(self.offers.volumes(demand, hardest, None))
+        tried: set[int] = set()
+        for volume in kind.everywhere.left(lambda volume: self._gone(kind, volume)):
+            for topology in self._reach.reaching(volume.node_affinity):
+                if topology.number in kind.open and topology.number not in tried:
+                    tried.add(topology.number)
+                    yield volume.capacity + others, topology
+
+    def _gone(self, kind: _Kind, volume: Volume) -> bool:
+        """Whether the volume is no help to this kind any more: taken, or reached only from where it cannot go."""
+        return volume.name in self.taken or not any(
+            topology.number in kind.open for topology in self._reach.reaching(volume.node_affinity)
+        )
+
+
+def _claims_of(demand: Demand) -> int:
+    return len(demand.required) + len(demand.optional)
+
+
+def _rank(seated: Seated) -> tuple[int, int, int]:
+    """More of the optional claims first, then least capacity, then the topology's place in the order of labels."""
+    return (-len(seated.volumes), seated.waste, seated.topology.number)

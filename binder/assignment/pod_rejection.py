@@ -1,0 +1,69 @@
+"""Why a pod cannot be on a node because of other pods, in words: affinity, spread, ports, disks, with what was seen."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from binder.matching.evidence import selector_text
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.constraints import HostPort, InlineDisk
+from kube.objects.model import LabelSelector, Pod
+from kube.pod_topology.inter_pod_affinity import Side, TermVerdict
+from kube.pod_topology.topology_spread import SpreadVerdict
+from kube.rules.disk_conflicts import disk_in_use
+from kube.rules.host_ports import conflicting_port
+
+AFFINITY_REASONS: Final[Mapping[Side, Reason]] = {
+    Side.AFFINITY: Reason.POD_AFFINITY_MISMATCH,
+    Side.ANTI_AFFINITY: Reason.POD_ANTI_AFFINITY,
+    Side.EXISTING_ANTI_AFFINITY: Reason.EXISTING_POD_ANTI_AFFINITY,
+}
+
+
+def affinity_rejection(verdict: TermVerdict, node: str, labels: Mapping[str, str]) -> Rejection:
+    """Return the rejection of a node that a term of pod (anti-)affinity does not leave."""
+    reason, key, pods = AFFINITY_REASONS[verdict.side], verdict.term.topology_key, pods_text(verdict.term.selector)
+    value = labels.get(key)
+    place = f"{key}={value}"
+    if value is None:
+        return Rejection(reason, node, f"{pods} in the same {key}", f"no label {key}")
+    if verdict.side is Side.AFFINITY:
+        return Rejection(reason, node, f"{pods} in the same {key}", f"none where {place}")
+    if verdict.side is Side.ANTI_AFFINITY:
+        return Rejection(reason, node, f"no {pods} in the same {key}", f"one where {place}")
+    return Rejection(reason, node, f"no pod that keeps this one away from its {key}", f"one where {place}")
+
+
+def spread_rejection(verdict: SpreadVerdict, node: str, labels: Mapping[str, str]) -> Rejection:
+    """Return the rejection of a node that a topology spread constraint does not leave."""
+    key = verdict.constraint.topology_key
+    value = labels.get(key)
+    if value is None:
+        return Rejection(Reason.TOPOLOGY_LABEL_MISSING, node, f"a node with the label {key}", "none")
+    wanted = f"{pods_text(verdict.selector)} spread over {key} with a skew of at most {verdict.constraint.max_skew}"
+    return Rejection(Reason.TOPOLOGY_SPREAD, node, wanted, f"a skew of {verdict.skew(value)} where {key}={value}")
+
+
+def port_rejection(wanted: Iterable[HostPort], taken: Iterable[HostPort], node: str) -> Rejection | None:
+    """Return which port of the node is taken, or None."""
+    found = conflicting_port(wanted, taken)
+    if found is None:
+        return None
+    port = f"{found.protocol} port {found.port}"
+    return Rejection(Reason.HOST_PORT_TAKEN, node, f"{port} of the node", f"taken on {found.ip}")
+
+
+def disk_rejection(wanted: Iterable[InlineDisk], there: Iterable[Pod], node: str) -> Rejection | None:
+    """Return which disk another pod uses on the node, or None."""
+    found = disk_in_use(wanted, there)
+    if found is None:
+        return None
+    disk, pod = found
+    named = f"{disk.kind} {'/'.join(disk.identity)} unused on the node"
+    return Rejection(Reason.DISK_IN_USE, node, named, f"in use by pod {pod.key}")
+
+
+def pods_text(selector: LabelSelector | None) -> str:
+    """Return the words for the pods a selector selects."""
+    if selector is None:
+        return "no pod at all"
+    return f"pods with {selector_text(selector)}" if selector != LabelSelector() else "pods"

@@ -1,0 +1,181 @@
+"""Topologies: groups of nodes that reach exactly the same volumes.
+
+Two nodes that agree in every label some free volume's affinity names reach the same volumes, so a topology is tried
+once, not once a node: three zones of 5,000 nodes are three topologies. With local volumes each node is its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+from immutables import Map
+
+from binder.matching.index import VolumeIndex
+from binder.model.demand import Demand
+from kube.objects.model import Claim, Node, NodeSelector
+from kube.rules.selectors import node_matches
+from kube.rules.topology import ZONE_LABELS, zone_of
+
+_LABELS_OF_VOLUMES: Final = frozenset(ZONE_LABELS)
+"""Labels that rule 19 (VolumeZone) compares whatever the affinities say."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Topology:
+    """Nodes, sorted by name, that are alike in `labels`: the labels that decide which volumes they reach."""
+
+    number: int
+    labels: Mapping[str, str]
+    nodes: tuple[Node, ...]
+
+    @property
+    def zone(self) -> str:
+        return zone_of(self.labels)
+
+
+class Reach:
+    """The topologies of a pass, and which of them reach the volumes of an affinity."""
+
+    def __init__(self, topologies: tuple[Topology, ...]) -> None:
+        self.topologies = topologies
+        self._reaching: dict[NodeSelector | None, tuple[Topology, ...]] = {None: topologies}
+        self._by_value: dict[str, dict[str, list[Topology]]] = {}
+        self._of_node: dict[str, Topology] = {}
+
+    def open_to(self, demand: Demand) -> tuple[Topology, ...]:
+        """Return the topologies that hold a node the pod may go to and reach the volumes it already has."""
+        found = self.topologies
+        if demand.nodes is not None:
+            found = self._holding(demand.nodes)
+        for anchor in demand.anchors:
+            reaching = set(self.reaching(anchor.node_affinity))
+            found = tuple(topology for topology in found if topology in reaching)
+        return found
+
+    def _holding(self, nodes: frozenset[str]) -> tuple[Topology, ...]:
+        if not self._of_node:
+            self._of_node = {node.name: topology for topology in self.topologies for node in topology.nodes}
+        found = {self._of_node[name] for name in nodes if name in self._of_node}
+        return tuple(sorted(found, key=lambda topology: topology.number))
+
+    def reaching(self, affinity: NodeSelector | None) -> tuple[Topology, ...]:
+        """Return the topologies from which volumes of this affinity are reachable."""
+        found = self._reaching.get(affinity)
+        if found is None:
+            likely = self._likely(affinity)
+            found = tuple(topology for topology in likely if node_matches(affinity, topology.labels))
+            self._reaching[affinity] = found
+        return found
+
+    def _likely(self, affinity: NodeSelector | None) -> Iterable[Topology]:
+        """Narrow down by the first `key In [values]` of a single term, as a local volume has."""
+        if affinity is None or len(affinity.terms) != 1 or len(self.topologies) < 16:
+            return self.topologies
+        for requirement in affinity.terms[0].match_expressions:
+            if requirement.operator == "In":
+                by_value = self._by_value.get(requirement.key)
+                if by_value is None:
+                    by_value = self._by_value.setdefault(requirement.key, self._filed(requirement.key))
+                return [topology for value in dict.fromkeys(requirement.values) for topology in by_value.get(value, ())]
+        return self.topologies
+
+    def _filed(self, key: str) -> dict[str, list[Topology]]:
+        filed: dict[str, list[Topology]] = {}
+        for topology in self.topologies:
+            value = topology.labels.get(key)
+            if value is not None:
+                filed.setdefault(value, []).append(topology)
+        return filed
+
+
+def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Iterable[Demand], groupings: "Groupings") -> Reach:
+    """Return the topologies that matter to these demands."""
+    return Reach(groupings.topologies(nodes, _deciding_labels(index, demands)))
+
+
+def _deciding_labels(index: VolumeIndex, demands: Iterable[Demand]) -> frozenset[str]:
+    """Return the label keys on which it depends what nodes reach, for demands like these."""
+    smallest: dict[tuple[str, str, str, tuple[str, ...]], Claim] = {}
+    affinities: set[NodeSelector | None] = set()
+    for demand in demands:
+        affinities.update([anchor.node_affinity for anchor in demand.anchors])
+        for claim in (*demand.required, *demand.optional):
+            kind = (claim.storage_class or "", claim.volume_mode, claim.attributes_class, claim.access_modes)
+            known = smallest.get(kind)
+            if known is None or claim.request < known.request:
+                smallest[kind] = claim
+    keys = set(_LABELS_OF_VOLUMES)
+    for affinity in chain(affinities, *map(index.topologies, smallest.values())):
+        for term in affinity.terms if affinity is not None else ():
+            keys.update([requirement.key for requirement in term.match_expressions])
+    return frozenset(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """The topologies that these nodes were grouped into."""
+
+    nodes: Map[str, Node]
+    topologies: tuple[Topology, ...]
+
+    def carried_over(self, nodes: Map[str, Node]) -> tuple[Topology, ...] | None:
+        """Return the same topologies with the present nodes, as after a heartbeat; None if labels or names changed."""
+        if nodes is self.nodes:
+            return self.topologies
+        if len(nodes) != len(self.nodes):
+            return None
+        changed: dict[str, Node] = {}
+        for name, node in nodes.items():
+            before = self.nodes.get(name)
+            if before is not node:
+                if before is None or before.labels != node.labels:
+                    return None
+                changed[name] = node
+        return tuple(_with_nodes(topology, changed) for topology in self.topologies)
+
+
+def _with_nodes(topology: Topology, changed: Mapping[str, Node]) -> Topology:
+    if not any(node.name in changed for node in topology.nodes):
+        return topology
+    return replace(topology, nodes=tuple([changed.get(node.name, node) for node in topology.nodes]))
+
+
+class Groupings:
+    """The latest grouping for each of the last few sets of label keys.
+
+    Nodes say that they are alive every few seconds, and grouping 5,000 of them anew each time would take as long as the
+    rest of a pass. Whoever plans pass after pass keeps one.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[frozenset[str], _Grouping] = {}
+
+    def topologies(self, nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
+        known = self._latest.pop(keys, None)
+        carried = known.carried_over(nodes) if known is not None else None
+        topologies = _grouped(nodes, keys) if carried is None else carried
+        if len(self._latest) >= _MOST_GROUPINGS:
+            del self._latest[next(iter(self._latest))]
+        self._latest[keys] = _Grouping(nodes, topologies)
+        return topologies
+
+
+_MOST_GROUPINGS: Final = 4
+
+
+def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
+    ordered = sorted(keys)
+    groups: dict[tuple[str | None, ...], list[Node]] = {}
+    for _, node in sorted(nodes.items()):
+        labels = dict(node.labels)
+        groups.setdefault(tuple([labels.get(key) for key in ordered]), []).append(node)
+    found = sorted(groups.items(), key=lambda item: tuple(value or "" for value in item[0]))
+    return tuple(
+        Topology(
+            number,
+            {key: value for key, value in zip(ordered, values, strict=True) if value is not None},
+            tuple(nodes),
+        )
+        for number, (values, nodes) in enumerate(found)
+    )

@@ -1,0 +1,239 @@
+"""Reacts to what is learned of volumes' health: says it on the volume, gives up reservations, and quarantines.
+
+Each look compares one volume with what is known and does what is missing, so a crash, a missed change, or what another
+holder of the lease left behind need no case of their own; and a volume that says what is known costs no write.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from binder.controllers.listening import listening
+from binder.controllers.release_controller import Releasing
+from binder.health.care import Care, CareSettings, care_for
+from binder.health.node_storage import NodeStorage, conditions_on
+from binder.health.quarantine import Pools, Step
+from binder.health.reported_health import reported_by_others
+from binder.matching.index import is_free
+from binder.matching.matching import class_of
+from binder.reporting.health_events import HealthAnnouncer
+from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reservation.contract import reservation_of, volume_keys_present
+from binder.reservation.release import Cause, take_back
+from binder.writers.locks import KeyedLocks
+from binder.writers.object_client import FASTER, LiveObjects
+from csi.health.health import Finding, HealthRecord
+from kube.client.rate_limit import TokenBucket
+from kube.clock import Clock
+from kube.errors import TerminalError
+from kube.objects.api_resource import VOLUMES
+from kube.objects.model import CSINode, Volume
+from kube.store.store import Store
+from kube.workqueue import TryAgain, WorkQueue
+
+WRITES_PER_SECOND: Final = 50.0
+WRITES_AT_ONCE: Final = 50
+"""A storage system that fails takes its volumes along all at once; the API server must not feel it."""
+HELD_BACK_SECONDS: Final = 30.0
+"""Until the next look at a volume that the cap keeps out of quarantine."""
+STEP: Final = 1_000
+"""Volumes filed without a pause when a term begins: some 5 ms."""
+_ALL_OF: Final = "driver/"
+"""Before a driver's name, a key for all of its volumes: no volume's name has a slash."""
+
+logger = logging.getLogger(__name__)
+
+
+class KnownHealth(Protocol):
+    """What is known of volumes, without asking (csi.drivers.Drivers)."""
+
+    def state(self, driver: str, handle: str) -> HealthRecord | None:
+        """Return what is known of one, None if nothing is."""
+
+
+class Waiting(Protocol):
+    """Pods for which there was no volume (binder.controllers.wakeups.Wakeups)."""
+
+    def room_in(self, class_name: str) -> None:
+        """Have some of them looked at again."""
+
+
+@dataclass(slots=True)
+class Caretaker:
+    """Looks after volumes, one at a time. `run` belongs inside a term of the lease."""
+
+    store: Store
+    known: KnownHealth
+    live: LiveObjects
+    releasing: Releasing
+    queue: WorkQueue[str]
+    locks: KeyedLocks
+    waiting: Waiting
+    clock: Clock
+    announcer: HealthAnnouncer
+    metrics: ReservationMetrics
+    settings: CareSettings
+    held_back: dict[str, str] = field(default_factory=dict)
+    """Volume -> class, of those that only the cap keeps out of quarantine."""
+    _node_storage: NodeStorage = field(init=False, default_factory=NodeStorage)
+    _pools: Pools = field(init=False)
+    _bucket: TokenBucket = field(init=False)
+    _names: defaultdict[str, dict[str, tuple[str, ...]]] = field(default_factory=lambda: defaultdict(dict))
+
+    def __post_init__(self) -> None:
+        self._pools = Pools(self.settings.prefix)
+        self._bucket = TokenBucket(self.clock, WRITES_PER_SECOND, WRITES_AT_ONCE)
+
+    async def run(self) -> None:
+        """React until the queue is shut down. Start it when all kinds are synced, not before."""
+        with ExitStack() as stack:
+            stack.enter_context(listening(self.store.volumes, self._volume_changed))
+            stack.enter_context(listening(self.store.csi_nodes, self._csi_node_changed))
+            for number, name in enumerate(self.store.snapshot().volumes):
+                self._volume_changed(None, self.store.snapshot().volumes.get(name))
+                if number % STEP == 0:
+                    await asyncio.sleep(0)
+            # One worker: the cap is counted before a write, so no two may be under way.
+            await self.queue.run(1, self.handle)
+
+    def health_changed(self, driver: str, handle: str, *, recovered: bool) -> None:
+        """Something was learned about a volume: look at it. `recovered`: pods may want it now that did not get it."""
+        for name in self._names[driver].get(handle, ()):
+            self.queue.add(name)
+            volume = self.store.snapshot().volumes.get(name)
+            if recovered and volume is not None and is_free(volume):
+                self.waiting.room_in(class_of(volume))
+
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """Return for each class how many volumes are in quarantine, and how many the cap keeps out of it."""
+        held = list(self.held_back.values())
+        classes = self._pools.available.keys() | self._pools.quarantined.keys() | set(held)
+        return {name: (len(self._pools.quarantined.get(name, ())), held.count(name)) for name in sorted(classes)}
+
+    async def handle(self, name: str) -> float | None:
+        """Do what the volume needs now; return the seconds until the next look, None if a change will bring it."""
+        if name.startswith(_ALL_OF):
+            await self._look_at_all_of(name.removeprefix(_ALL_OF))
+            return None
+        care = self._care(name)
+        if care is None:
+            return None
+        if care.finding is not None and care.finding.sick:
+            if not await self._give_up_reservation(care.volume, care.finding):
+                raise TryAgain
+            care = self._care(name)
+        if care is not None and care.needed:
+            await self.clock.sleep(self._bucket.take())
+            # Time has passed: what is needed now may be something else.
+            care = self._care(name)
+            if care is not None and care.needed:
+                await self._carry_out(care)
+        return HELD_BACK_SECONDS if name in self.held_back else None
+
+    def _care(self, name: str) -> Care | None:
+        """Return what the volume needs and may get; None if there is no such volume."""
+        self.held_back.pop(name, None)
+        volume = self.store.snapshot().volumes.get(name)
+        if volume is None or (self.settings.only_asked and volume.driver not in self.settings.drivers):
+            return None
+        care = self._needs(volume)
+        if care.step is Step.TAKE and not self._pools.has_room(class_of(volume), self.settings.max_share):
+            self.held_back[name] = class_of(volume)
+            return care.without_quarantine()
+        return care
+
+    async def _carry_out(self, care: Care) -> None:
+        """Write and tell. Raises TryAgain when the volume changed, and KubeError when the API server refuses."""
+        if self.settings.dry_run:
+            _log("Would react to health", care)
+            return
+        try:
+            await self.live.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
+        except FASTER:
+            self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+            await self.live.volume(care.volume.name)
+            raise TryAgain from None
+        except TerminalError as error:
+            self.announcer.write_rejected(care.volume, error.message)
+            raise
+        _log("Reacted to health", care)
+        if care.news is not None:
+            self.announcer.changed(care.volume, care.news, self.store.snapshot())
+        if care.step is Step.TAKE and care.own is not None:
+            self.announcer.quarantined(care.volume, care.own)
+        if care.step is Step.RELEASE:
+            self.announcer.released(care.volume)
+
+    async def _give_up_reservation(self, volume: Volume, finding: Finding) -> bool:
+        """End a reservation that nothing has come of: the pod's next plan asks the driver and passes it over."""
+        reservation = reservation_of(volume, self.settings.prefix)
+        if reservation is None:
+            return True
+        async with self.locks.held((reservation.claim,)):
+            snapshot = self.store.snapshot()
+            claim = snapshot.claims.get(reservation.claim)
+            # A claim that names the volume is being bound to it, and a bind is never undone.
+            if claim is None or claim.volume_name == volume.name:
+                return True
+            release = take_back(volume.name, claim, snapshot, self.settings.prefix)
+            if release is None:
+                return True
+            if not await self.releasing.carry_out(replace(release, cause=Cause.UNHEALTHY)):
+                return False
+        self.announcer.reservation_ended(volume, reservation.claim, finding, snapshot)
+        return True
+
+    async def _look_at_all_of(self, driver: str) -> None:
+        """File the driver's volumes for which a report about its storage makes a difference."""
+        for number, volume in enumerate(self.store.snapshot().volumes.values()):
+            if volume.driver == driver:
+                self._file_if_needed(volume)
+            if number % STEP == 0:
+                await asyncio.sleep(0)
+
+    def _needs(self, volume: Volume) -> Care:
+        now = self.clock.now()
+        record = self.known.state(volume.driver, volume.handle) if volume.driver else None
+        others = reported_by_others(volume, self.store.snapshot(), self._node_storage, now)
+        return care_for(volume, record, others, self.settings, now)
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        self._pools.changed(old, new)
+        for volume in (old, new):
+            if volume is not None and volume.driver in self.settings.drivers:
+                self._file(volume, present=volume is new)
+        if new is not None:
+            self._file_if_needed(new)
+
+    def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
+        before, after = (conditions_on(one) if one is not None else () for one in (old, new))
+        if before != after:
+            for driver in {condition.driver for condition in (*before, *after)}:
+                self.queue.add(_ALL_OF + driver)
+
+    def _file_if_needed(self, volume: Volume) -> None:
+        if self.settings.only_asked and volume.driver not in self.settings.drivers:
+            return
+        care = self._needs(volume)
+        reserved = bool(volume_keys_present(volume.annotations, self.settings.prefix))
+        if care.needed or (reserved and care.finding is not None and care.finding.sick):
+            self.queue.add(volume.name)
+
+    def _file(self, volume: Volume, *, present: bool) -> None:
+        names = self._names[volume.driver]
+        others = [name for name in names.get(volume.handle, ()) if name != volume.name]
+        kept = (*others, volume.name) if present else tuple(others)
+        if kept:
+            names[volume.handle] = kept
+        else:
+            names.pop(volume.handle, None)
+
+
+def _log(message: str, care: Care) -> None:
+    state = str(care.finding.state) if care.finding is not None else ""
+    extra = {"pv": care.volume.name, "health": state, "published": care.news is not None}
+    logger.info(message, extra=extra | {"quarantine": str(care.step or "unchanged")})

@@ -1,0 +1,283 @@
+"""Gathers pods for a short while and plans them together, so that they do not steal from each other.
+
+A pass works on one frozen view, away from the event loop: how long it takes is up to what users created, and the Lease
+has to be renewed meanwhile. Passes never overlap, and each notes its promises in the ledger before the next takes its
+view: what one pass promised, the next one sees, long before the watch shows it. What changes while a pass is worked out
+is met like any change between a decision and its writes: the pod is compared before it is answered, and the writes are
+conditional.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from immutables import Map
+
+from binder.assignment.topologies import Groupings
+from binder.controllers.listening import listening
+from binder.health.node_storage import NodeStorage
+from binder.health.volume_policy import refuse_health
+from binder.matching.index import VolumeIndex
+from binder.model.decision import Decision, Finish, Placement, Reserve
+from binder.model.ledger import Hold, Ledger
+from binder.model.view import PlanSettings, View
+from binder.planning.commitment import decisive
+from binder.planning.plan import holds_of, plan
+from binder.reservation.contract import reservation_of, reservation_of_claim
+from binder.writers.health_gate import HealthGate
+from kube.clock import Clock
+from kube.objects.model import Claim, Pod, Volume
+from kube.store.store import Store
+
+SHORTEST: Final = 0.01
+QUIET: Final = 0.05
+"""Seconds without another pod after which a pass begins: the former at first, growing while pods keep coming."""
+LONGEST: Final = 0.5
+"""Seconds after which a pass begins anyway."""
+MOST_CLAIMS_OF_A_PASS: Final = 5000
+"""Claims after which the pods that asked later wait for the next pass."""
+STEP: Final = 100
+"""Volumes filed, or pods and claims answered, without a pause: some 5 ms."""
+
+T = TypeVar("T")
+Answer = asyncio.Future[Decision | None]
+
+
+class Aside(Protocol):
+    """Works something out while the event loop goes on (`kube.aside.in_a_thread`)."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """Return what `work` returns, or raise what it raises."""
+
+
+class Planner:
+    """Decides about pods. Keeps the index of free volumes and the ledger of promises in step with the store."""
+
+    def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings, aside: Aside) -> None:
+        self._aside = aside
+        self._groupings = Groupings()
+        self._node_storage = NodeStorage()
+        self._store = store
+        self._gate = gate
+        self._clock = clock
+        self._settings = settings
+        self._index = VolumeIndex()
+        self._indexed: Map[str, Volume] = Map()
+        self.ledger = Ledger()
+        self._asked: dict[str, Answer] = {}
+        self._passes: asyncio.Task[None] | None = None
+
+    async def prepare(self) -> None:
+        """File the free volumes before `following`, in steps: 100,000 at once would hold up everything else."""
+        volumes, index = self._store.snapshot().volumes, VolumeIndex()
+        for number, volume in enumerate(volumes.values(), 1):
+            index = index.with_volume(None, volume)
+            if number % STEP == 0:
+                await asyncio.sleep(0)
+        self._index, self._indexed = index, volumes
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the store while inside; `decide` works only then."""
+        self._catch_up()
+        with ExitStack() as stack:
+            stack.enter_context(listening(self._store.volumes, self._volume_changed))
+            stack.enter_context(listening(self._store.claims, self._claim_changed))
+            stack.enter_context(listening(self._store.pods, self._pod_changed))
+            try:
+                yield
+            finally:
+                if self._passes is not None:
+                    self._passes.cancel()
+
+    async def decide(self, pod_key: str) -> Decision | None:
+        """Return the decision of the next pass; None if there is no such pod. Its volumes are promised from then on."""
+        answer = self._asked.get(pod_key)
+        if answer is None:
+            answer = self._asked[pod_key] = asyncio.get_running_loop().create_future()
+        if self._passes is None:
+            self._passes = asyncio.create_task(self._plan_until_nobody_asks())
+        return await asyncio.shield(answer)
+
+    def written(self, volumes: Iterable[Volume]) -> None:
+        """The promises of these volumes are on the API server."""
+        for volume in volumes:
+            self.ledger = self.ledger.written(volume.name, volume.resource_version)
+            shown = self._store.snapshot().volumes.get(volume.name)
+            if shown is not None:
+                self.ledger = self.ledger.seen(shown)
+
+    def stands(self, decision: Reserve | Finish) -> bool:
+        """Whether a decision made moments ago still holds, now that its volumes were asked about."""
+        if not self._is_about(decision.pod):
+            return False
+        view, now = self._view(), self._clock.now()
+        return all(
+            refuse_health(view, placement.volume, now) is None
+            and (isinstance(decision, Finish) or self._is_promised(placement))
+            for placement in decision.placements
+        )
+
+    def withdrawn(self, decision: Reserve | Finish) -> None:
+        """The promises of this decision were not kept; a bind to be finished is none of ours."""
+        if isinstance(decision, Finish):
+            return
+        self.ledger = self.ledger.without(*(placement.volume.name for placement in decision.placements))
+
+    def forget(self, pod_key: str) -> None:
+        """The pod is gone: what was promised to it and never written is free again."""
+        self.ledger = self.ledger.without(*self._unwritten(pod_key))
+
+    async def _plan_until_nobody_asks(self) -> None:
+        try:
+            while self._asked:
+                await self._gather()
+                await self._pass(self._next_to_answer())
+        finally:
+            self._passes = None
+
+    async def _gather(self) -> None:
+        started = self._clock.monotonic()
+        waiting, window = 0, SHORTEST
+        while len(self._asked) > waiting and self._clock.monotonic() - started < LONGEST:
+            waiting = len(self._asked)
+            await self._clock.sleep(window)
+            window = min(2 * window, QUIET)
+
+    def _next_to_answer(self) -> dict[str, Answer]:
+        """Take those who asked first, as many as a pass may have."""
+        pods, claims = self._store.snapshot().pods, 0
+        taken: dict[str, Answer] = {}
+        for key, answer in self._asked.items():
+            pod = pods.get(key)
+            claims += len(pod.claims) if pod is not None else 0
+            if taken and claims > MOST_CLAIMS_OF_A_PASS:
+                break
+            taken[key] = answer
+        for key in taken:
+            del self._asked[key]
+        return taken
+
+    async def _pass(self, asked: Mapping[str, Answer]) -> None:
+        snapshot, now = self._store.snapshot(), self._clock.now()
+        pods = [snapshot.pods[key] for key in asked if key in snapshot.pods]
+        for pod in pods:
+            self.ledger = self.ledger.without(*self._unwritten(pod.key))
+        try:
+            decided = await self._aside(partial(_decided, self._view(), pods, now, self._groupings))
+            await self._answer(asked, decided, now)
+        finally:
+            for answer in asked.values():
+                _tell(answer, None)
+
+    async def _answer(
+        self, asked: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
+    ) -> None:
+        """Note the promises and answer, a few at a time: all at once would hold the loop up."""
+        noted = 0
+        for key, answer in asked.items():
+            decision = decided.get(key)
+            if decision is None or isinstance(decision, Exception):
+                _tell(answer, decision)
+                continue
+            if not self._is_about(decision.pod):
+                continue
+            if isinstance(decision, Reserve):
+                self.ledger = self.ledger.with_holds(holds_of(decision, now))
+            _tell(answer, decision)
+            noted += 1 + len(decision.pod.claims)
+            if noted >= STEP:
+                noted = 0
+                await asyncio.sleep(0)
+
+    def _view(self) -> View:
+        return View(
+            self._store.snapshot(),
+            self._index,
+            self.ledger,
+            self._gate.verdicts,
+            self._settings,
+            node_storage=self._node_storage,
+        )
+
+    def _is_about(self, planned: Pod) -> bool:
+        """Whether the pod is still what it was when it was planned."""
+        pod = self._store.snapshot().pods.get(planned.key)
+        return pod is not None and decisive(pod) == decisive(planned)
+
+    def _is_promised(self, placement: Placement) -> bool:
+        hold = self.ledger.holds.get(placement.volume.name)
+        return hold is not None and hold.claim_uid == placement.claim.uid
+
+    def _catch_up(self) -> None:
+        """Bring the index from the state it was made of to the present one."""
+        before, now = self._indexed, self._store.snapshot().volumes
+        if before is not now:
+            for name in {*before, *now}:
+                if before.get(name) is not now.get(name):
+                    self._index = self._index.with_volume(before.get(name), now.get(name))
+        self._indexed = Map()
+
+    def _unwritten(self, pod_key: str) -> list[str]:
+        names = self.ledger.by_pod.get(pod_key, Map())
+        return [name for name in names if self.ledger.holds[name].resource_version is None]
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        self._index = self._index.with_volume(old, new)
+        if new is None:
+            self.ledger = self.ledger.without(old.name) if old is not None else self.ledger
+            return
+        self.ledger = self.ledger.seen(new)
+        hold = self.ledger.holds.get(new.name)
+        if hold is not None and hold.seen and not self._is_for(new, hold):
+            self.ledger = self.ledger.without(new.name)
+
+    def _is_for(self, volume: Volume, hold: Hold) -> bool:
+        reference = volume.claim
+        if reference is not None:
+            return f"{reference.namespace}/{reference.name}" == hold.claim_key
+        reservation = reservation_of(volume, self._settings.prefix)
+        return reservation is not None and reservation.claim_uid == hold.claim_uid
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        """A claim that no longer says what is held for it has to be told again, so it needs a new decision."""
+        if old is None or new is None or new.volume_name:
+            return
+        said, says = (reservation_of_claim(claim, self._settings.prefix) for claim in (old, new))
+        if said is not None and (says is None or says.volume != said.volume):
+            self.ledger = self.ledger.without(said.volume)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None and old is not None:
+            self.ledger = self.ledger.settled(old.key)
+        elif new is not None and (new.node_name or new.finished):
+            self.ledger = self.ledger.settled(new.key)
+
+
+def _decided(view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings) -> dict[str, Decision | Exception]:
+    """Plan all together; if that fails, each alone, so that one odd pod does not stop the others."""
+    try:
+        return {decision.pod.key: decision for decision in plan(view, pods, now, groupings)}
+    except Exception as error:
+        if len(pods) == 1:
+            return {pods[0].key: error}
+    decided: dict[str, Decision | Exception] = {}
+    for pod in pods:
+        alone = _decided(view, [pod], now, groupings)[pod.key]
+        if isinstance(alone, Reserve):
+            view = replace(view, ledger=view.ledger.with_holds(holds_of(alone, now)))
+        decided[pod.key] = alone
+    return decided
+
+
+def _tell(answer: Answer, decided: Decision | Exception | None) -> None:
+    if answer.done():
+        return
+    if isinstance(decided, Exception):
+        answer.set_exception(decided)
+    else:
+        answer.set_result(decided)

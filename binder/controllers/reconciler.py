@@ -1,0 +1,321 @@
+"""The loop over pods: plan, ask about the volumes' health, plan again, act, and say what came of it.
+
+A key is a pod, not an event: each look starts from what is there now, and a pod that has what it needs costs nothing.
+"""
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, Protocol
+
+from binder.controllers.listening import listening
+from binder.controllers.planner import Planner
+from binder.controllers.wakeups import Wakeups
+from binder.matching.matching import binding_mode, class_of
+from binder.matching.rejection import Reason
+from binder.model.decision import Applied, Decision, Finish, Lost, Outcome, Outdated, Refuse, Reserve, Wait
+from binder.model.demand import MOST_CLAIMS
+from binder.planning.commitment import scheduler_may_serve
+from binder.reporting.announce import Announcer
+from binder.reporting.observe import BindMetrics
+from binder.writers.health_gate import HealthGate
+from kube.backoff import backoff
+from kube.clock import Clock
+from kube.errors import TerminalError
+from kube.objects.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
+from kube.store.snapshot import Snapshot
+from kube.store.store import Store
+from kube.workqueue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+PODS_AT_ONCE: Final = 1000
+"""Pods that may be gathered, wait for a driver or be written for at the same time. Writers are limited apart."""
+ROUNDS: Final = 10
+"""Plans with questions to drivers in between, before the pod makes room for others."""
+STILL_TRUE: Final = 1.0
+"""Seconds that drivers may take to answer without the plan being too old to act on."""
+HINT_AFTER: Final = 5.0
+"""Seconds after which a pod that its scheduler may be serving gets its hint.
+
+A hint changes the volume, so that a write of kube-scheduler that is under way fails, and a pod with several claims may
+be left with a part of them (volumebinding bindAPIUpdate). While a scheduler is seen at work on any pod, others may only
+be waiting for their turn in its queue.
+"""
+HINT_AT_LATEST: Final = 30.0
+"""Seconds after which a pod gets its hint however busy schedulers are, unless a bind of its own is under way."""
+FIRST_RETRY: Final = 1.0
+LONGEST_RETRY: Final = 60.0
+"""Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
+
+NOTHING_LEFT: Final = frozenset(
+    {
+        Reason.ALREADY_RESERVED,
+        Reason.NO_UNBOUND_CLAIM,
+        Reason.DYNAMIC_CLASS,
+        Reason.MODE_OFF,
+    }
+)
+"""Waits in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
+
+
+class Acting(Protocol):
+    """Carries out a Reserve (binder.writers.actor.Actor), or says that it would (binder.writers.actor.Rehearsal)."""
+
+    dry_run: bool
+
+    async def act(self, decision: Reserve) -> Outcome:
+        """Reserve all volumes of the pod, or none."""
+
+    async def finish(self, decision: Finish) -> Outcome:
+        """Finish binds that were begun for the pod."""
+
+
+class Lifting(Protocol):
+    """Lets kube-scheduler look at a pod (binder.writers.scheduling_gate.PodGate), or says that it would."""
+
+    async def lift(self, pod: Pod, unread: Collection[str]) -> bool:
+        """Remove our scheduling gate, after a look at the claims that are unread; False if it has to be tried again."""
+
+
+@dataclass(slots=True)
+class _History:
+    """What happened to a pod so far: refusals, losses and gates that would not open, in a row."""
+
+    refusals: int = 0
+    losses: int = 0
+    gates_kept: int = 0
+
+    def kept_gate(self) -> int:
+        """Count one more time that its scheduling gate could not be lifted."""
+        self.gates_kept += 1
+        return self.gates_kept
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Reconciles pods. Everything it needs is handed in; `run` belongs inside a term of the lease."""
+
+    store: Store
+    planner: Planner
+    gate: HealthGate
+    actor: Acting
+    pod_gate: Lifting
+    announcer: Announcer
+    wakeups: Wakeups
+    queue: WorkQueue[str]
+    clock: Clock
+    rng: Random
+    metrics: BindMetrics
+    _histories: dict[str, _History] = field(default_factory=dict)
+    _standing: dict[str, Reason] = field(default_factory=dict)
+    _since: dict[str, float] = field(default_factory=dict)
+    _looked_at: dict[str, float] = field(default_factory=dict)
+    _at_work: float = float("-inf")
+
+    async def run(self) -> None:
+        """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
+        await self.planner.prepare()
+        with ExitStack() as stack:
+            stack.enter_context(self.planner.following())
+            stack.enter_context(listening(self.store.claims, self._claim_changed))
+            stack.enter_context(self.wakeups.following())
+            await self.queue.run(PODS_AT_ONCE, self.handle)
+
+    async def handle(self, key: str) -> float | None:
+        """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
+        pod = self.store.snapshot().pods.get(key)
+        if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
+            self._forget(key)
+            return None if pod is None else await self._lift(pod, pod.claim_keys, None)
+        wait = self._seconds_to_hint(pod)
+        if wait > 0 and not begun(pod, self.store.snapshot()):
+            self._standing[key] = Reason.PROGRESSING
+            return wait
+        decision = await self._decide(key)
+        if decision is None:
+            return FIRST_RETRY
+        if isinstance(decision, Reserve) and (wait := self._seconds_to_hint(decision.pod)) > 0:
+            self.planner.withdrawn(decision)
+            self._standing[key] = Reason.PROGRESSING
+            return wait
+        self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve | Finish) else decision.reason
+        if isinstance(decision, Reserve | Finish):
+            return await self._act(decision)
+        if isinstance(decision, Refuse):
+            return self._refuse(decision)
+        wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
+        if nothing_left(decision, self.store.snapshot()):
+            return await self._lift(pod, pod.claim_keys, wake)
+        return wake
+
+    def pending(self) -> Iterator[tuple[Claim, Reason]]:
+        """Yield the claims that are not bound, of pods looked at so far, and what each waits for."""
+        snapshot = self.store.snapshot()
+        for key, reason in self._standing.items():
+            pod = snapshot.pods.get(key)
+            for claim in open_claims(pod, snapshot) if pod is not None else ():
+                yield claim, reason
+
+    def _seconds_to_hint(self, pod: Pod) -> float:
+        """Return how long the pod still waits for a hint."""
+        if not scheduler_may_serve(pod):
+            return 0.0
+        now = self.clock.monotonic()
+        if begun(pod, self.store.snapshot()):
+            self._looked_at[pod.key] = self._at_work = now
+        since = self._looked_at.setdefault(pod.key, now)
+        return min(max(since, self._at_work) + HINT_AFTER, since + HINT_AT_LATEST) - now
+
+    async def _decide(self, key: str) -> Decision | None:
+        """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""
+        for _ in range(ROUNDS):
+            decision = await self.planner.decide(key)
+            if not isinstance(decision, Reserve | Finish):
+                return decision
+            began = self.clock.monotonic()
+            if not await self._asked(decision):
+                return decision
+            if self.clock.monotonic() - began <= STILL_TRUE and self.planner.stands(decision):
+                return decision
+        self.planner.forget(key)
+        return None
+
+    async def _asked(self, decision: Reserve | Finish) -> bool:
+        try:
+            return await self.gate.ask(decision, self.clock.now())
+        except BaseException:
+            self.planner.withdrawn(decision)
+            raise
+
+    async def _act(self, decision: Reserve | Finish) -> float | None:
+        for placement in decision.placements:
+            self._since.setdefault(placement.claim.key, self.clock.monotonic())
+        try:
+            acting = self.actor.finish(decision) if isinstance(decision, Finish) else self.actor.act(decision)
+            outcome = await acting
+        except TerminalError as error:
+            self.planner.withdrawn(decision)
+            logger.warning("Reservation refused by the API server", extra={"pod": decision.pod.key, "err": str(error)})
+            self.announcer.write_rejected(decision.pod, error.message)
+            return self._later(decision)
+        except BaseException:
+            # What was written all the same comes back through the watch and speaks for itself.
+            self.planner.withdrawn(decision)
+            raise
+        if isinstance(outcome, Outdated):
+            return self._again(decision, outcome.why)
+        self._count(decision, outcome)
+        if isinstance(outcome, Lost):
+            self.announcer.lost(decision, outcome)
+            return self._again(decision, outcome.why)
+        self.planner.written(outcome.volumes)
+        self.announcer.reserved(decision)
+        self.wakeups.forget(decision.pod.key)
+        self._histories.pop(decision.pod.key, None)
+        held = {placement.claim.key for placement in decision.placements}
+        return await self._lift(decision.pod, [key for key in decision.pod.claim_keys if key not in held], None)
+
+    async def _lift(self, decided: Pod, unread: Collection[str], wake: float | None) -> float | None:
+        """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work.
+
+        A pod made anew under the name since the decision is looked at by itself.
+        """
+        pod = self.store.snapshot().pods.get(decided.key)
+        if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
+            return wake
+        if await self.pod_gate.lift(pod, unread):
+            return wake
+        return backoff(self._history(pod.key).kept_gate(), FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+
+    def _history(self, key: str) -> _History:
+        return self._histories.setdefault(key, _History())
+
+    def _again(self, decision: Reserve | Finish, why: str) -> float:
+        """Plan again at once; only a pod that needs it again and again waits longer each time."""
+        self.planner.withdrawn(decision)
+        logger.info("Planning again", extra={"pod": decision.pod.key, "err": why})
+        history = self._history(decision.pod.key)
+        history.losses += 1
+        if history.losses == 1:
+            return 0.0
+        return backoff(history.losses - 1, FIRST_RETRY / 10, LONGEST_RETRY, self.rng.random())
+
+    def _refuse(self, decision: Refuse) -> float:
+        snapshot = self.store.snapshot()
+        claims = open_claims(decision.pod, snapshot)
+        for claim in claims:
+            binding = binding_mode(claim, snapshot.classes) or ""
+            self.metrics.attempted(class_of(claim), binding, success=False, dry_run=self.actor.dry_run)
+            self.metrics.failed(class_of(claim), decision.reason)
+        self.announcer.refused(decision, claims if len(claims) <= MOST_CLAIMS else ())
+        wait = self._later(decision)
+        self.wakeups.refused(decision.pod.key, {class_of(claim) for claim in claims}, wait)
+        return wait
+
+    def _later(self, decision: Decision) -> float:
+        """Return the seconds until a pod that got nothing is looked at again, growing."""
+        history = self._history(decision.pod.key)
+        history.refusals += 1
+        return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
+
+    def _count(self, decision: Reserve | Finish, outcome: Applied | Lost) -> None:
+        classes = self.store.snapshot().classes
+        for placement in decision.placements:
+            binding = binding_mode(placement.claim, classes) or ""
+            name = class_of(placement.claim)
+            success = isinstance(outcome, Applied)
+            self.metrics.attempted(name, binding, success=success, dry_run=self.actor.dry_run)
+            if isinstance(outcome, Lost):
+                self.metrics.failed(name, outcome.reason)
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        if new is None:
+            self._since.pop(old.key if old is not None else "", None)
+        elif new.phase == "Bound" and (since := self._since.pop(new.key, None)) is not None:
+            binding = binding_mode(new, self.store.snapshot().classes) or ""
+            self.metrics.bound(class_of(new), binding, self.clock.monotonic() - since)
+
+    def _forget(self, key: str) -> None:
+        self.planner.forget(key)
+        self.announcer.forget(key)
+        self.wakeups.forget(key)
+        self._histories.pop(key, None)
+        self._standing.pop(key, None)
+        self._looked_at.pop(key, None)
+
+
+def begun(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether a volume names a claim of the pod that is not bound."""
+    return any(snapshot.volumes_by_claim.get(claim.key) for claim in open_claims(pod, snapshot))
+
+
+def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
+    """Return the claims of the pod that exist and are not bound."""
+    found = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return tuple(claim for claim in found if claim is not None and not _is_bound(claim))
+
+
+def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
+    found = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return all(claim is not None and _is_bound(claim) for claim in found)
+
+
+def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:
+    """Whether the pod is kube-scheduler's from here on. Beside a claim that is ours an Immediate one is waited for."""
+    if decision.reason is not Reason.IMMEDIATE_CLAIM:
+        return decision.reason in NOTHING_LEFT
+    claims = [snapshot.claims.get(key) for key in decision.pod.claim_keys]
+    return all(
+        claim is not None and (_is_bound(claim) or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER)
+        for claim in claims
+    )
+
+
+def _is_bound(claim: Claim) -> bool:
+    """Whether all writes of a bind are done: the claim's phase comes last."""
+    completed = bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None
+    return completed and claim.phase != "Pending"

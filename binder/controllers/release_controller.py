@@ -1,0 +1,172 @@
+"""Ends reservations whose time or reason is over: at start, on every change that may end one, and at expiry.
+
+It looks at one volume or one claim at a time and acts on what is there now, so a crash, a missed event or another
+holder's leftovers need no case of their own.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final, Protocol
+
+from binder.controllers.listening import listening
+from binder.reporting.observe import ReservationMetrics
+from binder.reservation.contract import claim_keys_present, reservation_of, reservation_of_claim, volume_keys_present
+from binder.reservation.release import (
+    Look,
+    Release,
+    expiry_of_volume,
+    garbage,
+    garbage_of_claim,
+    release_of_claim,
+    release_of_volume,
+)
+from binder.writers.locks import KeyedLocks
+from kube.backoff import backoff
+from kube.clock import Clock
+from kube.errors import TerminalError
+from kube.objects.model import Claim, Node, Pod, Volume
+from kube.store.store import Store
+from kube.workqueue import WorkQueue
+
+Subject = tuple[str, str]
+"""`("volume", name)` or `("claim", "namespace/name")`."""
+
+WORKERS: Final = 10
+STEP: Final = 1_000
+"""Objects looked at without a pause when a term begins: some 5 ms."""
+AGAIN: Final = 0.1
+LONGEST: Final = 60.0
+"""Seconds until the next look at an object that changed while it was being released, or that may not be written."""
+
+logger = logging.getLogger(__name__)
+
+
+class Releasing(Protocol):
+    """Carries out a release (binder.writers.rollback.Undo), or says that it would (binder.writers.actor.Rehearsal)."""
+
+    async def carry_out(self, release: Release) -> bool:
+        """Return False when the objects changed and have to be looked at again."""
+
+
+class Sweeper:
+    """Looks at every object that carries our annotations."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a release needs
+        self,
+        store: Store,
+        releasing: Releasing,
+        queue: WorkQueue[Subject],
+        locks: KeyedLocks,
+        clock: Clock,
+        metrics: ReservationMetrics,
+        prefix: str,
+    ) -> None:
+        self._store = store
+        self._releasing = releasing
+        self._queue = queue
+        self._locks = locks
+        self._clock = clock
+        self._metrics = metrics
+        self._prefix = prefix
+        self._failures: dict[Subject, int] = {}
+
+    async def run(self) -> None:
+        """Sweep until the queue is shut down. Start it when all kinds are synced, not before."""
+        with self._following():
+            await self._look_at_all()
+            await self._queue.run(WORKERS, self.handle)
+
+    async def handle(self, subject: Subject) -> float | None:
+        """Look at one object, release it if it is time; return the seconds until its time is over."""
+        kind, key = subject
+        async with self._locks.held(self._claim_keys(kind, key)):
+            look = Look(self._store.snapshot(), self._clock.now(), self._prefix)
+            release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
+            if release is not None:
+                return await self._carry_out(subject, release)
+        expires = expiry_of_volume(key, look.snapshot, self._prefix) if kind == "volume" else None
+        return None if expires is None else max(0.0, (expires - look.now).total_seconds())
+
+    async def _carry_out(self, subject: Subject, release: Release) -> float | None:
+        """Release; return the seconds until the next try if that did not work, growing."""
+        try:
+            done = await self._releasing.carry_out(release)
+        except TerminalError as error:
+            logger.warning("Release refused by the API server", extra={"key": str(subject), "err": str(error)})
+            done = False
+        if done:
+            self._failures.pop(subject, None)
+            return None
+        failures = self._failures[subject] = self._failures.get(subject, 0) + 1
+        return backoff(failures, AGAIN, LONGEST, jitter=1.0)
+
+    def _claim_keys(self, kind: str, key: str) -> tuple[str, ...]:
+        if kind == "claim":
+            return (key,)
+        volume = self._store.snapshot().volumes.get(key)
+        reservation = reservation_of(volume, self._prefix) if volume is not None else None
+        return (reservation.claim,) if reservation is not None else ()
+
+    @contextmanager
+    def _following(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(listening(self._store.volumes, self._volume_changed))
+            stack.enter_context(listening(self._store.claims, self._claim_changed))
+            stack.enter_context(listening(self._store.pods, self._pod_changed))
+            stack.enter_context(listening(self._store.nodes, self._node_changed))
+            yield
+
+    async def _look_at_all(self) -> None:
+        """Look at what was there before us, in steps: 100,000 volumes would hold up everything else."""
+        snapshot = self._store.snapshot()
+        for number, volume in enumerate(snapshot.volumes.values()):
+            self._volume_changed(None, volume)
+            if number % STEP == 0:
+                await asyncio.sleep(0)
+        for number, claim in enumerate(snapshot.claims.values()):
+            self._claim_changed(None, claim)
+            if number % STEP == 0:
+                await asyncio.sleep(0)
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        for volume in (old, new):
+            if volume is None or not volume_keys_present(volume.annotations, self._prefix):
+                continue
+            self._queue.add(("volume", volume.name))
+            reservation = reservation_of(volume, self._prefix)
+            if reservation is not None:
+                self._queue.add(("claim", reservation.claim))
+        if new is not None and (old is None or old.annotations != new.annotations):
+            for field in garbage(new, self._prefix):
+                self._metrics.garbage(field)
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        for claim in (old, new):
+            if claim is None:
+                continue
+            self._look_at_volumes_of(claim.key)
+            if claim_keys_present(claim.annotations, self._prefix):
+                self._queue.add(("claim", claim.key))
+                reservation = reservation_of_claim(claim, self._prefix)
+                if reservation is not None:
+                    self._queue.add(("volume", reservation.volume))
+        if new is not None and (old is None or old.annotations != new.annotations):
+            for field in garbage_of_claim(new, self._prefix):
+                self._metrics.garbage(field)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is not None and (new is None or new.finished or new.deleting):
+            for key in pod.claim_keys:
+                self._look_at_volumes_of(key)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if old is not None and (new is None or new.labels != old.labels):
+            for claim_key in self._store.snapshot().volumes_reserved_for:
+                self._look_at_volumes_of(claim_key)
+
+    def _look_at_volumes_of(self, claim_key: str) -> None:
+        for name in self._store.snapshot().volumes_reserved_for.get(claim_key, ()):
+            self._queue.add(("volume", name))

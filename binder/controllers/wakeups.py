@@ -1,0 +1,158 @@
+"""Which changes make it worth to look at a pod again: its own, those of its claims, and new room for a refused one.
+
+Refused pods wait by the class of their open claims, and those that require something of other pods for pods to come to
+their nodes. One change wakes only so many of them, those that waited longest first; who finds nothing goes to the end.
+Nobody is forgotten: each refused pod is also looked at again in time.
+What changes all the time in a large cluster, nodes and pods that end, wakes a pod no sooner than its backoff allows, as
+kube-scheduler keeps pods that an event concerns in its backoff queue.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from binder.controllers.listening import listening
+from binder.matching.index import is_free
+from binder.matching.matching import class_of
+from kube.objects.model import Claim, CSINode, Node, Pod, StorageClass, Volume
+from kube.store.store import Store
+from kube.workqueue import WorkQueue
+
+WOKEN_AT_ONCE: Final = 100
+LONGEST_BACKOFF: Final = 10.0
+"""Seconds, kube-scheduler's podMaxBackoff: after them a change wakes a refused pod at once, however often it was."""
+
+R = TypeVar("R", Claim, Volume, Pod, Node, StorageClass)
+
+
+class Elapsed(Protocol):
+    """The part of a clock that is needed here."""
+
+    def monotonic(self) -> float: ...
+
+
+class Wakeups:
+    """Adds keys of pods to the queue as the store changes."""
+
+    def __init__(self, store: Store, queue: WorkQueue[str], clock: Elapsed) -> None:
+        self._store = store
+        self._queue = queue
+        self._clock = clock
+        self._waiting: dict[str, dict[str, None]] = {}
+        self._refused: dict[str, tuple[frozenset[str], float]] = {}
+        self._tied: dict[str, None] = {}
+
+    def refused(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
+        """The pod waits for room in these classes, and is not to be looked at for every change within the backoff."""
+        self.forget(pod_key)
+        self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, LONGEST_BACKOFF))
+        for name in self._refused[pod_key][0]:
+            self._waiting.setdefault(name, {})[pod_key] = None
+        pod = self._store.snapshot().pods.get(pod_key)
+        if pod is not None and pod.constraints is not None and pod.constraints.is_required:
+            self._tied[pod_key] = None
+
+    def room_in(self, class_name: str) -> None:
+        """A volume of the class may be used again, although nothing about it changed in the cluster."""
+        self._wake(class_name)
+
+    def driver_answers(self, driver: str) -> None:
+        """Volumes of the driver may be had again: look at every pod that waits for a class with free ones of it."""
+        volumes = self._store.snapshot().volumes.values()
+        for name in {class_of(volume) for volume in volumes if volume.driver == driver and is_free(volume)}:
+            self._wake(name, len(self._waiting.get(name, ())))
+
+    def forget(self, pod_key: str) -> None:
+        """The pod waits for nothing any more."""
+        classes, _ = self._refused.pop(pod_key, (frozenset[str](), 0.0))
+        self._tied.pop(pod_key, None)
+        for name in classes:
+            del self._waiting[name][pod_key]
+            if not self._waiting[name]:
+                del self._waiting[name]
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follow the store while inside, and begin with every pod there is."""
+        with ExitStack() as stack:
+            stack.enter_context(listening(self._store.pods, self._pod_changed))
+            stack.enter_context(listening(self._store.claims, self._claim_changed))
+            stack.enter_context(listening(self._store.volumes, self._volume_changed))
+            stack.enter_context(listening(self._store.classes, self._class_changed))
+            stack.enter_context(listening(self._store.nodes, self._node_changed))
+            stack.enter_context(listening(self._store.csi_nodes, self._csi_node_changed))
+            for pod in self._store.snapshot().pods.values():
+                self._pod_changed(None, pod)
+            yield
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is not None and (pod.claims or pod.scheduling_gates) and not _same(old, new):
+            self._queue.add(pod.key)
+        if old is not None and old.node_name and (new is None or new.finished):
+            self._wake_all()
+        elif new is not None and new.node_name and old is not None and not old.node_name:
+            self._wake_when_due(islice(self._tied, WOKEN_AT_ONCE))
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        claim = new or old
+        if claim is not None and not _same(old, new):
+            self._wake_claim(claim.key)
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        if new is not None and is_free(new) and not _same(old, new):
+            self._wake(class_of(new))
+        had, has = (None if volume is None else volume.claim for volume in (old, new))
+        for reference in (had, has) if had != has else ():
+            if reference is not None:
+                self._wake_claim(f"{reference.namespace}/{reference.name}")
+
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        """A class that appears or changes its mode concerns every claim of it; that is rare enough for a search."""
+        if new is None or _same(old, new):
+            return
+        for claim in self._store.snapshot().claims.values():
+            if not claim.volume_name and class_of(claim) == new.name:
+                self._wake_claim(claim.key)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is not None and not _same(old, new):
+            self._wake_all()
+
+    def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
+        if new is not None and (old is None or (old.drivers, old.storage) != (new.drivers, new.storage)):
+            self._wake_all()
+
+    def _wake_claim(self, claim_key: str) -> None:
+        for pod_key in self._store.snapshot().pods_by_claim.get(claim_key, ()):
+            self._queue.add(pod_key)
+
+    def _wake_all(self) -> None:
+        """Wake pods of every class, each when its backoff is over; until then they wait on for what concerns them."""
+        for name in list(self._waiting):
+            self._wake_when_due(islice(self._waiting.get(name, ()), WOKEN_AT_ONCE))
+
+    def _wake_when_due(self, pod_keys: Iterable[str]) -> None:
+        now = self._clock.monotonic()
+        for pod_key in list(pod_keys):
+            _, earliest = self._refused[pod_key]
+            if earliest > now:
+                self._queue.add_after(pod_key, earliest - now)
+            else:
+                self.forget(pod_key)
+                self._queue.add(pod_key)
+
+    def _wake(self, class_name: str, most: int = WOKEN_AT_ONCE) -> None:
+        for pod_key in list(islice(self._waiting.get(class_name, ()), most)):
+            self.forget(pod_key)
+            self._queue.add(pod_key)
+
+
+def _same(old: R | None, new: R | None) -> bool:
+    """Whether nothing but the version changed, as far as our records go."""
+    if old is None or new is None:
+        return False
+    return msgspec.structs.replace(new, resource_version=old.resource_version) == old

@@ -1,0 +1,84 @@
+"""What one volume needs because of its health, as one frozen value and one write. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from binder.health.published_health import health_annotations, published_finding, unpublished
+from binder.health.quarantine import Step, end_patch, quarantine_step, take_patch
+from binder.reservation.writes import Patch
+from csi.health.health import Finding, HealthRecord
+from csi.health.sources import combined_finding
+from kube.objects.model import Volume
+
+
+@dataclass(frozen=True, slots=True)
+class CareSettings:
+    """What the user decided. `drivers` are those that are asked, and for whose volumes their health is published.
+
+    Volumes of other drivers are looked after by what is reported of them, unless `only_asked`: then nothing is done but
+    to publish (the agent, which leaves quarantine to the controller).
+    `quarantine`: put sick free volumes into quarantine, at most `max_share` of a class's Available volumes. Those that
+    are in it are let out on recovery in any case. `namespace` is our own, of the placeholder claims.
+    """
+
+    prefix: str
+    drivers: frozenset[str]
+    namespace: str
+    quarantine: bool = False
+    max_share: float = 0.3
+    dry_run: bool = False
+    only_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """The volume as it is, what it does not say yet, and the step of its quarantine that is due; None for neither.
+
+    `finding` is the worst of what all sources say, None if none does; `own` what the driver said last, asked by us or
+    by an agent beside it: quarantine goes by that alone, because only who watches the volume itself says that it is
+    well again.
+    """
+
+    volume: Volume
+    finding: Finding | None
+    own: Finding | None
+    news: Finding | None
+    step: Step | None
+
+    @property
+    def needed(self) -> bool:
+        return self.news is not None or self.step is not None
+
+    def without_quarantine(self) -> "Care":
+        """Return what is left when the volume may not be put into quarantine now."""
+        return replace(self, step=None) if self.step is Step.TAKE else self
+
+    def patch(self, now: datetime, settings: CareSettings) -> Patch:
+        """Return the one write that does it all."""
+        annotations = {} if self.news is None else health_annotations(self.news, settings.prefix)
+        if self.step is None:
+            return {"metadata": {"annotations": annotations}}
+        if self.step is Step.TAKE and self.own is not None:
+            body = take_patch(self.volume, self.own, now, settings.namespace, settings.prefix)
+        else:
+            body = end_patch(self.volume, self.step, settings.prefix)
+        return {**body, "metadata": {"annotations": body["metadata"]["annotations"] | annotations}}
+
+
+def care_for(
+    volume: Volume, record: HealthRecord | None, others: Sequence[Finding], settings: CareSettings, now: datetime
+) -> Care:
+    """Compare the volume with what is known of it. The cap on quarantine is the caller's to keep.
+
+    `record` is what its driver answered; `others` is what neither the driver nor an agent of ours said.
+    """
+    asked = volume.driver in settings.drivers
+    answered = record.finding if record is not None else None
+    own = answered if asked else published_finding(volume, settings.prefix, now)
+    finding = combined_finding([*([own] if own is not None else []), *others])
+    # The driver's own word and nothing else, so that whoever asks the driver, the agent too, would write the same.
+    news = unpublished(volume, own, settings.prefix) if asked else None
+    step = None if settings.only_asked else quarantine_step(volume, own, settings.prefix)
+    care = Care(volume, finding, own, news, step)
+    return care if settings.quarantine else care.without_quarantine()

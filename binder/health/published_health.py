@@ -1,0 +1,76 @@
+"""What a volume's annotations say of its health: four keys that change when its state does, and never in between.
+
+A volume that was never found sick carries none of them: healthy is the rule, and ten thousand healthy volumes need no
+write. A driver that falls silent changes nothing, because silence is no finding.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from binder.reservation.contract import format_time, parse_time
+from csi.health.health import Finding
+from csi.health.verdict import SICK, HealthState
+from kube.objects.model import Volume, value_of
+
+HEALTH: Final = "health"
+HEALTH_REASON: Final = "health-reason"
+HEALTH_SINCE: Final = "health-since"
+HEALTH_SOURCE: Final = "health-source"
+_SOMEBODY: Final = "annotations of the volume"
+_WORDS: Final = frozenset(map(str, HealthState))
+_FINDINGS: Final = SICK | {HealthState.HEALTHY}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedHealth:
+    """State, the driver's reason, since when (None if the volume does not say, or not readably), and who found it."""
+
+    state: HealthState
+    reason: str
+    since: datetime | None
+    source: str = ""
+
+
+def published_health(volume: Volume, prefix: str) -> PublishedHealth | None:
+    """Read what the volume says; None if it says nothing, or a word that is no state."""
+    word = value_of(volume.annotations, prefix + HEALTH)
+    if word is None or word not in _WORDS:
+        return None
+    reason = value_of(volume.annotations, prefix + HEALTH_REASON) or ""
+    since = parse_time(value_of(volume.annotations, prefix + HEALTH_SINCE))
+    return PublishedHealth(HealthState(word), reason, since, value_of(volume.annotations, prefix + HEALTH_SOURCE) or "")
+
+
+def published_finding(volume: Volume, prefix: str, now: datetime) -> Finding | None:
+    """Return what the volume says as a finding; of `now` if it does not say since when, None if it says nothing.
+
+    A word that is no finding, such as Unknown, says nothing.
+    """
+    said = published_health(volume, prefix)
+    if said is None or said.state not in _FINDINGS:
+        return None
+    source = f"{said.source}, as published on the volume" if said.source else _SOMEBODY
+    return Finding(said.state, said.reason, "", source, said.since or now)
+
+
+def unpublished(volume: Volume, finding: Finding | None, prefix: str) -> Finding | None:
+    """Return the finding that the volume does not say yet; None when there is nothing new to say.
+
+    Only the state counts: a process that starts anew knows other words and times for what was said already.
+    """
+    if finding is None:
+        return None
+    said = published_health(volume, prefix)
+    before = said.state if said is not None else HealthState.HEALTHY
+    return None if finding.state is before else finding
+
+
+def health_annotations(finding: Finding, prefix: str) -> dict[str, str | None]:
+    """Return the annotations that say it."""
+    return {
+        prefix + HEALTH: str(finding.state),
+        prefix + HEALTH_REASON: finding.reason,
+        prefix + HEALTH_SINCE: format_time(finding.since),
+        prefix + HEALTH_SOURCE: finding.source,
+    }

@@ -1,0 +1,123 @@
+"""Quarantine: a free volume that has lost its data, or that nobody can reach, is kept from every claim.
+
+Its claimRef is pointed at a placeholder claim that does not exist, without a uid. So it stays Available, no claim
+matches it (pkg/volume/persistentvolume/index.go and FindMatchingVolume leave out volumes with another's claimRef),
+nothing can be reclaimed because of it, and one conditional write undoes it. Annotations in the same write say why and
+since when, and prove that the claimRef is ours. A placeholder without them is left to people (`pvc-prebinder quarantine
+release`): whoever removed the annotations may have meant to keep the volume.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from binder.matching.index import is_free
+from binder.matching.matching import class_of
+from binder.reservation.contract import format_time, volume_keys_present
+from binder.reservation.release import UNUSED_PHASES
+from binder.reservation.writes import Patch
+from csi.health.health import Finding
+from csi.health.verdict import HealthState
+from kube.objects.model import Volume, value_of
+
+QUARANTINE: Final = "quarantine"
+QUARANTINED_AT: Final = "quarantined-at"
+
+_KEYS: Final = (QUARANTINE, QUARANTINED_AT)
+_PLACEHOLDER: Final = "quarantine-"
+_DANGEROUS: Final = frozenset({HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
+_AVAILABLE: Final = "Available"
+
+
+class Step(StrEnum):
+    """What is to be done about a volume's quarantine. FORGET: only our annotations go, the claimRef is not ours."""
+
+    TAKE = "take"
+    RELEASE = "release"
+    FORGET = "forget"
+
+
+def quarantine_step(volume: Volume, finding: Finding | None, prefix: str) -> Step | None:
+    """Say what is to be done, None for nothing.
+
+    A volume goes in when it is found Inaccessible or DataLoss while it is free and not reserved. It comes out when it
+    is found Healthy: a driver that does not answer, or calls it Degraded by now, has not said that it is well. The
+    annotations are given up only where the claimRef is not the placeholder any more: a volume that was restored from
+    a backup is Pending at first, and what it lost then nobody would give back.
+    """
+    if not marks(volume, prefix):
+        free = is_free(volume) and not volume_keys_present(volume.annotations, prefix)
+        return Step.TAKE if free and finding is not None and finding.state in _DANGEROUS else None
+    if not has_placeholder(volume):
+        return Step.FORGET
+    healthy = finding is not None and finding.state is HealthState.HEALTHY
+    return Step.RELEASE if healthy and holds(volume) else None
+
+
+def in_quarantine(volume: Volume, prefix: str) -> bool:
+    """Whether the volume is kept from claims by us, whichever process of ours it was."""
+    return bool(marks(volume, prefix)) and holds(volume)
+
+
+def marks(volume: Volume, prefix: str) -> tuple[str, ...]:
+    """Return the keys of our quarantine annotations that the volume carries."""
+    return tuple(prefix + key for key in _KEYS if value_of(volume.annotations, prefix + key) is not None)
+
+
+def has_placeholder(volume: Volume) -> bool:
+    """Whether the claimRef is the volume's placeholder, in whatever namespace it was written from."""
+    reference = volume.claim
+    return reference is not None and reference.name == _PLACEHOLDER + volume.name and not reference.uid
+
+
+def holds(volume: Volume) -> bool:
+    """Whether a placeholder keeps the volume from claims, and the volume is as unused as it was when it went in."""
+    return has_placeholder(volume) and volume.phase in UNUSED_PHASES
+
+
+def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, prefix: str) -> Patch:
+    """Return the write that puts a volume into quarantine; the placeholder is named in our own `namespace`."""
+    words = f"{finding.state}: {finding.reason}" if finding.reason else str(finding.state)
+    reference = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": namespace,
+        # One for each volume: a claim never has two, not even one that does not exist.
+        "name": _PLACEHOLDER + volume.name,
+    }
+    annotations = {prefix + QUARANTINE: words, prefix + QUARANTINED_AT: format_time(now)}
+    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": reference}}
+
+
+def end_patch(volume: Volume, step: Step, prefix: str) -> Patch:
+    """Return the write that ends a quarantine; the claimRef goes only if it is still the placeholder."""
+    annotations = dict.fromkeys(marks(volume, prefix))
+    if step is Step.RELEASE:
+        return {"metadata": {"annotations": annotations}, "spec": {"claimRef": None}}
+    return {"metadata": {"annotations": annotations}}
+
+
+@dataclass(slots=True)
+class Pools:
+    """For each class the names of its volumes that are Available, and of those in quarantine."""
+
+    prefix: str
+    available: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    quarantined: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def changed(self, old: Volume | None, new: Volume | None) -> None:
+        """Take in a change. Taking the same one in twice does no harm."""
+        if old is not None:
+            self.available[class_of(old)].discard(old.name)
+            self.quarantined[class_of(old)].discard(old.name)
+        if new is not None and new.phase == _AVAILABLE and not new.deleting:
+            self.available[class_of(new)].add(new.name)
+            if in_quarantine(new, self.prefix):
+                self.quarantined[class_of(new)].add(new.name)
+
+    def has_room(self, class_name: str, share: float) -> bool:
+        """Whether one more volume of the class may go in: at most that share of its Available ones, but always one."""
+        allowed = max(1, int(share * len(self.available[class_name])))
+        return len(self.quarantined[class_name]) < allowed

@@ -1,0 +1,47 @@
+"""What is reported of a volume's health in the cluster itself, by others than a driver that is asked. Pure.
+
+Three places: the volume's own annotations, where an agent beside its driver publishes; the claim it is bound to; and
+the CSINodes of the nodes it can be reached from. Who asks a driver does not read back what was published about it.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from binder.health.node_storage import NodeStorage
+from binder.health.published_health import published_finding
+from csi.health.health import Finding
+from csi.health.sources import claim_findings
+from kube.objects.model import Claim, Volume
+from kube.store.snapshot import Snapshot
+
+
+def reported(
+    volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, prefix: str, asked: Collection[str], now: datetime
+) -> tuple[Finding, ...]:
+    """Return what is reported of the volume, one finding for each source; `asked` are the drivers that are asked."""
+    published = None if volume.driver in asked else published_finding(volume, prefix, now)
+    others = reported_by_others(volume, snapshot, node_storage, now)
+    return others if published is None else (published, *others)
+
+
+def reported_by_others(
+    volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, now: datetime
+) -> tuple[Finding, ...]:
+    """Return what neither the driver's controller nor an agent of ours said."""
+    if volume.claim is None and not snapshot.csi_nodes_by_ailing_driver:
+        # Nearly every free volume, and a plan looks at thousands of them.
+        return ()
+    claim = claim_of(volume, snapshot)
+    findings = list(claim_findings(claim, now)) if claim is not None else []
+    storage = node_storage.finding(volume, snapshot, now)
+    if storage is not None:
+        findings.append(storage)
+    return tuple(findings)
+
+
+def claim_of(volume: Volume, snapshot: Snapshot) -> Claim | None:
+    """Return the claim that the volume and the claim agree about; what another claim says is not about this volume."""
+    if volume.claim is None:
+        return None
+    claim = snapshot.claims.get(f"{volume.claim.namespace}/{volume.claim.name}")
+    return claim if claim is not None and claim.volume_name == volume.name else None

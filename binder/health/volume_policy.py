@@ -1,0 +1,82 @@
+"""Whether a free volume that Kubernetes would take may be taken by our own rules: promises, quarantine and health."""
+
+from datetime import datetime
+
+from binder.health.quarantine import QUARANTINE
+from binder.health.reported_health import reported
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import UnknownHealth, View
+from binder.reservation.contract import reservation_of
+from csi.health.sources import Saying, combined, combined_finding
+from csi.health.topology import contradiction
+from csi.health.verdict import HealthState
+from kube.objects.model import Claim, Volume, value_of
+
+
+def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = None) -> Rejection | None:
+    """Return why the volume must not be planned for the claim (None: for any claim), or None when it may.
+
+    A volume about which no fresh verdict is known may be planned: the gate asks its driver before anything is written.
+    """
+    return _promised(view, volume, now, claim) or _quarantined(view, volume) or refuse_health(view, volume, now)
+
+
+def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
+    """Return why the volume's health forbids it, or None. Of several who speak about it the worst is believed."""
+    if not volume.driver:
+        return None
+    settings = view.settings
+    others = reported(volume, view.snapshot, view.node_storage, settings.prefix, settings.gated_drivers, now)
+    verdict = view.verdicts.get((volume.driver, volume.handle))
+    if verdict is None or not verdict.stands(now, settings.health_max_age):
+        ill = combined_finding(others) if any(one.sick for one in others) else None
+        return None if ill is None else _unhealthy(volume, ill)
+    if others:
+        verdict = combined(verdict, others)
+    if verdict.sick:
+        return _unhealthy(volume, verdict)
+    misplaced = contradiction(verdict.topology, volume.node_affinity)
+    if misplaced is not None:
+        return Rejection(Reason.TOPOLOGY_CONTRADICTED, volume.name, "driver and volume agree on the place", misplaced)
+    if verdict.state is HealthState.UNKNOWN and _blocks_unknown(view, volume.driver):
+        return Rejection(Reason.HEALTH_UNKNOWN, volume.name, "a volume its driver answers for", _words(verdict))
+    return None
+
+
+def _promised(view: View, volume: Volume, now: datetime, claim: Claim | None) -> Rejection | None:
+    hold = view.ledger.keeps(volume.name)
+    if hold is not None and not (claim and hold.claim_key == claim.key and hold.claim_uid == claim.uid):
+        return _reserved_for(volume, hold.claim_key, "being written")
+    reservation = reservation_of(volume, view.settings.prefix)
+    if reservation is None or reservation.expired(now):
+        return None
+    if any(known is not None and reservation.is_for(known) for known in (claim, view.hints.get(volume.name))):
+        return None
+    return _reserved_for(volume, reservation.claim, f"until {reservation.expires_at:%H:%M:%S}Z")
+
+
+def _reserved_for(volume: Volume, claim_key: str, until: str) -> Rejection:
+    return Rejection(
+        Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", f"reserved for {claim_key}, {until}"
+    )
+
+
+def _quarantined(view: View, volume: Volume) -> Rejection | None:
+    why = value_of(volume.annotations, view.settings.prefix + QUARANTINE)
+    return None if why is None else Rejection(Reason.QUARANTINED, volume.name, "a volume not in quarantine", why)
+
+
+def _blocks_unknown(view: View, driver: str) -> bool:
+    policy = view.settings.unknown_health
+    if policy is None:
+        return driver in view.settings.gated_drivers
+    return policy is UnknownHealth.BLOCK
+
+
+def _unhealthy(volume: Volume, why: Saying) -> Rejection:
+    return Rejection(Reason.UNHEALTHY, volume.name, "a healthy volume", _words(why))
+
+
+def _words(why: Saying) -> str:
+    said = f"{why.state}: {why.reason}" if why.reason else str(why.state)
+    return f"{said}, {why.message} ({why.source})" if why.message else f"{said} ({why.source})"

@@ -1,0 +1,119 @@
+"""Which volume the PV controller binds a claim to: no node is known, and the fewest access modes win.
+
+Source: `syncUnboundClaim`, `syncBoundClaim` and `assignDefaultStorageClass` in
+pkg/controller/volume/persistentvolume/pv_controller.go, `findByClaim` in index.go beside it. Each claim is answered
+as if it were the only one: which of two claims the controller meets first is not decided by any rule.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from msgspec.structs import replace
+
+from binder.matching.match import Match, for_every_volume
+from binder.matching.matching import (
+    binding_mode,
+    class_of,
+    controller_refusal,
+    default_class,
+    indexed_modes,
+    requested_refusal,
+    selector_problem,
+)
+from binder.matching.rejection import Reason
+from kube.objects.model import (
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    StorageClass,
+    Volume,
+    value_of,
+)
+
+
+def match_as_controller(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
+    """Return what the PV controller does with the claim.
+
+    A claim that says nothing about a class is first tried against volumes without class. Only when none fits does the
+    controller write the default class into it and start over, and then the answer is the one for that class.
+    """
+    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+        return match_bound(claim, classes, volumes)
+    if claim.volume_name:
+        return match_requested(claim, classes, volumes)
+    found = _match_by_rules(claim, classes, volumes)
+    default = default_class(classes.values()) if claim.storage_class is None else None
+    if found.volume is None and default is not None:
+        return _match_by_rules(replace(claim, storage_class=default.name), classes, volumes)
+    return found
+
+
+def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
+    """Return the volume of a claim whose bind was completed: none, when the volume is gone or another claim's."""
+    volume = volumes.get(claim.volume_name)
+    if volume is not None and volume.claim is not None and volume.claim.uid != claim.uid:
+        volume = None
+    lost = Reason.CLAIM_LOST if volume is None else None
+    return Match(claim, binding_mode(claim, classes), volume, lost, for_every_volume(None))
+
+
+def match_requested(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
+    """Return whether the one volume that the claim's spec.volumeName asks for is bound to it."""
+    requested = volumes.get(claim.volume_name)
+    refusal = Reason.REQUESTED_VOLUME_MISSING if requested is None else requested_refusal(claim, requested)
+    chosen = requested if refusal is None else None
+    reason = refusal if refusal in (None, Reason.REQUESTED_VOLUME_MISSING) else Reason.REQUESTED_VOLUME_MISMATCH
+    return Match(
+        claim, binding_mode(claim, classes), chosen, reason, partial(_not_requested, claim.volume_name, refusal)
+    )
+
+
+def provisions(claim: Claim, classes: Mapping[str, StorageClass]) -> bool:
+    """Whether a volume would be made for the claim when none fits."""
+    storage_class = classes.get(class_of(claim))
+    return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
+
+
+def no_volume_reason(claim: Claim, classes: Mapping[str, StorageClass]) -> Reason:
+    """Return what it means for the claim that no volume fits: one is made, or nothing happens."""
+    if selector_problem(claim) is not None:
+        return Reason.SELECTOR_MISMATCH
+    return Reason.DYNAMIC_CLASS if provisions(claim, classes) else Reason.NO_VOLUME_FITS
+
+
+def _match_by_rules(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
+    mode = binding_mode(claim, classes)
+    if mode is None:
+        return Match(claim, None, None, Reason.BINDING_MODE_MISSING, for_every_volume(Reason.BINDING_MODE_MISSING))
+    delayed = mode == WAIT_FOR_FIRST_CONSUMER
+    fitting = (volume for volume in volumes.values() if controller_refusal(claim, volume, delayed=delayed) is None)
+    chosen = min(fitting, key=_preference, default=None)
+    waits = delayed and selector_problem(claim) is None
+    reason = None
+    if chosen is None:
+        reason = Reason.WAIT_FOR_FIRST_CONSUMER if waits else no_volume_reason(claim, classes)
+    return Match(claim, mode, chosen, reason, partial(_not_chosen, claim, delayed, chosen))
+
+
+def _preference(volume: Volume) -> tuple[int, bool, int, str]:
+    """Order volumes that fit: fewest access modes, then one that names the claim, then the smallest, then by name."""
+    free = volume.claim is None
+    return (len(indexed_modes(volume.access_modes)), free, volume.capacity if free else 0, volume.name)
+
+
+def _not_chosen(claim: Claim, delayed: bool, chosen: Volume | None, volume: Volume) -> Reason | None:
+    reason = controller_refusal(claim, volume, delayed=delayed)
+    if reason is not None or chosen is None:
+        return reason
+    modes, _, capacity, _ = _preference(volume)
+    chosen_modes, chosen_free, chosen_capacity, _ = _preference(chosen)
+    if modes > chosen_modes:
+        return Reason.MORE_ACCESS_MODES_THAN_CHOSEN
+    if not chosen_free:
+        return Reason.OTHER_VOLUME_PREBOUND
+    return Reason.LARGER_THAN_CHOSEN if capacity > chosen_capacity else Reason.TIED_WITH_CHOSEN
+
+
+def _not_requested(requested: str, refusal: Reason | None, volume: Volume) -> Reason | None:
+    return refusal if volume.name == requested else Reason.OTHER_VOLUME_REQUESTED

@@ -1,0 +1,217 @@
+"""The evidence of a refusal in words: what the rule wanted, and what it found."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from binder.matching.matching import class_of, selector_problem
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import (
+    Claim,
+    ClaimReference,
+    LabelSelector,
+    Node,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pairs,
+    Requirement,
+    Volume,
+    value_of,
+)
+from kube.rules.quantity import format_quantity
+
+_SYMBOLS: Final[Mapping[str, str]] = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one claim asked for: the claim, the volume chosen for it, the node, what the pod's other claims took."""
+
+    claim: Claim
+    chosen: Volume | None = None
+    node: Node | None = None
+    taken: Mapping[str, str] | None = None
+
+    def rejection(self, volume: Volume, reason: Reason) -> Rejection:
+        """Return the refusal of a volume with its evidence."""
+        wanted, offered = _EVIDENCE.get(reason, _unexplained)(self, volume)
+        return Rejection(reason, volume.name, wanted, offered)
+
+
+Words = tuple[str, str]
+
+
+def _claimed(evidence: Evidence, volume: Volume) -> Words:
+    mine = ClaimReference(evidence.claim.namespace, evidence.claim.name, evidence.claim.uid)
+    found = volume.claim or ClaimReference()
+    offered = f"claimRef {found.namespace or '(no namespace)'}/{found.name or '(no name)'}"
+    if (found.namespace, found.name) == (mine.namespace, mine.name):
+        offered += f" with uid {found.uid}"
+        return f"no claimRef, or one with uid {mine.uid or '(none)'}", offered
+    return f"no claimRef, or {evidence.claim.key}", offered
+
+
+def _size(evidence: Evidence, volume: Volume) -> Words:
+    return f"at least {quantity_text(evidence.claim.request)}", quantity_text(volume.capacity)
+
+
+def _storage_class(evidence: Evidence, volume: Volume) -> Words:
+    return class_of(evidence.claim) or "no class", class_of(volume) or "no class"
+
+
+def _attributes_class(evidence: Evidence, volume: Volume) -> Words:
+    return evidence.claim.attributes_class or "none", volume.attributes_class or "none"
+
+
+def _volume_mode(evidence: Evidence, volume: Volume) -> Words:
+    return evidence.claim.volume_mode, volume.volume_mode
+
+
+def _access_modes(evidence: Evidence, volume: Volume) -> Words:
+    return modes_text(evidence.claim.access_modes), modes_text(volume.access_modes)
+
+
+def _deleting(_: Evidence, __: Volume) -> Words:
+    return "a volume that stays", "being deleted"
+
+
+def _phase(_: Evidence, volume: Volume) -> Words:
+    return "phase Available", f"phase {volume.phase}" if volume.phase else "no phase"
+
+
+def _selector(evidence: Evidence, volume: Volume) -> Words:
+    problem = selector_problem(evidence.claim)
+    if problem is not None:
+        return "a selector that can be parsed", problem
+    selector = evidence.claim.selector or LabelSelector()
+    keys = [key for key, _ in selector.match_labels] + [one.key for one in selector.match_expressions]
+    return selector_text(selector), _labels_text(volume.labels, keys)
+
+
+def _affinity(evidence: Evidence, volume: Volume) -> Words:
+    affinity = volume.node_affinity or NodeSelector()
+    keys = [one.key for term in affinity.terms for one in term.match_expressions]
+    node = evidence.node
+    here = "the node" if node is None else f"node {node.name} ({_labels_text(node.labels, keys)})"
+    return f"reachable from {here}", f"reachable where {affinity_text(affinity)}"
+
+
+def _delayed(evidence: Evidence, _: Volume) -> Words:
+    return f"a volume with claimRef {evidence.claim.key}, until a pod uses the claim", "a free volume"
+
+
+def _larger(evidence: Evidence, volume: Volume) -> Words:
+    chosen = evidence.chosen or volume
+    return f"{quantity_text(chosen.capacity)} ({chosen.name})", quantity_text(volume.capacity)
+
+
+def _more_modes(evidence: Evidence, volume: Volume) -> Words:
+    chosen = evidence.chosen or volume
+    return f"{modes_text(chosen.access_modes)} ({chosen.name})", modes_text(volume.access_modes)
+
+
+def _tied(evidence: Evidence, volume: Volume) -> Words:
+    first = evidence.chosen.name if evidence.chosen else "another"
+    return f"{first}, the first by name among equals", volume.name
+
+
+def _prebound(evidence: Evidence, volume: Volume) -> Words:
+    offered = "no claimRef" if volume.claim is None else "a claimRef too, but not the first by name"
+    return f"the volume whose claimRef names {evidence.claim.key}", offered
+
+
+def _requested(evidence: Evidence, volume: Volume) -> Words:
+    return f"{evidence.claim.volume_name} (spec.volumeName)", volume.name
+
+
+def _taken(evidence: Evidence, volume: Volume) -> Words:
+    holder = (evidence.taken or {}).get(volume.name, "another claim")
+    return "a volume that no other claim of the pod takes", f"taken by {holder}"
+
+
+def _binding_mode_missing(evidence: Evidence, _: Volume) -> Words:
+    return f"volumeBindingMode in StorageClass {class_of(evidence.claim)}", "not set"
+
+
+def _provisioning(evidence: Evidence, _: Volume) -> Words:
+    node = value_of(evidence.claim.annotations, "volume.kubernetes.io/selected-node")
+    return f"a new volume, already ordered for node {node}", "an existing volume"
+
+
+def _unexplained(_: Evidence, __: Volume) -> Words:
+    return "", ""
+
+
+_EVIDENCE: Final[Mapping[Reason, Callable[[Evidence, Volume], Words]]] = {
+    Reason.CLAIMED_BY_OTHER: _claimed,
+    Reason.TOO_SMALL: _size,
+    Reason.CLASS_MISMATCH: _storage_class,
+    Reason.ATTRIBUTES_CLASS_MISMATCH: _attributes_class,
+    Reason.VOLUME_MODE_MISMATCH: _volume_mode,
+    Reason.ACCESS_MODES_MISMATCH: _access_modes,
+    Reason.VOLUME_DELETING: _deleting,
+    Reason.NOT_AVAILABLE: _phase,
+    Reason.SELECTOR_MISMATCH: _selector,
+    Reason.NODE_AFFINITY_MISMATCH: _affinity,
+    Reason.DELAYED_BINDING: _delayed,
+    Reason.LARGER_THAN_CHOSEN: _larger,
+    Reason.MORE_ACCESS_MODES_THAN_CHOSEN: _more_modes,
+    Reason.TIED_WITH_CHOSEN: _tied,
+    Reason.OTHER_VOLUME_PREBOUND: _prebound,
+    Reason.OTHER_VOLUME_REQUESTED: _requested,
+    Reason.TAKEN_BY_OTHER_CLAIM_OF_POD: _taken,
+    Reason.BINDING_MODE_MISSING: _binding_mode_missing,
+    Reason.PROVISIONING_CHOSEN: _provisioning,
+}
+
+
+@lru_cache(maxsize=4096)
+def quantity_text(nano: int) -> str:
+    return format_quantity(nano)
+
+
+def reasons_text(counts: Mapping[Reason, int]) -> str:
+    """Return how often which reason was met, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {reason}" for reason, count in ordered)
+
+
+@lru_cache(maxsize=256)
+def modes_text(modes: tuple[str, ...]) -> str:
+    return ", ".join(modes) or "no access mode"
+
+
+def selector_text(selector: LabelSelector) -> str:
+    """Return a label selector as `kubectl` users write it."""
+    equal = [f"{key}={value}" for key, value in selector.match_labels]
+    return ", ".join(equal + [_requirement_text(one) for one in selector.match_expressions]) or "any labels"
+
+
+def affinity_text(affinity: NodeSelector) -> str:
+    """Return a node selector in one line: terms joined by `or`, their requirements by `and`."""
+    return " or ".join(_term_text(term) for term in affinity.terms) or "no term says"
+
+
+def _term_text(term: NodeSelectorTerm) -> str:
+    requirements = (*term.match_expressions, *term.match_fields)
+    return " and ".join(_requirement_text(one) for one in requirements) or "an empty term (nowhere)"
+
+
+def _requirement_text(requirement: Requirement) -> str:
+    key, operator = requirement.key, requirement.operator
+    if operator == "Exists":
+        return f"{key} exists"
+    if operator == "DoesNotExist":
+        return f"{key} is absent"
+    values = ", ".join(requirement.values)
+    if operator in ("Gt", "Lt"):
+        return f"{key} {_SYMBOLS[operator]} {values}"
+    return f"{key} {_SYMBOLS.get(operator, operator)} ({values})"
+
+
+def _labels_text(labels: Pairs, keys: list[str]) -> str:
+    """Return the labels the rule looked at, absent ones included."""
+    found = {key: value_of(labels, key) for key in keys}
+    texts = [f"no {key}" if value is None else f"{key}={value}" for key, value in found.items()]
+    return ", ".join(texts) or "no label matters"

@@ -1,0 +1,170 @@
+"""Free volumes, filed so that the smallest one that fits a claim is found without a scan.
+
+Class, volume mode and attributes class must be equal, so they are the first key. Below it come the sets of access
+modes (at most 16 in practice), below each the volumes by capacity, all of them and again by node affinity. Everything
+is persistent: a change returns a new index and copies a few hundred pointers, and holding an index is a frozen view.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from heapq import merge
+
+from immutables import Map
+
+from binder.matching.affinity_groups import AffinityGroups
+from binder.matching.capacity_order import CapacityOrder, Entry, Selects
+from kube.objects.model import Claim, NodeSelector, Pairs, Volume
+from kube.rules.selectors import matches_labels
+
+AccessModes = frozenset[str]
+Shape = tuple[str, str, str]
+"""Class, volume mode and attributes class."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeGroup:
+    """Volumes that differ only in capacity, labels and affinity: all in order, and by affinity."""
+
+    everywhere: CapacityOrder
+    by_affinity: AffinityGroups
+
+
+Shelf = Map[AccessModes, ModeGroup]
+
+
+def is_free(volume: Volume) -> bool:
+    """Whether Kubernetes would give the volume to a claim it does not know yet: Available, unclaimed, not deleting."""
+    return volume.phase == "Available" and volume.claim is None and not volume.deleting
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeIndex:
+    """The free volumes of a moment. Volumes that are not free are not in it: ask for those by claim."""
+
+    shelves: Map[Shape, Shelf] = Map()
+
+    @classmethod
+    def of(cls, volumes: Iterable[Volume]) -> "VolumeIndex":
+        """Return the index of many volumes, much faster than adding them one by one."""
+        shelves: dict[Shape, dict[AccessModes, list[Volume]]] = {}
+        for volume in volumes:
+            if is_free(volume):
+                shelf = shelves.setdefault(_shape(volume), {})
+                shelf.setdefault(frozenset(volume.access_modes), []).append(volume)
+        return cls(
+            Map(
+                {
+                    shape: Map(
+                        {modes: ModeGroup(CapacityOrder.of(v), AffinityGroups.of(v)) for modes, v in shelf.items()}
+                    )
+                    for shape, shelf in shelves.items()
+                }
+            )
+        )
+
+    def with_volume(self, old: Volume | None, new: Volume | None) -> "VolumeIndex":
+        """Return the index after a volume appeared (old is None), changed, or went away (new is None)."""
+        index = self
+        if old is not None and is_free(old):
+            index = index._without(old)
+        if new is not None and is_free(new):
+            index = index._with(new)
+        return index
+
+    def smallest(
+        self, claim: Claim, node_labels: Mapping[str, str] | None = None, exclude: Container[str] = ()
+    ) -> Volume | None:
+        """Return the free volume of least capacity, then first name, that fits the claim, None when none does.
+
+        With `node_labels` it is one that a node with these labels reaches, as kube-scheduler would choose for that
+        node; without, affinity is not asked. `exclude` holds names of volumes not to be taken.
+        """
+        best: Entry | None = None
+        selects = _selects(claim)
+        for order in self._orders(claim, node_labels):
+            for entry in order.at_least(claim.request, selects):
+                if best is not None and best < entry:
+                    break
+                if entry[1] not in exclude:
+                    best = entry
+                    break
+        return None if best is None else best[2]
+
+    def candidates(self, claim: Claim, node_labels: Mapping[str, str] | None = None) -> Iterator[Volume]:
+        """Yield every free volume that fits the claim, smallest first, then by name. Arguments as for `smallest`."""
+        selects = _selects(claim)
+        fitting = [order.at_least(claim.request, selects) for order in self._orders(claim, node_labels)]
+        for _, _, volume in fitting[0] if len(fitting) == 1 else merge(*fitting):
+            yield volume
+
+    def topologies(self, claim: Claim) -> Iterator[NodeSelector | None]:
+        """Yield each affinity, once, that some volume large enough for the claim has; labels are not asked."""
+        seen: set[NodeSelector | None] = set()
+        for group in self.by_topology(claim):
+            for affinity, order in group.items():
+                if order.largest >= claim.request and affinity not in seen:
+                    seen.add(affinity)
+                    yield affinity
+
+    def by_topology(self, claim: Claim) -> tuple[Map[NodeSelector | None, CapacityOrder], ...]:
+        """Return the volumes of the claim's class, modes and attributes class, large enough or not, by affinity.
+
+        What is found for a claim on a node changes only when one of these orders, that the node reaches, does.
+        """
+        return tuple(group.by_affinity.groups for group in self._groups(claim))
+
+    def deciding_labels(self, claim: Claim) -> set[str]:
+        """Return the keys of node labels that the affinities of those volumes ask about."""
+        return {key for group in self._groups(claim) for key in group.by_affinity.keys}
+
+    def _orders(self, claim: Claim, node_labels: Mapping[str, str] | None) -> Iterator[CapacityOrder]:
+        for group in self._groups(claim):
+            if node_labels is None:
+                yield group.everywhere
+            else:
+                yield from group.by_affinity.reachable_from(node_labels)
+
+    def _groups(self, claim: Claim) -> Iterator[ModeGroup]:
+        wanted = frozenset(claim.access_modes)
+        for modes, group in self.shelves.get(_shape(claim), _EMPTY_SHELF).items():
+            if wanted <= modes:
+                yield group
+
+    def _with(self, volume: Volume) -> "VolumeIndex":
+        shape, modes = _shape(volume), frozenset(volume.access_modes)
+        shelf = self.shelves.get(shape, _EMPTY_SHELF)
+        group = shelf.get(modes, _EMPTY_GROUP)
+        grown = ModeGroup(group.everywhere.with_volume(volume), group.by_affinity.with_volume(volume))
+        return VolumeIndex(self.shelves.set(shape, shelf.set(modes, grown)))
+
+    def _without(self, volume: Volume) -> "VolumeIndex":
+        shape, modes = _shape(volume), frozenset(volume.access_modes)
+        shelf = self.shelves.get(shape, _EMPTY_SHELF)
+        group = shelf.get(modes)
+        if group is None:
+            return self
+        left = ModeGroup(group.everywhere.without_volume(volume), group.by_affinity.without_volume(volume))
+        shelf = shelf.set(modes, left) if left.everywhere else shelf.delete(modes)
+        return VolumeIndex(self.shelves.set(shape, shelf) if shelf else self.shelves.delete(shape))
+
+
+_EMPTY_SHELF: Shelf = Map()
+_EMPTY_GROUP = ModeGroup(CapacityOrder(), AffinityGroups())
+
+
+def _shape(wanted: Claim | Volume) -> Shape:
+    return (wanted.storage_class or "", wanted.volume_mode, wanted.attributes_class)
+
+
+def _selects(claim: Claim) -> Selects | None:
+    """Return the test of the claim's selector, asked once for each set of labels; None when there is no selector."""
+    selector = claim.selector
+    if selector is None:
+        return None
+
+    @cache
+    def selects(labels: Pairs) -> bool:
+        return matches_labels(selector, dict(labels))
+
+    return selects

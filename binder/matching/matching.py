@@ -1,0 +1,173 @@
+"""The rules by which Kubernetes gives a volume to a claim: one claim, one volume, each test in upstream's order.
+
+Source: `FindMatchingVolume`, `IsVolumeBoundToClaim`, `IsDelayBindingMode` in k8s.io/component-helpers/storage/volume,
+and pkg/controller/volume/persistentvolume/index.go. `binder.matching.controller_match` and
+`binder.matching.scheduler_match` put the tests together as the two callers do. Where upstream leaves a tie to the
+order of a Go map, the first name wins here.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from binder.matching.rejection import Reason
+from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
+from kube.rules.quantity import NANO
+from kube.rules.selectors import matches_labels, node_matches, problem_of
+
+IMMEDIATE: Final = "Immediate"
+
+_INDEXED_MODES: Final = frozenset({"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"})
+"""The only access modes the controller's index knows. It files a volume without regard to any other."""
+
+
+def class_of(subject: Claim | Volume) -> str:
+    """Return the class as matching sees it: no class and the empty class are the same."""
+    return subject.storage_class or ""
+
+
+def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """Return the default class: of several the newest, then the first by name (pkg/volume/util/storageclass.go)."""
+    by_name = sorted((found for found in classes if found.is_default), key=lambda found: found.name)
+    return max(by_name, key=lambda found: found.created.timestamp() if found.created else float("-inf"), default=None)
+
+
+def binding_mode(claim: Claim, classes: Mapping[str, StorageClass]) -> str | None:
+    """Return when the claim is bound. A class needs no object, and then it is Immediate.
+
+    None means that the class object has no binding mode, which Kubernetes answers with an error and a retry.
+    """
+    storage_class = classes.get(class_of(claim)) if class_of(claim) else None
+    if storage_class is None:
+        return IMMEDIATE
+    if storage_class.binding_mode is None:
+        return None
+    return WAIT_FOR_FIRST_CONSUMER if storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER else IMMEDIATE
+
+
+def is_mine(claim: Claim, volume: Volume) -> bool:
+    """Whether the volume's claimRef names this claim. A reference without uid names any claim of that name."""
+    reference = volume.claim
+    return (
+        reference is not None
+        and reference.name == claim.name
+        and reference.namespace == claim.namespace
+        and reference.uid in ("", claim.uid)
+    )
+
+
+@lru_cache(maxsize=256)
+def indexed_modes(access_modes: tuple[str, ...]) -> frozenset[str]:
+    """Return the set of modes under which the controller files a volume; fewer of them are tried first."""
+    return _INDEXED_MODES.intersection(access_modes)
+
+
+def scheduler_refusal(
+    claim: Claim,
+    volume: Volume,
+    node_labels: Mapping[str, str] | None = None,
+    taken: Container[str] = (),
+) -> Reason | None:
+    """Return the first test the volume fails when a node is being considered, None when it passes all.
+
+    Without `node_labels` node affinity is not asked. `taken` names the volumes chosen for other claims of the pod.
+    """
+    if class_of(claim) != class_of(volume):
+        return Reason.CLASS_MISMATCH
+    if volume.name in taken:
+        return Reason.TAKEN_BY_OTHER_CLAIM_OF_POD
+    if unfit := _unfit(claim, volume):
+        return unfit
+    reachable = node_labels is None or node_matches(volume.node_affinity, node_labels)
+    if volume.claim is not None:
+        return None if reachable else Reason.NODE_AFFINITY_MISMATCH
+    if volume.phase != "Available":
+        return Reason.NOT_AVAILABLE
+    if not selects(claim, volume):
+        return Reason.SELECTOR_MISMATCH
+    if not reachable:
+        return Reason.NODE_AFFINITY_MISMATCH
+    if not has_access_modes(claim, volume):
+        return Reason.ACCESS_MODES_MISMATCH
+    return None
+
+
+def controller_refusal(claim: Claim, volume: Volume, *, delayed: bool) -> Reason | None:
+    """Return the first test the volume fails when no node is being considered, None when it passes all.
+
+    `delayed` is whether the class waits for a pod: free volumes are then left to the scheduler.
+    """
+    if not indexed_modes(volume.access_modes).issuperset(claim.access_modes):
+        return Reason.ACCESS_MODES_MISMATCH
+    if unfit := _unfit(claim, volume):
+        return unfit
+    if volume.claim is not None:
+        return None
+    if delayed:
+        return Reason.DELAYED_BINDING
+    if volume.phase != "Available":
+        return Reason.NOT_AVAILABLE
+    if not selects(claim, volume):
+        return Reason.SELECTOR_MISMATCH
+    if class_of(claim) != class_of(volume):
+        return Reason.CLASS_MISMATCH
+    return None
+
+
+def requested_refusal(claim: Claim, volume: Volume) -> Reason | None:
+    """Return why a volume that the claim asks for by name cannot be bound to it, None when it can.
+
+    A volume that is already this claim's is bound with no test at all. Phase, selector and affinity are never
+    tested here (`checkVolumeSatisfyClaim` in pv_controller.go). Sizes are whole bytes, rounded up.
+    """
+    if volume.claim is not None:
+        return None if is_mine(claim, volume) else Reason.CLAIMED_BY_OTHER
+    if volume.deleting:
+        return Reason.VOLUME_DELETING
+    if _whole(volume.capacity) < _whole(claim.request):
+        return Reason.TOO_SMALL
+    if class_of(claim) != class_of(volume):
+        return Reason.CLASS_MISMATCH
+    if claim.attributes_class != volume.attributes_class:
+        return Reason.ATTRIBUTES_CLASS_MISMATCH
+    if claim.volume_mode != volume.volume_mode:
+        return Reason.VOLUME_MODE_MISMATCH
+    if not has_access_modes(claim, volume):
+        return Reason.ACCESS_MODES_MISMATCH
+    return None
+
+
+def has_access_modes(claim: Claim, volume: Volume) -> bool:
+    """Whether the volume lists every mode the claim asks for. Modes are names: none stands for another."""
+    return all(mode in volume.access_modes for mode in claim.access_modes)
+
+
+def selects(claim: Claim, volume: Volume) -> bool:
+    """Whether the claim's selector, if it has one, matches the volume's labels."""
+    return claim.selector is None or matches_labels(claim.selector, dict(volume.labels))
+
+
+def _unfit(claim: Claim, volume: Volume) -> Reason | None:
+    """Return the first failure among the tests that a volume already naming the claim has to pass too."""
+    if volume.claim is not None and not is_mine(claim, volume):
+        return Reason.CLAIMED_BY_OTHER
+    if volume.capacity < claim.request:
+        return Reason.TOO_SMALL
+    if volume.volume_mode != claim.volume_mode:
+        return Reason.VOLUME_MODE_MISMATCH
+    if volume.attributes_class != claim.attributes_class:
+        return Reason.ATTRIBUTES_CLASS_MISMATCH
+    if volume.deleting:
+        return Reason.VOLUME_DELETING
+    if selector_problem(claim) is not None:
+        return Reason.SELECTOR_MISMATCH
+    return None
+
+
+def selector_problem(claim: Claim) -> str | None:
+    """Say why the claim's selector cannot be parsed. Such a claim gets no volume, not even one that names it."""
+    return None if claim.selector is None else problem_of(claim.selector)
+
+
+def _whole(nano: int) -> int:
+    return -(-nano // NANO)

@@ -1,0 +1,91 @@
+"""Whether a node fits a pod, so that volumes are not promised where the pod can never run.
+
+The tests are those of kube-scheduler's default plugins, in their order of cost: NodeUnschedulable, TaintToleration,
+NodeAffinity, VolumeBinding (rule 15) and VolumeZone (rule 19) for volumes the pod already has, NodeResourcesFit,
+NodeVolumeLimits.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from binder.matching.evidence import affinity_text
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Node, Pod, Volume
+from kube.rules.quantity import format_quantity
+from kube.rules.resource_fit import fits
+from kube.rules.selectors import node_matches, pod_node_affinity_matches
+from kube.rules.taints import tolerates_unschedulable, untolerated_taint
+from kube.rules.topology import volume_zone_matches
+
+
+def refuse_node(pod: Pod, node: Node) -> Rejection | None:
+    """Return why the node, whatever is free on it, is not for this pod; None when it is.
+
+    Whether the node is ready is not asked: node lifecycle taints one that is not, and pods may tolerate that.
+    """
+    return refuse_taints(pod, node) or refuse_labels(pod, node)
+
+
+def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
+    """Return the cordon or the first taint that the pod does not tolerate, or None."""
+    if node.unschedulable and not tolerates_unschedulable(pod.tolerations):
+        return Rejection(Reason.NODE_UNSCHEDULABLE, node.name, "a schedulable node", "cordoned")
+    taint = untolerated_taint(node.taints, pod.tolerations)
+    if taint is None:
+        return None
+    found = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "only tolerated taints", f"taint {found}")
+
+
+def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
+    """Return which volume that the pod already has or was promised cannot be reached from the node, or None."""
+    labels = dict(node.labels)
+    for volume in volumes:
+        if not reaches(volume, labels):
+            where = affinity_text(volume.node_affinity) if volume.node_affinity else "its zone labels match"
+            wanted = f"a node that reaches volume {volume.name}"
+            return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"the volume is reachable where {where}")
+    return None
+
+
+def reaches(volume: Volume, labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels reaches the volume, once it is bound: by its affinity and by its zone labels."""
+    return node_matches(volume.node_affinity, labels) and volume_zone_matches(volume.labels, labels)
+
+
+def refuse_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection | None:
+    """Return which resource the node has too little of, or None."""
+    lacking = fits(free, pod.requests)
+    if not lacking:
+        return None
+    resource, wanted, left = lacking[0]
+    return Rejection(
+        Reason.INSUFFICIENT_RESOURCES,
+        name,
+        f"{resource} {format_quantity(wanted, binary=resource != 'cpu')}",
+        f"{format_quantity(max(left, 0), binary=resource != 'cpu')} free",
+    )
+
+
+def refuse_attachments(
+    name: str, attach: Iterable[tuple[str, int]], used: Mapping[str, int], limit: Mapping[str, int]
+) -> Rejection | None:
+    """Return which driver could not attach that many more volumes on the node, or None. No limit stated is none."""
+    for driver, more in attach:
+        most = limit.get(driver)
+        if most is not None and used.get(driver, 0) + more > most:
+            offered = f"{used.get(driver, 0)} of at most {most} attached"
+            return Rejection(Reason.ATTACH_LIMIT_REACHED, name, f"{more} more volumes of {driver}", offered)
+    return None
+
+
+def refuse_labels(pod: Pod, node: Node) -> Rejection | None:
+    """Return what the pod's node selector or required node affinity asks that the node has not, or None."""
+    labels = dict(node.labels)
+    for key, value in pod.node_selector:
+        if labels.get(key) != value:
+            found = f"{key}={labels[key]}" if key in labels else f"no label {key}"
+            return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, f"{key}={value}", found)
+    if not pod_node_affinity_matches(pod.node_affinity, labels, node.name):
+        wanted = affinity_text(pod.node_affinity) if pod.node_affinity else ""
+        return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, wanted, "labels that do not match")
+    return None

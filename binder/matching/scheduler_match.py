@@ -1,0 +1,103 @@
+"""Which volume kube-scheduler takes for a claim on one node, and for all claims of a pod there, one after another.
+
+Source: `findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go. The scheduler knows no
+default class, and it never takes back a choice: `binder.assignment.assignment` does what it cannot.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from binder.matching.controller_match import match_bound, match_requested, no_volume_reason
+from binder.matching.match import Match, WhyNot, for_every_volume
+from binder.matching.matching import binding_mode, scheduler_refusal
+from binder.matching.rejection import Reason
+from kube.objects.model import (
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    Node,
+    StorageClass,
+    Volume,
+    value_of,
+)
+
+
+def match_as_scheduler(
+    claim: Claim,
+    node: Node,
+    classes: Mapping[str, StorageClass],
+    volumes: Mapping[str, Volume],
+    taken: Mapping[str, str] | None = None,
+) -> Match:
+    """Return what kube-scheduler does with the claim on the node.
+
+    `taken` maps the volumes chosen for other claims of the pod to those claims. An Immediate claim is answered by the
+    same rules, although the scheduler would wait until the PV controller has bound it.
+    """
+    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+        return match_bound(claim, classes, volumes)
+    if claim.volume_name:
+        return match_requested(claim, classes, volumes)
+    mode = binding_mode(claim, classes)
+    if mode is None:
+        return Match(
+            claim, None, None, Reason.BINDING_MODE_MISSING, for_every_volume(Reason.BINDING_MODE_MISSING), node
+        )
+    if mode == WAIT_FOR_FIRST_CONSUMER and value_of(claim.annotations, SELECTED_NODE) is not None:
+        return Match(claim, mode, None, Reason.PROVISIONING_CHOSEN, for_every_volume(Reason.PROVISIONING_CHOSEN), node)
+    return _match_by_rules(claim, mode, node, classes, volumes, taken or {})
+
+
+def match_pod_as_scheduler(
+    claims: Iterable[Claim], node: Node, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]
+) -> list[Match]:
+    """Return what kube-scheduler does with the claims of one pod: the smallest request first, each volume once.
+
+    Equal requests, which upstream leaves undecided, go by the claims' names. Answers come in that order.
+    """
+    taken: dict[str, str] = {}
+    matches = []
+    for claim in sorted(claims, key=lambda claim: (claim.request, claim.key)):
+        match = match_as_scheduler(claim, node, classes, volumes, dict(taken))
+        if match.volume is not None:
+            taken[match.volume.name] = claim.key
+        matches.append(match)
+    return matches
+
+
+def _match_by_rules(
+    claim: Claim,
+    mode: str,
+    node: Node,
+    classes: Mapping[str, StorageClass],
+    volumes: Mapping[str, Volume],
+    taken: Mapping[str, str],
+) -> Match:
+    refuse = partial(scheduler_refusal, claim, node_labels=dict(node.labels), taken=taken)
+    prebound = _prebound(refuse, volumes)
+    if prebound is None:
+        fitting = (volume for volume in volumes.values() if refuse(volume) is None)
+        chosen = min(fitting, key=lambda volume: (volume.capacity, volume.name), default=None)
+    else:
+        chosen = prebound if refuse(prebound) is None else None
+    reason = no_volume_reason(claim, classes) if chosen is None else None
+    return Match(claim, mode, chosen, reason, partial(_not_chosen, refuse, prebound, chosen), node, taken)
+
+
+def _prebound(refuse: WhyNot, volumes: Mapping[str, Volume]) -> Volume | None:
+    """Return the volume whose claimRef names the claim. It decides alone, even where the node does not reach it."""
+    decided = (None, Reason.NODE_AFFINITY_MISMATCH)
+    claimed = (volume for volume in volumes.values() if volume.claim is not None)
+    return min((volume for volume in claimed if refuse(volume) in decided), key=lambda found: found.name, default=None)
+
+
+def _not_chosen(refuse: WhyNot, prebound: Volume | None, chosen: Volume | None, volume: Volume) -> Reason | None:
+    reason = refuse(volume)
+    if reason is not None:
+        return reason
+    if prebound is not None:
+        return Reason.OTHER_VOLUME_PREBOUND
+    if chosen is not None and volume.capacity > chosen.capacity:
+        return Reason.LARGER_THAN_CHOSEN
+    return Reason.TIED_WITH_CHOSEN

@@ -1,0 +1,93 @@
+"""What a pod still needs, as a frozen value: the claims to plan for, and what limits where the pod may go."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from binder.model.decision import Mode
+from kube.objects.model import Claim, LabelSelector, Pod, Volume
+
+ClaimShape = tuple[str, str, str, tuple[str, ...], LabelSelector | None, int, str]
+"""All of a claim that decides which volumes it may have: claims of one shape are interchangeable."""
+
+
+MOST_CLAIMS: Final = 64
+"""Claims planned for one pod. What a joint assignment costs grows with the square of their number and more; nodes of
+large clouds hardly attach more volumes than that to all of their pods."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """One pod and its unbound claims that are ours to plan.
+
+    `required`: claims that must all get a volume. `optional`: claims of classes that can provision, which take a
+    volume where one fits and are otherwise Kubernetes' business. `anchors`: volumes the pod has or was promised, which
+    its node must reach. `pins`: claim key -> the one volume whose own side of a reservation already names the claim.
+    `nodes`: the only nodes that come into question, None for all. `hints`: volume and claim of the pod's hints, which
+    are made anew because the volumes may now be committed.
+    `limits`: for what the volumes are not committed although the mode of the classes says so
+    (binder.planning.hint_only).
+    """
+
+    pod: Pod
+    mode: Mode
+    required: tuple[Claim, ...]
+    optional: tuple[Claim, ...] = ()
+    anchors: tuple[Volume, ...] = ()
+    pins: tuple[tuple[str, str], ...] = ()
+    nodes: frozenset[str] | None = None
+    hints: tuple[tuple[str, Claim], ...] = ()
+    limits: tuple[str, ...] = ()
+
+    @property
+    def urgency(self) -> tuple[int, float, str]:
+        """Sort key among pods: higher priority first, then older, then by name."""
+        created = self.pod.created
+        return (-self.pod.priority, created.timestamp() if created else float("inf"), self.pod.key)
+
+    @cached_property
+    def needs_of_node(self) -> tuple[object, ...]:
+        """All of the pod that decides which nodes fit it: pods equal in it are interchangeable to a node."""
+        pod = self.pod
+        return (
+            pod.requests,
+            pod.node_selector,
+            pod.node_affinity,
+            pod.tolerations,
+            pod.node_name,
+            self.nodes,
+            tuple([volume.name for volume in self.anchors]),
+        )
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for demands that are interchangeable altogether."""
+        return (
+            self.needs_of_node,
+            frozenset(Counter(map(self.shape_of, self.required)).items()),
+            frozenset(Counter(map(self.shape_of, self.optional)).items()),
+        )
+
+    def pin_of(self, claim: Claim) -> str:
+        """Return the volume the claim is pinned to, empty when it is free to take any."""
+        return next((volume for key, volume in self.pins if key == claim.key), "")
+
+    def shape_of(self, claim: Claim) -> ClaimShape:
+        return self._shapes.get(claim.key) or self._shape(claim)
+
+    @cached_property
+    def _shapes(self) -> Mapping[str, ClaimShape]:
+        return {claim.key: self._shape(claim) for claim in (*self.required, *self.optional)}
+
+    def _shape(self, claim: Claim) -> ClaimShape:
+        return (
+            claim.storage_class or "",
+            claim.volume_mode,
+            claim.attributes_class,
+            claim.access_modes,
+            claim.selector,
+            claim.request,
+            self.pin_of(claim),
+        )

@@ -1,0 +1,59 @@
+"""Everything a pass may look at, as one frozen value: the cluster, our promises, the volumes' health, the settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from immutables import Map
+
+from binder.health.node_storage import NodeStorage
+from binder.matching.index import VolumeIndex
+from binder.model.decision import Mode
+from binder.model.ledger import Ledger
+from binder.reservation.contract import DEFAULT_PREFIX
+from csi.health.verdict import Verdict
+from kube.objects.model import Claim
+from kube.store.snapshot import Snapshot
+
+
+class UnknownHealth(StrEnum):
+    """What happens to a volume whose driver was asked and could not say."""
+
+    BLOCK = "block"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """What the user decided about planning.
+
+    `default_mode` holds for classes that name no mode. `unknown_health` None means: block if we have an endpoint
+    configured for the volume's driver (`gated_drivers`), else allow. `health_max_age`: an older verdict says nothing,
+    so that the gate asks again. `allow_delete_policy`: finish the bind also of volumes whose reclaim policy is not
+    Retain, in mode complete; without it pods with such volumes get the prebind form.
+    """
+
+    default_mode: Mode = Mode.ANNOTATE
+    unknown_health: UnknownHealth | None = None
+    gated_drivers: frozenset[str] = frozenset()
+    health_max_age: timedelta = timedelta(seconds=60)
+    prefix: str = DEFAULT_PREFIX
+    allow_delete_policy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look: `index` holds the free volumes of `snapshot`, `verdicts` are by (driver, volume handle).
+
+    `hints`: volume -> the claim that had it as a hint, which keeps nobody from it in this pass. `node_storage` only
+    remembers what follows from the snapshot; who makes one view after another hands on the same.
+    """
+
+    snapshot: Snapshot
+    index: VolumeIndex
+    ledger: Ledger = field(default_factory=Ledger)
+    verdicts: Mapping[tuple[str, str], Verdict] = Map()
+    settings: PlanSettings = field(default_factory=PlanSettings)
+    hints: Mapping[str, Claim] = Map()
+    node_storage: NodeStorage = field(default_factory=NodeStorage, compare=False, repr=False)

@@ -1,0 +1,70 @@
+"""For whom volumes are committed, and which binds that somebody else began are finished.
+
+Nobody races kube-scheduler for a pod that it is looking at: it commits volumes claim by claim and does not take back
+what it committed before it lost, so that two who commit at once may divide a pod's claims between them. It looks at no
+pod that has a scheduling gate or a node, and it is done with one that it has reported as unschedulable.
+
+A bind was begun if the volume names the claim and the claim does not say so yet. kube-scheduler begins one for each
+claim of a pod that it serves, and so does a process of ours that dies in the middle. The PV controller finishes them
+one after the other at its own rate; in mode complete we do, with the same writes. No volume is chosen here: what is
+asked is what the PV controller asks of a volume that names an unbound claim (syncUnboundClaim in pv_controller.go),
+and what we ask of any volume before a write of ours gives it to a pod.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from binder.health.volume_policy import refuse_health
+from binder.matching.matching import controller_refusal
+from binder.matching.rejection import Rejection
+from binder.model.decision import Finish, Placement, Refuse
+from binder.model.view import View
+from binder.reservation.contract import reservation_of
+from binder.reservation.release import UNUSED_PHASES
+from kube.objects.model import Pod
+from kube.store.snapshot import Snapshot
+
+
+def scheduler_may_serve(pod: Pod) -> bool:
+    """Whether the pod's scheduler could be choosing volumes for it at this moment."""
+    return not (pod.scheduling_gates or pod.node_name or pod.unschedulable)
+
+
+def may_commit(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether volumes may be committed to the pod's claims: no scheduler may be serving any pod that uses them."""
+    others = (snapshot.pods.get(key) for claim in pod.claim_keys for key in snapshot.pods_by_claim.get(claim, ()))
+    users = (other for other in others if other is not None and other.key != pod.key)
+    return not scheduler_may_serve(pod) and not any(map(scheduler_may_serve, users))
+
+
+def decisive(pod: Pod) -> tuple[object, ...]:
+    """Return what of a pod, changed after it was planned, makes another plan necessary."""
+    return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates, pod.unschedulable)
+
+
+def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -> Finish | Refuse | None:
+    """Return the binds to finish; a refusal if all that are left are of volumes that must not be used; else None."""
+    refused: list[Rejection] = []
+    sound: list[Placement] = []
+    for placement in begun:
+        if not _may_finish(view, placement, now):
+            continue
+        sick = refuse_health(view, placement.volume, now)
+        if sick is None:
+            sound.append(placement)
+        else:
+            refused.append(sick)
+    if sound:
+        return Finish(pod, tuple(sound))
+    return Refuse(pod, refused[0].reason, tuple(refused)) if refused else None
+
+
+def _may_finish(view: View, placement: Placement, now: datetime) -> bool:
+    claim, volume = placement.claim, placement.volume
+    if volume.phase not in UNUSED_PHASES | {"Bound"} or controller_refusal(claim, volume, delayed=True) is not None:
+        return False
+    if volume.reclaim_policy != "Retain" and not view.settings.allow_delete_policy:
+        return False
+    reservation = reservation_of(volume, view.settings.prefix)
+    # A reservation for another claim of that name, or one whose time is over, is being taken back.
+    return reservation is None or (reservation.is_for(claim) and not reservation.expired(now))

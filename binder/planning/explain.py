@@ -1,0 +1,214 @@
+"""Why no volume was promised to a pod: the root reason, and for each claim and node what came nearest.
+
+What is worked out is kept by the shape of a claim or the kind of a pod, so that a thousand replicas cost little more
+than one; names of claims and pods are put in when it is told. An Explainer looks at so many objects and no more: pods
+refused beyond that are told so, and are explained when they are looked at again.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from binder.assignment.assignment import assign
+from binder.assignment.exchange import Bits, Exchange
+from binder.assignment.node_booking import Attach, Seats, attach_of
+from binder.assignment.offers import Offers
+from binder.assignment.topologies import Reach, Topology
+from binder.matching.evidence import reasons_text
+from binder.matching.rejection import Reason, Rejection
+from binder.model.decision import Refuse
+from binder.model.demand import ClaimShape, Demand
+from binder.model.view import View
+from binder.planning.unmet_claims import UnmetClaims
+from kube.objects.model import Claim, Volume
+
+MOST_REJECTIONS: Final = 20
+MOST_LOOKS: Final = 20_000
+"""Volumes, nodes and topologies (once for each claim) looked at in one pass to explain refusals: some 0.1 s."""
+_MOST_LOST: Final = 4
+"""Volumes named for one claim that went to others."""
+_MOST_TOPOLOGIES: Final = 50
+"""Topologies looked at for a refusal: enough to tell why, bounded on clusters with a volume per node."""
+_MOST_NODES: Final = 1000
+"""Nodes asked why they do not fit a pod."""
+
+
+class Explainer:
+    """Explains the refusals of one pass. `got` says which claim of the pass got a volume, by the volume's name."""
+
+    def __init__(self, view: View, now: datetime, reach: Reach, seats: Seats, got: Mapping[str, str]) -> None:
+        self._now = now
+        self._reach = reach
+        self._seats = seats
+        self._got = got
+        self._offers = Offers(view, now)
+        self._unmet = UnmetClaims(view, now)
+        self._looks = 0
+        self._met: dict[ClaimShape, bool] = {}
+        self._joint: dict[tuple[object, ...], tuple[Topology, ...]] = {}
+        self._short: dict[tuple[object, ...], list[tuple[Topology, frozenset[ClaimShape], int]]] = {}
+        self._nodes: dict[tuple[object, ...], list[Rejection]] = {}
+        self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
+
+    def refusal(self, demand: Demand) -> Refuse:
+        """Return the root reason with its evidence, at most MOST_REJECTIONS of it, or that it is told later."""
+        if self._looks + self._unmet.looks >= MOST_LOOKS and not self._knows(demand):
+            return Refuse(demand.pod, Reason.EXPLANATION_PENDING, ())
+        unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
+        if unmet:
+            return self._refuse(demand, Reason.NO_VOLUME_FITS, self._unmet.rejections(demand, unmet))
+        if not self._jointly_met(demand):
+            return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT, self._of_topologies(demand))
+        nodes = self._of_nodes(demand)
+        if nodes:
+            return self._refuse(demand, Reason.NO_NODE_FITS, [_no_node(demand, nodes), *nodes])
+        return self._lost(demand)
+
+    def _knows(self, demand: Demand) -> bool:
+        """Whether the answer is there already, but for the names."""
+        met = [self._met.get(demand.shape_of(claim)) for claim in demand.required]
+        if None in met:
+            return False
+        unmet = [claim for claim, is_met in zip(demand.required, met, strict=True) if not is_met]
+        if unmet:
+            return self._unmet.knows(demand, unmet)
+        return demand.kind in (self._nodes if self._joint.get(demand.kind) else self._short)
+
+    def _is_met(self, demand: Demand, claim: Claim) -> bool:
+        """Whether some usable volume fits the claim."""
+        shape = demand.shape_of(claim)
+        if shape not in self._met:
+            self._looks += 1
+            self._met[shape] = self._any(demand, claim, None)
+        return self._met[shape]
+
+    def _any(self, demand: Demand, claim: Claim, topology: Topology | None) -> bool:
+        return next(self._offers.volumes(demand, claim, topology), None) is not None
+
+    def _jointly_met(self, demand: Demand) -> tuple[Topology, ...]:
+        """Return the topologies that have volumes for all claims at once."""
+        if demand.kind not in self._joint:
+            open_to = self._reach.open_to(demand)
+            self._looks += len(open_to) * len(demand.required)
+            found = tuple(topology for topology in open_to if assign(self._options(demand, topology)) is not None)
+            self._joint[demand.kind] = found
+        return self._joint[demand.kind]
+
+    def _options(self, demand: Demand, topology: Topology) -> dict[str, list[Volume]]:
+        """Return for each claim as many volumes of the topology as can matter."""
+        first: dict[ClaimShape, list[Volume]] = {}
+        options: dict[str, list[Volume]] = {}
+        for claim in demand.required:
+            shape = demand.shape_of(claim)
+            if shape not in first:
+                first[shape] = self._offers.offer(demand, claim, topology).first(len(demand.required), ())
+            options[claim.key] = first[shape]
+        return options
+
+    def _refuse(self, demand: Demand, reason: Reason, rejections: Iterable[Rejection]) -> Refuse:
+        return Refuse(demand.pod, reason, tuple(rejections)[:MOST_REJECTIONS])
+
+    def _of_topologies(self, demand: Demand) -> list[Rejection]:
+        """Return for each topology which claims go without a volume there, the one with fewest such claims first."""
+        if demand.kind not in self._short:
+            open_to = self._reach.open_to(demand)[:_MOST_TOPOLOGIES]
+            self._looks += len(open_to) * len(demand.required)
+            self._short[demand.kind] = [self._shortage(demand, topology) for topology in open_to]
+        told: list[tuple[int, Rejection]] = []
+        for topology, shapes, short in self._short[demand.kind]:
+            missing = [claim.key for claim in demand.required if demand.shape_of(claim) in shapes]
+            if missing:
+                told.append((len(missing), _missing(demand, topology, f"none for {', '.join(missing)}")))
+            else:
+                told.append((short, _missing(demand, topology, f"{short} too few that suit them together")))
+        told.sort(key=lambda pair: (pair[0], pair[1].subject))
+        return [rejection for _, rejection in told] or [_no_topology(demand)]
+
+    def _shortage(self, demand: Demand, topology: Topology) -> tuple[Topology, frozenset[ClaimShape], int]:
+        """Return the shapes for which the topology has nothing, else how many claims go without a volume at least."""
+        options = self._options(demand, topology)
+        shapes = frozenset(demand.shape_of(claim) for claim in demand.required if not options[claim.key])
+        return topology, shapes, 0 if shapes else len(options) - most_served(options)
+
+    def _of_nodes(self, demand: Demand) -> list[Rejection]:
+        """Return why the nodes that reach volumes for all claims do not fit, nothing when some do."""
+        if demand.kind not in self._nodes:
+            self._nodes[demand.kind] = self._refused_nodes(demand)
+        return self._nodes[demand.kind]
+
+    def _refused_nodes(self, demand: Demand) -> list[Rejection]:
+        told: list[Rejection] = []
+        for topology in self._jointly_met(demand):
+            attach = self._attach(demand, topology)
+            for node in topology.nodes[: _MOST_NODES - len(told)]:
+                self._looks += 1
+                rejection = self._seats.refuse(demand, node, attach)
+                if rejection is None:
+                    return []
+                told.append(rejection)
+        return told
+
+    def _attach(self, demand: Demand, topology: Topology) -> Attach:
+        """Return what would have to be attached if the pod got the first volume of each claim."""
+        offers = (self._offers.offer(demand, claim, topology).first(1, ()) for claim in demand.required)
+        return attach_of(volume for first in offers for volume in first)
+
+    def _lost(self, demand: Demand) -> Refuse:
+        """Return who was faster: the pod could have been served alone, but others of the pass came first."""
+        losses = [self._losses(demand, claim) for claim in demand.required]
+        told = [rejection for lost, _ in losses for rejection in lost]
+        some_left = all(left for _, left in losses)
+        return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, told)
+
+    def _losses(self, demand: Demand, claim: Claim) -> tuple[tuple[Rejection, ...], bool]:
+        """Return which of the claim's volumes went to whom in this pass, and whether one is left."""
+        shape = demand.shape_of(claim)
+        if shape not in self._lost_to:
+            lost: list[Rejection] = []
+            left = False
+            for volume in self._offers.volumes(demand, claim, None):
+                self._looks += 1
+                winner = self._got.get(volume.name)
+                left = left or winner is None
+                if winner is not None and len(lost) < _MOST_LOST:
+                    offered = f"reserved for {winner} in this pass"
+                    lost.append(Rejection(Reason.RESERVED_FOR_OTHER, volume.name, "an unreserved volume", offered))
+                if left and len(lost) == _MOST_LOST:
+                    break
+            self._lost_to[shape] = (tuple(lost), left)
+        return self._lost_to[shape]
+
+
+def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
+    """Return how many of the claims can have volumes at once."""
+    kinds: dict[tuple[str, ...], int] = {}
+    bit_of: dict[str, Bits] = {}
+    wanted: list[int] = []
+    for volumes in options.values():
+        names = tuple([volume.name for volume in volumes])
+        wanted.append(kinds.setdefault(names, len(kinds)))
+        for name in names:
+            bit_of.setdefault(name, 1 << len(bit_of))
+    suits = [sum([bit_of[name] for name in names]) for names in kinds]
+    exchange = Exchange(suits, [0] * len(suits), (1 << len(bit_of)) - 1)
+    return sum([exchange.add(kind) for kind in wanted])
+
+
+def _no_node(demand: Demand, told: Sequence[Rejection]) -> Rejection:
+    offered = f"{len(told)} nodes: {reasons_text(Counter(rejection.reason for rejection in told))}"
+    return Rejection(Reason.NO_NODE_FITS, demand.pod.key, "a node that fits and reaches the volumes", offered)
+
+
+def _missing(demand: Demand, topology: Topology, offered: str) -> Rejection:
+    where = f"zone {topology.zone}" if topology.zone else f"node {topology.nodes[0].name}"
+    if topology.zone and len(topology.nodes) == 1:
+        where += f", node {topology.nodes[0].name}"
+    return Rejection(Reason.NO_JOINT_ASSIGNMENT, where, f"{len(demand.required)} volumes at once", offered)
+
+
+def _no_topology(demand: Demand) -> Rejection:
+    held = ", ".join(volume.name for volume in demand.anchors)
+    wanted = f"a node that reaches {held}" if held else "a node"
+    named = ", ".join(sorted(demand.nodes)) if demand.nodes is not None else ""
+    return Rejection(Reason.NO_NODE_FITS, demand.pod.key, wanted, f"only {named}, which does not" if named else "none")

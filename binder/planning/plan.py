@@ -1,0 +1,211 @@
+"""Decides for a batch of pods at once which volumes are reserved for them: pure, and the same for the same view.
+
+Each pod gets volumes for all its claims on one node's reach, or none. Pods are placed by urgency; those that then find
+nothing although they could be served alone make room by moving others of the batch (binder.rebalance.repack). What
+earlier passes promised never moves.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from binder.assignment.node_booking import Seats
+from binder.assignment.offers import Offers
+from binder.assignment.other_pods import OtherPods, other_pods_of
+from binder.assignment.placing import Placing, Seated
+from binder.assignment.topologies import Groupings, Reach, reach_of
+from binder.matching.rejection import Reason
+from binder.model.decision import Decision, Mode, Placement, Refuse, Reserve, Wait
+from binder.model.demand import Demand
+from binder.model.ledger import Hold
+from binder.model.view import View
+from binder.planning.explain import Explainer
+from binder.planning.pod_demand import demand_of
+from binder.rebalance.repack import repack
+from kube.objects.model import Pod, Volume
+
+_MOST_LOCAL_NODES: Final = 16
+"""Longest list of nodes worth naming for a local volume."""
+
+
+_MOST_ROUNDS: Final = 8
+"""Rounds of a pass. Pods that share a claim are planned in different ones; whoever is left asks for another pass."""
+
+
+def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | None = None) -> tuple[Decision, ...]:
+    """Return one decision for each pod, in the order given.
+
+    `groupings` remembers from pass to pass how nodes were grouped, and changes no decision.
+    """
+    groupings = groupings or Groupings()
+    ordered = list({pod.key: pod for pod in pods}.values())
+    decided: dict[str, Decision] = {}
+    refused: dict[tuple[object, ...], Refuse] = {}
+    for _ in range(_MOST_ROUNDS):
+        demands: list[Demand] = []
+        for pod in ordered:
+            if pod.key not in decided:
+                demand = demand_of(view, pod, now)
+                if not isinstance(demand, Demand):
+                    decided[pod.key] = demand
+                elif _wants(demand) in refused:
+                    decided[pod.key] = replace(refused[_wants(demand)], pod=pod)
+                else:
+                    demands.append(demand)
+        turn = _first_users(sorted(demands, key=lambda demand: demand.urgency))
+        decisions = _decide(view, turn, now, groupings)
+        decided |= {decision.pod.key: decision for decision in decisions}
+        if len(decided) == len(ordered):
+            break
+        for demand, decision in zip(turn, decisions, strict=True):
+            if isinstance(decision, Refuse):
+                refused[_wants(demand)] = decision
+        reserved = (hold for one in decisions if isinstance(one, Reserve) for hold in holds_of(one, now))
+        view = replace(view, ledger=view.ledger.with_holds(reserved))
+    return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
+
+
+def _wants(demand: Demand) -> tuple[object, ...]:
+    """Equal for replicas that use the same claims: what one of them is refused the others are refused too."""
+    return (demand.kind, frozenset(claim.key for claim in (*demand.required, *demand.optional)))
+
+
+def holds_of(reserve: Reserve, now: datetime) -> tuple[Hold, ...]:
+    """Return the holds that keep a decision's volumes and node until the watch shows its writes."""
+    return tuple(
+        Hold(
+            volume=placement.volume.name,
+            claim_key=placement.claim.key,
+            claim_uid=placement.claim.uid,
+            pod_key=reserve.pod.key,
+            node=reserve.node,
+            requests=reserve.pod.requests,
+            made_at=now,
+        )
+        for placement in reserve.placements
+    )
+
+
+def _first_users(demands: Sequence[Demand]) -> list[Demand]:
+    """Return the demands whose claims no earlier one plans; the others look again at what became of those claims."""
+    planned: set[str] = set()
+    first: list[Demand] = []
+    for demand in demands:
+        keys = {claim.key for claim in (*demand.required, *demand.optional)}
+        if planned.isdisjoint(keys):
+            first.append(demand)
+        planned |= keys
+    return first
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What one round of a batch works with."""
+
+    view: View
+    now: datetime
+    reach: Reach
+    planned: frozenset[str]
+    others: OtherPods | None
+
+    def placing(self) -> Placing:
+        """Return an empty table: nothing of this round is placed."""
+        return Placing(self.reach, Offers(self.view, self.now), self.seats())
+
+    def seats(self) -> Seats:
+        """Return the room on nodes as it is before this round."""
+        return Seats(self.view, self.planned, self.others)
+
+
+def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings) -> list[Decision]:
+    if not demands:
+        return []
+    view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
+    reach = reach_of(view.snapshot.nodes, view.index, demands, groupings)
+    planned = frozenset(demand.pod.key for demand in demands)
+    this = _Pass(view, now, reach, planned, other_pods_of(view, demands))
+    placing = this.placing()
+    failed = [demand for demand in _place_all(placing, demands) if not placing.seats.is_tied(demand)]
+    rivals = _servable_alone(this, failed) if placing.seated else []
+    if rivals:
+        repack(placing, rivals)
+    got = {volume.name: key for seated in placing.seated.values() for key, volume in seated.volumes.items()}
+    explainer = Explainer(view, now, reach, this.seats(), got)
+    return [_decision(view, reach, explainer, demand, placing.seated.get(demand.pod.key)) for demand in demands]
+
+
+def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
+    """Place what can be placed and return the rest. A pod that wants company may find it in one placed after it."""
+    failed = [demand for demand in demands if placing.place(demand) is None]
+    while any(map(placing.seats.may_gain, failed)):
+        again = [demand for demand in failed if not placing.seats.may_gain(demand) or placing.place(demand) is None]
+        if len(again) == len(failed):
+            break
+        failed = again
+    return failed
+
+
+def _servable_alone(this: _Pass, failed: Sequence[Demand]) -> list[Demand]:
+    """Return the demands that would have been placed had there been no other pod in the batch."""
+    alone = this.placing()
+    known: dict[tuple[object, ...], bool] = {}
+    servable: list[Demand] = []
+    for demand in failed:
+        kind = demand.kind
+        if kind not in known:
+            known[kind] = alone.best(demand) is not None
+        if known[kind] and demand.required:
+            servable.append(demand)
+    return servable
+
+
+def _decision(view: View, reach: Reach, explainer: Explainer, demand: Demand, seated: Seated | None) -> Decision:
+    if seated is not None:
+        return _reserve(view, reach, demand, seated)
+    if not demand.required:
+        return Wait(demand.pod, Reason.DYNAMIC_CLASS)
+    return explainer.refusal(demand)
+
+
+def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserve:
+    claims = (*demand.required, *demand.optional)
+    chosen = tuple(Placement(claim, seated.volumes[claim.key]) for claim in claims if claim.key in seated.volumes)
+    return Reserve(
+        pod=demand.pod,
+        mode=_mode(view, demand, [placement.volume for placement in chosen]),
+        zone=seated.topology.zone,
+        node=seated.node,
+        local_nodes=_local_nodes(reach, seated.volumes.values()),
+        placements=chosen,
+        limits=demand.limits,
+    )
+
+
+def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
+    """Return how far to go: less than the class asks for where that would be dangerous.
+
+    Finishing a bind ourselves risks a Delete volume if its claim goes in that moment; the prebind form does not.
+    """
+    careful = demand.mode is Mode.COMPLETE and not view.settings.allow_delete_policy
+    if careful and any(volume.reclaim_policy != "Retain" for volume in volumes):
+        return Mode.PREBIND
+    return demand.mode
+
+
+def _local_nodes(reach: Reach, volumes: Iterable[Volume]) -> tuple[str, ...]:
+    """Return the nodes that reach the local ones of these volumes, none if no volume is local."""
+    topologies: set[int] | None = None
+    for volume in volumes:
+        if _is_local(volume):
+            reaching = {topology.number for topology in reach.reaching(volume.node_affinity)}
+            topologies = reaching if topologies is None else topologies & reaching
+    names = [node.name for number in sorted(topologies or ()) for node in reach.topologies[number].nodes]
+    return tuple(sorted(names)) if len(names) <= _MOST_LOCAL_NODES else ()
+
+
+def _is_local(volume: Volume) -> bool:
+    """Whether the affinity names something smaller than a zone or region, such as a host."""
+    terms = volume.node_affinity.terms if volume.node_affinity else ()
+    keys = [requirement.key for term in terms for requirement in term.match_expressions]
+    return any("zone" not in key.rpartition("/")[2] and "region" not in key.rpartition("/")[2] for key in keys)

@@ -1,0 +1,343 @@
+"""Which claims of which pods are ours to plan, and what to say where nothing is.
+
+The order of the questions is kube-scheduler's (volumebinding PreFilter): a pod whose claims are missing, lost or left
+to the PV controller is not held up by us, and not served by us either.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from binder.health.volume_policy import refuse_use
+from binder.matching.matching import binding_mode, class_of, is_mine, requested_refusal
+from binder.matching.rejection import Reason, Rejection
+from binder.model.decision import Finish, Mode, Placement, Refuse, Wait
+from binder.model.demand import MOST_CLAIMS, Demand
+from binder.model.ledger import Hold
+from binder.model.view import PlanSettings, View
+from binder.planning.commitment import finish_of, may_commit
+from binder.planning.hint_only import hint_only
+from binder.reservation.contract import MODE, other_gates, reservation_of, reservation_of_claim
+from kube.objects.model import (
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    READ_WRITE_ONCE_POD,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    Pod,
+    StorageClass,
+    Volume,
+    value_of,
+)
+
+_WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
+_COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A claim that has its volume, or a promise of it that holds until `until` (None: for good).
+
+    `begun` is the claim if its bind has begun and mode complete holds for it.
+    """
+
+    volume: Volume
+    bound: bool = False
+    until: datetime | None = None
+    begun: Claim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A claim to plan for."""
+
+    claim: Claim
+    mode: Mode
+    optional: bool = False
+    pin: str = ""
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A claim that is none of our business, and why; the pod's other claims are still planned.
+
+    `node` is the one for which its volume is being provisioned, if kube-scheduler has chosen that.
+    """
+
+    claim: Claim
+    reason: Reason
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    """A claim for which a volume is reserved by annotations alone: enough, unless the volume may now be committed."""
+
+    anchor: Anchor
+    claim: Open
+
+
+Standing = Anchor | Open | Hinted | LeftAlone
+
+
+def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | Refuse:
+    """Return what the pod needs of us, or why that is nothing.
+
+    A pod has one mode, the weakest of its open claims' classes, because its claims are reserved all or none; claims of
+    classes in mode off are left out of it. Where volumes must not be committed now, it is a hint.
+    """
+    if pod.deleting or pod.finished:
+        return Wait(pod, Reason.POD_ENDED)
+    if other_gates(pod, view.settings.prefix):
+        return Wait(pod, Reason.POD_GATED)
+    standings = _standings(view, pod, now)
+    if isinstance(standings, Wait | Refuse):
+        return standings
+    uncommitted: Sequence[Standing] = [found.claim if isinstance(found, Hinted) else found for found in standings]
+    mode = _mode_of_pod(view, pod, [found for found in uncommitted if isinstance(found, Open)])
+    limits = hint_only(view, pod, _left_off(standings)) if mode in _COMMITTING else ()
+    mode = Mode.ANNOTATE if limits else mode
+    hints = tuple((found.anchor.volume.name, found.claim.claim) for found in standings if isinstance(found, Hinted))
+    if mode in _COMMITTING:
+        standings = uncommitted
+    opened = [found for found in standings if isinstance(found, Open)]
+    anchors = tuple(_anchors(standings))
+    if len(opened) > MOST_CLAIMS:
+        return _too_many(pod, len(opened))
+    if not opened:
+        begun = [Placement(one.begun, one.volume) for one in anchors if one.begun is not None]
+        return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
+    in_use = _in_use(view, pod)
+    if in_use is not None:
+        return Refuse(pod, Reason.VOLUME_IN_USE, (in_use,))
+    return Demand(
+        pod=pod,
+        mode=mode,
+        required=tuple(found.claim for found in opened if not found.optional),
+        optional=tuple(found.claim for found in opened if found.optional),
+        anchors=tuple(anchor.volume for anchor in anchors),
+        pins=tuple((found.claim.key, found.pin) for found in opened if found.pin),
+        nodes=_only_nodes(pod, standings),
+        hints=hints if mode in _COMMITTING else (),
+        limits=limits,
+    )
+
+
+def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Refuse:
+    standings: list[Standing] = []
+    for key, owned in _claims_of(pod):
+        found = _standing(view, pod, key, now, owned=owned)
+        if isinstance(found, Wait | Refuse):
+            return found
+        standings.append(found)
+    return standings
+
+
+def _mode_of_pod(view: View, pod: Pod, opened: Sequence[Open]) -> Mode:
+    mode = min((found.mode for found in opened), key=_WEAKEST_FIRST.index, default=Mode.OFF)
+    return Mode.ANNOTATE if mode in _COMMITTING and not may_commit(pod, view.snapshot) else mode
+
+
+def _anchors(standings: Iterable[Standing]) -> Iterator[Anchor]:
+    for found in standings:
+        if isinstance(found, Hinted):
+            yield found.anchor
+        elif isinstance(found, Anchor):
+            yield found
+
+
+def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
+    """Return the mode for claims of a class; an unknown word on it counts as none."""
+    word = value_of(storage_class.annotations, settings.prefix + MODE)
+    return Mode(word) if word in set(Mode) else settings.default_mode
+
+
+def has_garbage_mode(storage_class: StorageClass, settings: PlanSettings) -> bool:
+    """Whether the class names a mode that is none, so that somebody counts and tells."""
+    word = value_of(storage_class.annotations, settings.prefix + MODE)
+    return word is not None and word not in set(Mode)
+
+
+def _claims_of(pod: Pod) -> Iterator[tuple[str, bool]]:
+    """Yield the keys of the pod's claims, each once, and whether it is of an ephemeral volume, so the pod's own."""
+    ephemeral = {claim.name for claim in pod.claims if claim.ephemeral}
+    for key in pod.claim_keys:
+        yield key, key.partition("/")[2] in ephemeral
+
+
+def _standing(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> Standing | Wait | Refuse:
+    claim = view.snapshot.claims.get(key)
+    if claim is None:
+        return Wait(pod, Reason.CLAIM_NOT_FOUND)
+    if owned and claim.owner != pod.uid:
+        # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
+        found = f"owner {claim.owner}" if claim.owner else "no owner"
+        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim made for this pod's ephemeral volume", found)
+        return Refuse(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
+    if claim.phase == "Lost":
+        return Refuse(pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim with its volume", "Lost"),))
+    if claim.deleting:
+        evidence = _about(claim, Reason.CLAIM_DELETING, "a claim that stays", "deletionTimestamp is set")
+        return Refuse(pod, Reason.CLAIM_DELETING, (evidence,))
+    if claim.volume_name:
+        return _named(view, pod, claim)
+    return _unbound(view, pod, claim, now)
+
+
+def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
+    """A claim with spec.volumeName: bound, or asking for one volume, which only the PV controller can grant."""
+    volume = view.snapshot.volumes.get(claim.volume_name)
+    if volume is None:
+        return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
+    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+        return Anchor(volume, bound=True, begun=claim if _is_ours_to_finish(view, claim, volume) else None)
+    reason = requested_refusal(claim, volume)
+    if reason is None:
+        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    evidence = Rejection(reason, volume.name, f"a volume for claim {claim.key}, which names it", str(reason))
+    return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
+
+
+def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait:
+    classes = view.snapshot.classes
+    name = class_of(claim)
+    if name and name not in classes:
+        return Wait(pod, Reason.CLASS_NOT_FOUND)
+    binding = binding_mode(claim, classes)
+    if binding is None:
+        return Wait(pod, Reason.BINDING_MODE_MISSING)
+    if binding != WAIT_FOR_FIRST_CONSUMER:
+        return Wait(pod, Reason.IMMEDIATE_CLAIM)
+    return _committed(view, claim) or _being_written(view, claim) or _free(view, claim, classes[name], now)
+
+
+def _committed(view: View, claim: Claim) -> Anchor | None:
+    """Return the volume somebody committed to the claim; which of several is not ours to say."""
+    names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
+    found = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
+    if not found:
+        return None
+    begun = len(found) == 1 and _is_ours_to_finish(view, claim, found[0])
+    return Anchor(found[0], begun=claim if begun else None)
+
+
+def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
+    """Whether mode complete holds for a bind that has begun. What is being provisioned is none of our business."""
+    storage_class = view.snapshot.classes.get(class_of(claim))
+    if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.phase != "Pending":
+        return False
+    if storage_class.provisioner != NO_PROVISIONER and value_of(claim.annotations, SELECTED_NODE):
+        return False
+    return is_mine(claim, volume) and mode_of(storage_class, view.settings) is Mode.COMPLETE
+
+
+def _being_written(view: View, claim: Claim) -> Anchor | None:
+    """Return the volume that we promised the claim a moment ago, whatever the watch shows of it."""
+    return next((Anchor(held) for hold, held in _promised(view, claim) if not hold.seen), None)
+
+
+def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Standing:
+    """A claim to which no volume is committed, perhaps with a hint. A hint binds nobody who may commit: no pin."""
+    opened = _open(view, claim, storage_class, now)
+    hint = next((Anchor(held) for _, held in _promised(view, claim) if _keeps_word(view, claim, held, now)), None)
+    hint = hint or _reserved(view, claim, now)
+    if hint is None:
+        return opened
+    return Hinted(hint, replace(opened, pin="")) if isinstance(opened, Open) else hint
+
+
+def _promised(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
+    for hold in sorted(view.ledger.of_claim(claim.key), key=lambda hold: hold.volume):
+        held = view.snapshot.volumes.get(hold.volume) if hold.claim_uid == claim.uid else None
+        if held is not None:
+            yield hold, held
+
+
+def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
+    """Return the volume reserved for the claim, if both sides say so and the volume may still be given."""
+    said = reservation_of_claim(claim, view.settings.prefix)
+    volume = view.snapshot.volumes.get(said.volume) if said else None
+    if said is None or volume is None or said.expired(now) or not _keeps_word(view, claim, volume, now):
+        return None
+    return Anchor(volume, until=said.expires_at)
+
+
+def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
+    kept = reservation_of(volume, view.settings.prefix)
+    return (
+        kept is not None
+        and kept.is_for(claim)
+        and not kept.expired(now)
+        and volume.claim is None
+        and volume.phase == "Available"
+        and refuse_use(view, volume, now, claim) is None
+    )
+
+
+def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Open | LeftAlone:
+    mode = mode_of(storage_class, view.settings)
+    if mode is Mode.OFF:
+        return LeftAlone(claim, Reason.MODE_OFF, value_of(claim.annotations, SELECTED_NODE))
+    selected = value_of(claim.annotations, SELECTED_NODE)
+    dynamic = storage_class.provisioner != NO_PROVISIONER
+    if dynamic and selected:
+        return LeftAlone(claim, Reason.DYNAMIC_CLASS, selected)
+    return Open(claim, mode, optional=dynamic, pin=_half_reserved(view, claim, now), node=selected or None)
+
+
+def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
+    """Return the volume that is reserved for the claim while the claim does not say so, as after a crash between."""
+    snapshot = view.snapshot
+    for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
+        if name in snapshot.volumes and _keeps_word(view, claim, snapshot.volumes[name], now):
+            return name
+    return ""
+
+
+def _left_off(standings: Iterable[Standing]) -> tuple[Claim, ...]:
+    """Return the claims for which kube-scheduler chooses among volumes that are there, as no hint of ours will tell."""
+    return tuple(found.claim for found in standings if isinstance(found, LeftAlone) and found.reason is Reason.MODE_OFF)
+
+
+def _in_use(view: View, pod: Pod) -> Rejection | None:
+    """Return which ReadWriteOncePod claim a pod on a node uses: this one cannot run beside it (VolumeRestrictions)."""
+    snapshot = view.snapshot
+    for key in pod.claim_keys:
+        claim = snapshot.claims.get(key)
+        if claim is None or READ_WRITE_ONCE_POD not in claim.access_modes:
+            continue
+        for user in snapshot.pods_by_claim.get(key, ()):
+            if user != pod.key and snapshot.pods[user].node_name:
+                wanted = f"claim {key} for itself ({READ_WRITE_ONCE_POD})"
+                return Rejection(Reason.VOLUME_IN_USE, pod.key, wanted, f"in use by pod {user}")
+    return None
+
+
+def _only_nodes(pod: Pod, standings: Iterable[Standing]) -> frozenset[str] | None:
+    """A pod put on a node by hand, and a claim for which the scheduler selected one, leave no other."""
+    selected = (found.node for found in standings if isinstance(found, Open | LeftAlone))
+    named = {node for node in selected if node} | ({pod.node_name} if pod.node_name else set())
+    if not named:
+        return None
+    return frozenset(named) if len(named) == 1 else frozenset()
+
+
+def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: Sequence[Standing]) -> Wait:
+    promised = [anchor for anchor in anchors if not anchor.bound]
+    if promised:
+        until = min((anchor.until for anchor in promised if anchor.until), default=None)
+        return Wait(pod, Reason.ALREADY_RESERVED, until)
+    left = [found.reason for found in standings if isinstance(found, LeftAlone)]
+    return Wait(pod, left[0] if left else Reason.NO_UNBOUND_CLAIM)
+
+
+def _too_many(pod: Pod, count: int) -> Refuse:
+    wanted, offered = f"at most {MOST_CLAIMS} unbound claims in a pod", f"{count} claims to reserve volumes for"
+    return Refuse(pod, Reason.TOO_MANY_CLAIMS, (Rejection(Reason.TOO_MANY_CLAIMS, pod.key, wanted, offered),))
+
+
+def _about(claim: Claim, reason: Reason, wanted: str, offered: str) -> Rejection:
+    return Rejection(reason, claim.key, wanted, offered)

@@ -1,0 +1,202 @@
+"""Events for people, on the pod and its claims: reserved, refused and why, lost. One for each change, none in between.
+
+Nothing depends on them. The reason of a refusal is the word that metrics, logs and the command line use too.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, Protocol, TypeVar
+
+from binder.matching.rejection import Reason
+from binder.model.decision import Finish, Lost, Mode, Refuse, Reserve
+from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.objects.model import Claim, Pod
+
+T = TypeVar("T")
+
+REPEAT: Final = 60.0
+"""Seconds within which one root reason is not told again."""
+CLAIMS_TOLD: Final = 10
+"""Claims of a pod that are told what the pod is told. With more of them the pod alone is told: it names them."""
+NOTE_BYTES: Final = 1024
+"""The API's limit for an Event's note."""
+
+RESERVED: Final = "VolumeReserved"
+BOUND: Final = "VolumeBound"
+LOST: Final = "ReservationLost"
+GATE_KEPT: Final = "SchedulingGateKept"
+REJECTED: Final = "WriteRejected"
+
+_NEXT_STEP: Final = {
+    Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
+    Reason.HEALTH_UNKNOWN: "Check that the CSI driver answers, or run with --unknown-health=allow.",
+    Reason.QUARANTINED: "Repair the volume, or let it out with `pvc-prebinder quarantine release`.",
+    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity or move it where it says it is.",
+    Reason.NO_NODE_FITS: "Free or add a node that the pod may run on and that reaches the volumes.",
+    Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",
+    Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
+    Reason.REQUESTED_VOLUME_MISMATCH: "Delete the claim and name another volume, or none.",
+    Reason.EXPLANATION_PENDING: "Many pods were refused at once; the reason follows when this pod is looked at again.",
+    Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
+    " (scheduling gate removed, classes in mode off).",
+    Reason.CLAIM_LOST: "Delete the claim; its volume is gone.",
+    Reason.CLAIM_NOT_OWNED: "Rename the pod or its volume, or delete the claim that has the name of its own.",
+    Reason.CLAIM_DELETING: "Wait for the claim to be deleted and create it anew.",
+}
+
+_OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.TOPOLOGY_CONTRADICTED})
+"""Root reasons that are about volumes which name their claims already."""
+
+
+class Elapsed(Protocol):
+    """The part of a clock that is needed here."""
+
+    def monotonic(self) -> float: ...
+
+
+class EventSink(Protocol):
+    """Takes an Event to be sent (kube.client.event_recorder.EventRecorder)."""
+
+    def publish(self, draft: EventDraft) -> None:
+        """Send it some time. Never raises."""
+
+
+class Announcer:
+    """Publishes Events; remembers per pod what was said, so that it is not said twice."""
+
+    def __init__(self, sink: EventSink, clock: Elapsed) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._said: dict[str, int] = {}
+        self._refused: dict[str, dict[Reason, float]] = {}
+        self._seen: dict[str, object] = {}
+
+    def reserved(self, decision: Reserve | Finish) -> None:
+        bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
+        where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
+        reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
+        limits = _hint_text(decision)
+        if not self._is_news(decision.pod, (reason, limits, tuple(one.volume.name for one in decision.placements))):
+            return
+        for placed in _few(decision.placements):
+            note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
+            self._publish(_claim_reference(placed.claim), _pod_reference(decision.pod), "Normal", reason, note)
+        self._refused.pop(decision.pod.key, None)
+        self._seen.pop(decision.pod.key, None)
+        names = ", ".join(placed.volume.name for placed in decision.placements)
+        self._publish(
+            _pod_reference(decision.pod),
+            None,
+            "Normal",
+            reason,
+            shortened(f"{verb} {names}{where}{limits}", NOTE_BYTES),
+        )
+
+    def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
+        """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row.
+
+        One root reason is told once in REPEAT, however its evidence changes in the meantime.
+        """
+        told, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
+        if told and decision.reason is Reason.EXPLANATION_PENDING:
+            return
+        evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
+        refusal = (decision.pod.uid, decision.reason, evidence)
+        # What was kept back once is not told later, when nothing changes any more.
+        seen, self._seen[decision.pod.key] = self._seen.get(decision.pod.key), refusal
+        if refusal == seen or now - told.get(decision.reason, -REPEAT) < REPEAT:
+            return
+        if not self._is_news(decision.pod, refusal):
+            return
+        told[decision.reason] = now
+        note = refusal_note(decision)
+        self._publish(_pod_reference(decision.pod), None, "Warning", str(decision.reason), note)
+        for claim in _few(claims):
+            self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
+
+    def lost(self, decision: Reserve | Finish, lost: Lost) -> None:
+        note = f"Lost the reservation: {lost.why}. Looking for another volume"
+        if not self._is_news(decision.pod, (LOST, note)):
+            return
+        self._publish(_claim_reference(lost.placement.claim), _pod_reference(decision.pod), "Warning", LOST, note)
+        self._publish(_pod_reference(decision.pod), None, "Warning", LOST, note)
+
+    def write_rejected(self, pod: Pod, why: str) -> None:
+        """Tell the pod what the API server, or a policy in it, said to a write for its volumes."""
+        note = f"The API server does not accept what has to be written for the pod's volumes; it is tried again: {why}"
+        if self._is_news(pod, (REJECTED, why)):
+            self._publish(_pod_reference(pod), None, "Warning", REJECTED, note)
+
+    def gate_kept(self, pod: Pod, gate: str) -> None:
+        note = f"Volumes are held, but the controller may not remove the scheduling gate {gate}. Apply the component"
+        note += " scheduling-gate of its manifests, which allows it to patch pods, or remove the gate yourself."
+        if self._is_news(pod, (GATE_KEPT, note)):
+            self._publish(_pod_reference(pod), None, "Warning", GATE_KEPT, note)
+
+    def forget(self, pod_key: str) -> None:
+        """The pod is gone, or needs nothing any more."""
+        self._said.pop(pod_key, None)
+        self._refused.pop(pod_key, None)
+        self._seen.pop(pod_key, None)
+
+    def _is_news(self, pod: Pod, said: object) -> bool:
+        digest = hash((pod.uid, said))
+        if self._said.get(pod.key) == digest:
+            return False
+        self._said[pod.key] = digest
+        return True
+
+    def _publish(
+        self,
+        regarding: ObjectRef,
+        related: ObjectRef | None,
+        kind: Literal["Normal", "Warning"],
+        reason: str,
+        note: str,
+    ) -> None:
+        self._sink.publish(EventDraft(regarding, related, kind, reason, "Reserve", note))
+
+
+def _hint_text(decision: Reserve | Finish) -> str:
+    """Return why volumes are reserved and not bound although the mode of their classes says so, empty if they are."""
+    if isinstance(decision, Finish) or not decision.limits:
+        return ""
+    return (
+        ". kube-scheduler binds them: the pod's node also depends on what is not evaluated here"
+        f" ({', '.join(decision.limits)})"
+    )
+
+
+def refusal_note(decision: Refuse) -> str:
+    """Say the reason, the next step and as much of the evidence as an Event holds."""
+    step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
+    begun = decision.reason in _OF_VOLUMES
+    note = f"{'Bind not finished' if begun else 'No volumes reserved'}: {decision.reason}. {step}".rstrip()
+    for position, rejection in enumerate(decision.rejections):
+        left = len(decision.rejections) - position
+        longer = f"{note}\n{rejection}"
+        more = f"\n... and {left - 1} more" if left > 1 else ""
+        if len((longer + more).encode()) > NOTE_BYTES:
+            return shortened(f"{note}\n... and {left} more", NOTE_BYTES)
+        note = longer
+    return shortened(note, NOTE_BYTES)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut a text to so many bytes of UTF-8, never within a character."""
+    return text if len(text.encode()) <= limit else text.encode()[: limit - 3].decode(errors="ignore") + "..."
+
+
+def _steps(decision: Refuse) -> Iterator[str]:
+    return (_NEXT_STEP[rejection.reason] for rejection in decision.rejections if rejection.reason in _NEXT_STEP)
+
+
+def _few(claims: Sequence[T]) -> Sequence[T]:
+    return claims if len(claims) <= CLAIMS_TOLD else ()
+
+
+def _claim_reference(claim: Claim) -> ObjectRef:
+    return ObjectRef("v1", "PersistentVolumeClaim", claim.name, claim.namespace, claim.uid)
+
+
+def _pod_reference(pod: Pod) -> ObjectRef:
+    return ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)

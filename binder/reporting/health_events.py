@@ -1,0 +1,89 @@
+"""Events about volumes that fall sick or get well: one for each change, on the volume, and where people look for it.
+
+The reasons VolumeConditionAbnormal and VolumeConditionNormal are those of kubernetes-csi/external-health-monitor.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from binder.reporting.announce import EventSink
+from csi.health.health import Finding
+from csi.health.verdict import HealthState
+from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.objects.model import Pod, Volume
+from kube.store.snapshot import Snapshot
+
+ABNORMAL: Final = "VolumeConditionAbnormal"
+NORMAL: Final = "VolumeConditionNormal"
+QUARANTINED: Final = "Quarantined"
+RELEASED: Final = "QuarantineReleased"
+RESERVATION_ENDED: Final = "ReservationLost"
+WRITE_REJECTED: Final = "WriteRejected"
+
+_ACTION: Final = "CheckHealth"
+
+
+class HealthAnnouncer:
+    """Publishes them. Whoever calls it knows that something changed."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+
+    def changed(self, volume: Volume, finding: Finding, snapshot: Snapshot) -> None:
+        """Tell the volume, and when it is bound its claim and that one's pods."""
+        recovered = finding.state is HealthState.HEALTHY
+        kind, reason = ("Normal", NORMAL) if recovered else ("Warning", ABNORMAL)
+        note = f"Volume {volume.name} is {described(finding)}"
+        about = _volume_reference(volume)
+        self._publish(about, None, kind, reason, note)
+        if volume.phase == "Bound" and volume.claim is not None:
+            key = f"{volume.claim.namespace}/{volume.claim.name}"
+            for reference in _users(volume, key, snapshot):
+                self._publish(reference, about, kind, reason, note)
+
+    def quarantined(self, volume: Volume, finding: Finding) -> None:
+        note = f"No claim gets this volume until its driver calls it healthy: it is {described(finding)}. "
+        note += f"Repair it, or take it out with `pvc-prebinder quarantine release {volume.name}`."
+        self._publish(_volume_reference(volume), None, "Warning", QUARANTINED, note)
+
+    def released(self, volume: Volume) -> None:
+        note = "The volume is free for claims again: its driver calls it healthy"
+        self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
+
+    def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
+        """Tell the claim, and its pods, that its volume fell sick before it was bound."""
+        note = f"Gave up volume {volume.name}, which is {described(finding)}. Looking for another volume"
+        for reference in _users(volume, claim_key, snapshot):
+            self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
+
+    def write_rejected(self, volume: Volume, why: str) -> None:
+        """Tell the volume that its health, or its quarantine, cannot be written on it; `why` is the API server's."""
+        note = f"The API server does not accept what has to be written on this volume; it is tried again: {why}"
+        self._publish(_volume_reference(volume), None, "Warning", WRITE_REJECTED, note)
+
+    def _publish(self, regarding: ObjectRef, related: ObjectRef | None, kind: str, reason: str, note: str) -> None:
+        self._sink.publish(EventDraft(regarding, related, kind, reason, _ACTION, note))
+
+
+def described(finding: Finding) -> str:
+    """Say state, reason, message and who said it, as far as known."""
+    words = " ".join(word for word in (str(finding.state), f"({finding.reason})" if finding.reason else "") if word)
+    said = f"{words}: {finding.message}" if finding.message else words
+    return f"{said}, says {finding.source}"
+
+
+def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:
+    """Yield the claim and its pods. An agent sees neither, but a bound volume says whose it is."""
+    claim = snapshot.claims.get(claim_key)
+    uid = claim.uid if claim is not None else volume.claim.uid if volume.claim is not None else ""
+    if uid:
+        namespace, _, name = claim_key.partition("/")
+        yield ObjectRef("v1", "PersistentVolumeClaim", name, namespace, uid)
+    for key in snapshot.pods_by_claim.get(claim_key, ()):
+        pod: Pod | None = snapshot.pods.get(key)
+        if pod is not None:
+            yield ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)
+
+
+def _volume_reference(volume: Volume) -> ObjectRef:
+    return ObjectRef("v1", "PersistentVolume", volume.name, uid=volume.uid)

@@ -1,0 +1,48 @@
+"""What binder counts. The command binds these ports to its metrics registry.
+
+Label values are bounded: class names, binding modes, the closed vocabularies below; never a pod, claim, volume or node.
+`storage_class` is empty for a claim without one.
+"""
+
+from enum import StrEnum
+from typing import Protocol
+
+from binder.matching.rejection import Reason
+from binder.reservation.release import Cause
+
+
+class ConflictKind(StrEnum):
+    """How somebody was faster: the object changed, it was taken, or a claim was found to hold two volumes."""
+
+    RESOURCE_VERSION = "resource_version"
+    ALREADY_CLAIMED = "already_claimed"
+    DOUBLE_RESERVED = "double_reserved"
+
+
+class BindMetrics(Protocol):
+    """How the claims fare."""
+
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
+        """Count one claim that was decided on, and whether volumes were reserved for it."""
+
+    def failed(self, storage_class: str, reason: Reason) -> None:
+        """Count one claim that got nothing, and why."""
+
+    def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        """Record the time from the first decision about a claim to its being Bound."""
+
+
+class ReservationMetrics(Protocol):
+    """How the reservations fare."""
+
+    def reserved(self, storage_class: str) -> None:
+        """Count one volume that was reserved, or bound at once in mode complete."""
+
+    def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
+        """Count one reservation that ended; None when it did not say when it began."""
+
+    def conflicted(self, resource: str, kind: ConflictKind) -> None:
+        """Count one write that came too late. `resource` is the plural name of the kind."""
+
+    def garbage(self, field: str) -> None:
+        """Count one reservation field that could not be read. `field` is the key without prefix."""

@@ -1,0 +1,266 @@
+"""When a reservation has to end, and what may be taken back. Pure: one look at one object gives one answer.
+
+The safe rule: a claimRef is cleared only while it is ours (the volume records that we wrote it for the claim that it
+names, or the attempt that takes it back wrote it), the volume is neither Bound nor Released, and no claim of that name
+says that this volume is its own. What Kubernetes completed is never undone.
+
+Garbage: annotations that a user broke hold nothing. They are removed; the claimRef beside them goes only if the record
+can still be read. Otherwise it stays, for it may be an administrator's own, or kube-scheduler's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from binder.reservation.contract import (
+    ClaimReservation,
+    VolumeReservation,
+    claim_keys_present,
+    claim_ref_is_ours,
+    claim_reservation,
+    reservation_of,
+    reservation_of_claim,
+    volume_keys_present,
+    volume_reservation,
+)
+from kube.objects.model import BIND_COMPLETED, Claim, Volume, value_of
+from kube.rules.selectors import node_matches
+from kube.store.snapshot import Snapshot
+
+UNUSED_PHASES = frozenset(("", "Pending", "Available"))
+
+
+class Cause(StrEnum):
+    """Why a reservation ended."""
+
+    BOUND = "bound"
+    EXPIRED = "expired"
+    POD_DELETED = "pod_deleted"
+    CLAIM_DELETED = "claim_deleted"
+    SUPERSEDED = "superseded"
+    NODE_GONE = "node_gone"
+    LOST = "lost"
+    MALFORMED = "malformed"
+    UNHEALTHY = "unhealthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Take the annotations off the claim, then free the volume; None where there is nothing to take.
+
+    `clear_reference`: the volume's claimRef is ours and goes too, if the claim, read again, still allows it.
+    `since` is when the reservation was made, None when that is not readable.
+    """
+
+    cause: Cause
+    volume: Volume | None = None
+    claim: Claim | None = None
+    clear_reference: bool = False
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a release is judged by: the cluster, the time, and the prefix of our annotations."""
+
+    snapshot: Snapshot
+    now: datetime
+    prefix: str
+
+
+def release_of_volume(name: str, look: Look) -> Release | None:
+    """Say whether the volume's reservation has to end now; None when it stands, or there is none."""
+    volume = look.snapshot.volumes.get(name)
+    if volume is None or not volume_keys_present(volume.annotations, look.prefix):
+        return None
+    reservation = reservation_of(volume, look.prefix)
+    if reservation is None:
+        return Release(Cause.MALFORMED, volume, clear_reference=_may_be_cleared(volume, look))
+    claim = look.snapshot.claims.get(reservation.claim)
+    cause = _cause(volume, reservation, claim, look)
+    if cause is None:
+        return None
+    annotated = claim if claim is not None and _says(claim, name, look.prefix) else None
+    clear = cause is not Cause.BOUND and _may_be_cleared(volume, look)
+    return Release(cause, volume, annotated, clear, reservation.bound_at)
+
+
+def release_of_claim(key: str, look: Look) -> Release | None:
+    """Say whether the claim's annotations have to go although no volume is held for it any more."""
+    claim = look.snapshot.claims.get(key)
+    if claim is None or not claim_keys_present(claim.annotations, look.prefix):
+        return None
+    reservation = reservation_of_claim(claim, look.prefix)
+    if reservation is None:
+        return Release(Cause.MALFORMED, claim=claim)
+    volume = look.snapshot.volumes.get(reservation.volume)
+    held = reservation_of(volume, look.prefix) if volume is not None else None
+    if held is not None and held.is_for(claim):
+        return None
+    return Release(_cause_on_claim(claim, reservation, look.now), claim=claim, since=reservation.bound_at)
+
+
+def doubles(claim: Claim, snapshot: Snapshot, prefix: str) -> tuple[Release, ...]:
+    """Return the releases that leave the claim with one reserved volume: the one it binds to, else the oldest."""
+    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(claim, *pair))
+    return tuple(_given_up(volume, claim, Cause.SUPERSEDED, prefix) for volume, _ in held[1:])
+
+
+def former_reservations(claim: Claim, chosen: Volume, snapshot: Snapshot, prefix: str) -> tuple[Release, ...]:
+    """Return the releases of all that is reserved for the claim but the volume now chosen, oldest last."""
+    now = snapshot.claims.get(claim.key, claim)
+    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(now, *pair), reverse=True)
+    return tuple(_given_up(volume, now, Cause.SUPERSEDED, prefix) for volume, _ in held if volume.name != chosen.name)
+
+
+def take_back(name: str, claim: Claim, snapshot: Snapshot, prefix: str, *, written: bool = False) -> Release | None:
+    """Return the release of what the volume says of the claim; None when it says nothing of ours any more.
+
+    `written`: the attempt that is taken back wrote the claimRef, which therefore needs no record.
+    """
+    volume = snapshot.volumes.get(name)
+    if volume is None:
+        return None
+    reservation = reservation_of(volume, prefix)
+    reserved = reservation is not None and reservation.is_for(claim)
+    clear = (written or claim_ref_is_ours(volume, prefix)) and reference_is_ours(volume, claim.key, claim.uid)
+    if not reserved and not clear:
+        return None
+    release = _given_up(volume, snapshot.claims.get(claim.key, claim), Cause.LOST, prefix)
+    return replace(release, clear_reference=clear)
+
+
+def expiry_of_volume(name: str, snapshot: Snapshot, prefix: str) -> datetime | None:
+    """Return when the volume's reservation ends by itself; None when it has none."""
+    volume = snapshot.volumes.get(name)
+    reservation = reservation_of(volume, prefix) if volume is not None else None
+    return reservation.expires_at if reservation is not None else None
+
+
+def may_clear(volume: Volume, claim: Claim | None) -> bool:
+    """Whether a claimRef known to be ours may go, asked with the claim as just read, right before the write."""
+    return volume.phase in UNUSED_PHASES and _claim_allows(volume, claim)
+
+
+def names(volume: Volume, claim: Claim) -> bool:
+    """Whether the volume's claimRef names exactly this claim, its uid included."""
+    reference = volume.claim
+    return reference is not None and (reference.namespace, reference.name, reference.uid) == (
+        claim.namespace,
+        claim.name,
+        claim.uid,
+    )
+
+
+def reference_is_ours(volume: Volume, claim_key: str, claim_uid: str) -> bool:
+    """Whether the volume's claimRef names that claim and nothing has come of it yet."""
+    reference = volume.claim
+    if reference is None or volume.phase not in UNUSED_PHASES:
+        return False
+    return f"{reference.namespace}/{reference.name}" == claim_key and reference.uid in {"", claim_uid}
+
+
+def garbage(volume: Volume, prefix: str) -> tuple[str, ...]:
+    """Return the fields of the volume's reservation that cannot be read."""
+    return volume_reservation(volume.annotations, prefix).garbage
+
+
+def garbage_of_claim(claim: Claim, prefix: str) -> tuple[str, ...]:
+    """Return the fields of the claim's reservation that cannot be read."""
+    return claim_reservation(claim.annotations, prefix).garbage
+
+
+def _given_up(volume: Volume, claim: Claim, cause: Cause, prefix: str) -> Release:
+    reservation = reservation_of(volume, prefix)
+    return Release(
+        cause,
+        volume,
+        claim if _says(claim, volume.name, prefix) else None,
+        claim_ref_is_ours(volume, prefix) and may_clear(volume, claim),
+        reservation.bound_at if reservation is not None else None,
+    )
+
+
+def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, look: Look) -> Cause | None:
+    """Return the most telling cause; the order is from what is final to what may change again."""
+    if claim is None or claim.uid != reservation.claim_uid or claim.deleting:
+        return Cause.CLAIM_DELETED
+    if claim.volume_name == volume.name and _bound(claim, volume):
+        return Cause.BOUND
+    if claim.volume_name not in {"", volume.name} or _taken_by_other(volume, reservation):
+        return Cause.LOST
+    if reservation.expired(look.now):
+        return Cause.EXPIRED
+    if claim.volume_name:
+        return None
+    if any(double.volume == volume for double in doubles(claim, look.snapshot, look.prefix)):
+        return Cause.SUPERSEDED
+    if not _has_consumer(claim, look.snapshot):
+        return Cause.POD_DELETED
+    return None if _reachable(volume, claim, look) else Cause.NODE_GONE
+
+
+def _cause_on_claim(claim: Claim, reservation: ClaimReservation, now: datetime) -> Cause:
+    if claim.volume_name == reservation.volume:
+        return Cause.BOUND
+    return Cause.EXPIRED if reservation.expired(now) else Cause.LOST
+
+
+def _bound(claim: Claim, volume: Volume) -> bool:
+    return volume.phase == "Bound" and value_of(claim.annotations, BIND_COMPLETED) is not None
+
+
+def _taken_by_other(volume: Volume, reservation: VolumeReservation) -> bool:
+    reference = volume.claim
+    if volume.deleting or volume.phase == "Failed":
+        return True
+    if reference is None:
+        return False
+    named = f"{reference.namespace}/{reference.name}" == reservation.claim
+    return not named or reference.uid not in {"", reservation.claim_uid}
+
+
+def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
+    """Whether no claim of that name, this one or a recreated one, says that the volume is its own.
+
+    One with bind-completed and no volume says nothing: the PV controller writes both in one update, and takes such a
+    claim for Lost (syncBoundClaim in pv_controller.go).
+    """
+    return claim is None or claim.volume_name != volume.name
+
+
+def _may_be_cleared(volume: Volume, look: Look) -> bool:
+    if volume.claim is None or not claim_ref_is_ours(volume, look.prefix):
+        return False
+    return may_clear(volume, look.snapshot.claims.get(f"{volume.claim.namespace}/{volume.claim.name}"))
+
+
+def _says(claim: Claim, volume_name: str, prefix: str) -> bool:
+    reservation = reservation_of_claim(claim, prefix)
+    return reservation is not None and reservation.volume == volume_name
+
+
+def _held_for(claim: Claim, snapshot: Snapshot, prefix: str) -> Iterator[tuple[Volume, VolumeReservation]]:
+    for name in snapshot.volumes_reserved_for.get(claim.key, ()):
+        volume = snapshot.volumes.get(name)
+        reservation = reservation_of(volume, prefix) if volume is not None else None
+        if volume is not None and reservation is not None and reservation.is_for(claim):
+            yield volume, reservation
+
+
+def _seniority(claim: Claim, volume: Volume, reservation: VolumeReservation) -> tuple[object, ...]:
+    return volume.name != claim.volume_name, volume.phase != "Bound", reservation.bound_at, volume.name
+
+
+def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:
+    pods = (snapshot.pods.get(key) for key in snapshot.pods_by_claim.get(claim.key, ()))
+    return any(pod is not None and not pod.finished and not pod.deleting for pod in pods)
+
+
+def _reachable(volume: Volume, claim: Claim, look: Look) -> bool:
+    """Whether a node is left that the volume can be used on. The nodes named on the claim spare a search."""
+    said = reservation_of_claim(claim, look.prefix)
+    if volume.node_affinity is None or any(node in look.snapshot.nodes for node in (said.nodes if said else ())):
+        return True
+    return any(node_matches(volume.node_affinity, dict(node.labels)) for node in look.snapshot.nodes.values())

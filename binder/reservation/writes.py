@@ -1,0 +1,150 @@
+"""The bodies of all writes: merge patches that name only what they change. Null removes a field.
+
+The four of a bind say what the PV controller's bind() writes, so that either may finish what the other began
+(kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go; claimRef as made by GetReference in
+client-go tools/reference/ref.go).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from binder.reservation.contract import (
+    ClaimReservation,
+    VolumeReservation,
+    claim_annotations,
+    claim_keys_present,
+    claim_ref_record,
+    volume_annotations,
+    volume_keys_present,
+)
+from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
+
+Patch = Mapping[str, Any]
+
+PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
+
+
+class _VolumeMeta(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class _VolumeSpec(msgspec.Struct):
+    capacity: dict[str, str] = {}
+    access_modes: list[str] = msgspec.field(name="accessModes", default_factory=list)
+    attributes_class: str | None = msgspec.field(name="volumeAttributesClassName", default=None)
+
+
+class _RawVolume(msgspec.Struct):
+    metadata: _VolumeMeta
+    spec: _VolumeSpec
+
+
+_RAW_VOLUME: Final = msgspec.json.Decoder(_RawVolume)
+
+
+def name_reference(claim: Claim) -> dict[str, str]:
+    """Return a claimRef that commits the volume to the claim's name; nothing can be reclaimed because of it."""
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.namespace, "name": claim.name}
+
+
+def full_reference(claim: Claim) -> dict[str, str]:
+    """Return the claimRef that the PV controller writes: with the uid, and the version the claim then had."""
+    return name_reference(claim) | {"uid": claim.uid, "resourceVersion": str(claim.resource_version)}
+
+
+def reserve_volume(reservation: VolumeReservation, prefix: str) -> Patch:
+    """Mode annotate: say for whom the volume is held."""
+    return {"metadata": {"annotations": volume_annotations(reservation, prefix)}}
+
+
+def commit_volume(reservation: VolumeReservation, claim: Claim, prefix: str) -> Patch:
+    """Mode prebind: the same, and the claimRef in the same write."""
+    annotations = volume_annotations(reservation, prefix) | claim_ref_record(claim, prefix)
+    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": name_reference(claim)}}
+
+
+def reserve_claim(reservation: ClaimReservation, prefix: str) -> Patch:
+    """Say on the claim which volume is held for it."""
+    return {"metadata": {"annotations": claim_annotations(reservation, prefix)}}
+
+
+def release_volume(volume: Volume, prefix: str, *, clear_reference: bool) -> Patch:
+    """Remove our annotations, and the claimRef with what belongs to it if that is ours as well."""
+    keys = volume_keys_present(volume.annotations, prefix)
+    if not clear_reference:
+        return {"metadata": {"annotations": dict.fromkeys(keys)}}
+    if value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None:
+        keys += (BOUND_BY_CONTROLLER,)
+    return {"metadata": {"annotations": dict.fromkeys(keys)}, "spec": {"claimRef": None}}
+
+
+def release_claim(claim: Claim, prefix: str) -> Patch:
+    """Remove our annotations from the claim."""
+    return {"metadata": {"annotations": dict.fromkeys(claim_keys_present(claim.annotations, prefix))}}
+
+
+def bind_volume(volume: Volume, claim: Claim, prefix: str) -> Patch:
+    """Bind, first write. The volume is marked as bound by a controller unless its claimRef named the claim already."""
+    annotations: dict[str, str | None] = dict.fromkeys(volume_keys_present(volume.annotations, prefix))
+    if volume.claim is None:
+        annotations[BOUND_BY_CONTROLLER] = "yes"
+    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": full_reference(claim)}}
+
+
+def take_volume(volume: Volume, claim: Claim) -> Patch:
+    """Choose a volume as kube-scheduler does (GetBindVolumeToClaim in component-helpers storage/volume/pv_helpers.go).
+
+    Our annotations stay: whoever made the reservation takes it away once the claim is bound.
+    """
+    spec = {"claimRef": full_reference(claim)}
+    if volume.claim is not None or value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None:
+        return {"spec": spec}
+    return {"metadata": {"annotations": {BOUND_BY_CONTROLLER: "yes"}}, "spec": spec}
+
+
+def give_back_volume(before: Volume) -> Patch:
+    """Undo `take_volume`: the volume says again what it said before, and no more."""
+    if before.claim is not None:
+        return {"spec": {"claimRef": {"uid": before.claim.uid or None, "resourceVersion": None}}}
+    if value_of(before.annotations, BOUND_BY_CONTROLLER) is not None:
+        return {"spec": {"claimRef": None}}
+    return {"metadata": {"annotations": {BOUND_BY_CONTROLLER: None}}, "spec": {"claimRef": None}}
+
+
+def select_node(node: str | None) -> Patch:
+    """Have a volume made for the claim that this node reaches; None takes that back."""
+    return {"metadata": {"annotations": {SELECTED_NODE: node}}}
+
+
+def volume_phase_bound() -> Patch:
+    """Bind, second write, to the volume's status. The API server sets the transition time."""
+    return {"status": {"phase": "Bound"}}
+
+
+def volume_phase_available() -> Patch:
+    """Take the second write back."""
+    return {"status": {"phase": "Available"}}
+
+
+def bind_claim(claim: Claim, volume_name: str, prefix: str) -> Patch:
+    """Bind, third write: name and completion together, for kube-scheduler stops at a name alone."""
+    annotations: dict[str, str | None] = dict.fromkeys(claim_keys_present(claim.annotations, prefix))
+    annotations[BIND_COMPLETED] = "yes"
+    if claim.volume_name == volume_name:
+        return {"metadata": {"annotations": annotations}}
+    annotations[BOUND_BY_CONTROLLER] = "yes"
+    return {"metadata": {"annotations": annotations}, "spec": {"volumeName": volume_name}}
+
+
+def claim_status_bound(raw_volume: msgspec.Raw) -> Patch:
+    """Bind, fourth write, to the claim's status: what the volume offers, to the letter (updateClaimStatus)."""
+    volume = _RAW_VOLUME.decode(raw_volume)
+    status: dict[str, Any] = {"phase": "Bound", "accessModes": volume.spec.access_modes}
+    capacity = volume.spec.capacity
+    pre_resize = (volume.metadata.annotations or {}).get(PRE_RESIZE_CAPACITY)
+    status["capacity"] = capacity if pre_resize is None else {"storage": pre_resize}
+    if volume.spec.attributes_class is not None:
+        status["currentVolumeAttributesClassName"] = volume.spec.attributes_class
+    return {"status": status}

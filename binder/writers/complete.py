@@ -1,0 +1,245 @@
+"""Mode complete: finishes the bind with the PV controller's own writes, in its order, each conditional.
+
+After each of the four the state is one that kube-scheduler or the PV controller leaves behind too, so after a crash
+anywhere the PV controller finishes. It races with us and writes the same values: an object that changed under us is
+read again; if it says what we wanted, somebody else did that step; if it says otherwise, the volume is lost.
+
+The claim is read before its volume is committed (binder.writers.last_look) and once more before a phase says Bound;
+that very version is the one that is then given the volume's name. A claim that has another volume by then ends the
+attempt, and all that the attempt wrote is taken back.
+Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from binder.matching.matching import controller_refusal, is_mine
+from binder.model.decision import Applied, Outcome, Outdated, Placement, Reserve
+from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reservation.release import names
+from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
+from binder.writers.attempt import TRIES, ActSettings, LostPlacement, OutdatedDecision, same_offer, what_happened
+from binder.writers.last_look import LastLook
+from binder.writers.object_client import FASTER, LiveObjects, LiveVolume
+from binder.writers.rollback import Now, Undo
+from binder.writers.side_by_side import side_by_side
+from kube.errors import KubeError
+from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
+from kube.objects.model import BIND_COMPLETED, Claim, Volume, value_of
+
+
+class Completer:
+    """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
+
+    def __init__(
+        self,
+        live: LiveObjects,
+        last_look: LastLook,
+        undo: Undo,
+        clock: Now,
+        metrics: ReservationMetrics,
+        settings: ActSettings,
+    ) -> None:
+        self._live = live
+        self._last_look = last_look
+        self._undo = undo
+        self._clock = clock
+        self._metrics = metrics
+        self._settings = settings
+
+    async def complete(self, decision: Reserve) -> Outcome:
+        """Bind all claims of the pod. Raises KubeError when the API server fails us, LeadershipLost.
+
+        First every volume is committed, all or none; then the binds, which do not depend on each other, are finished
+        side by side. A loss after that point takes back only what is not bound yet.
+        """
+        now = self._clock.now()
+        written: list[Placement] = []
+        try:
+            committed = [await self._commit(placement, now, written) for placement in decision.placements]
+            claims = await side_by_side(self._still_open, decision.placements)
+            steps = zip(decision.placements, claims, committed, strict=True)
+            bound = await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
+        except (LostPlacement, OutdatedDecision) as ending:
+            await self._roll_back(written)
+            return ending.outcome
+        except KubeError:
+            await self._roll_back(written)
+            raise
+        return Applied(tuple(bound))
+
+    async def finish(self, placements: Sequence[Placement]) -> Outcome:
+        """Finish binds that were begun, side by side. Nothing is taken back: it was not ours. Raises as `complete`."""
+        try:
+            bound = await side_by_side(self._resume, placements)
+        except (LostPlacement, OutdatedDecision) as ending:
+            # Nothing was promised to anybody, so nothing is lost: what is true now is decided anew.
+            return Outdated(str(ending))
+        return Applied(tuple(bound))
+
+    async def _resume(self, begun: Placement) -> Volume:
+        """Go on from where the bind is by now: while the pod waited for its turn others may have gone on."""
+        known = self._live.snapshot().claims.get(begun.claim.key)
+        if known is not None and _is_bound_to(known, begun):
+            return begun.volume
+        claim = await self._still_open(begun)
+        placement = Placement(claim, begun.volume)
+        return (
+            begun.volume if _is_bound_to(claim, begun) else await self._finish(placement, await self._named(placement))
+        )
+
+    async def _named(self, placement: Placement) -> LiveVolume:
+        """First write of a bind that was begun: the uid, if the volume's claimRef lacks it.
+
+        A volume whose phase is still to be written need not be read for that: the write is conditional.
+        """
+        claim, live = placement.claim, self._as_known(placement.volume.name)
+        for _ in range(TRIES):
+            if live is None or live.record.phase == "Bound":
+                live = await self._reread(placement, placement.volume.name)
+            if not is_mine(claim, live.record) or controller_refusal(claim, live.record, delayed=True) is not None:
+                raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
+            if names(live.record, claim):
+                return live
+            try:
+                self._last_look.require_healthy(placement, live.record)
+                body = bind_volume(live.record, claim, self._settings.prefix)
+                return await self._live.patch_volume(live.record, body)
+            except FASTER:
+                self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+                live = None
+        raise LostPlacement(placement, f"volume {placement.volume.name} kept changing")
+
+    def _as_known(self, name: str) -> LiveVolume | None:
+        """Return the volume as the watch shows it, without its JSON, which the answer to the next write brings."""
+        volume = self._live.snapshot().volumes.get(name)
+        return None if volume is None else LiveVolume(volume, msgspec.Raw(b""))
+
+    async def _roll_back(self, written: list[Placement]) -> None:
+        held = [(placement.claim, placement.volume.name) for placement in written]
+        await self._undo.roll_back(held, committed=True)
+
+    async def _commit(self, placement: Placement, now: datetime, ours: list[Placement]) -> LiveVolume:
+        """First write: the volume's claimRef. What somebody else wrote there is not ours to take back."""
+        claim, volume = placement.claim, placement.volume
+        for _ in range(TRIES):
+            self._last_look.require_healthy(placement, volume)
+            try:
+                written = await self._live.patch_volume(volume, bind_volume(volume, claim, self._settings.prefix))
+            except FASTER:
+                live = await self._reread(placement, volume.name)
+                if names(live.record, claim):
+                    return live
+                if not same_offer(volume, live.record, claim, self._settings.prefix, now):
+                    raise self._lost(placement, VOLUMES, f"volume {volume.name} {what_happened(live.record)}") from None
+                volume = live.record
+                continue
+            ours.append(placement)
+            if not names(written.record, claim):
+                raise LostPlacement(placement, "the API server's answer does not show our claimRef")
+            return written
+        raise LostPlacement(placement, f"volume {volume.name} kept changing")
+
+    def _check_unserved(self, placement: Placement) -> None:
+        """While this pod waited for its turn, kube-scheduler may have given the claim another volume."""
+        snapshot = self._live.snapshot()
+        for name in snapshot.volumes_by_claim.get(placement.claim.key, ()):
+            if name != placement.volume.name and names(snapshot.volumes[name], placement.claim):
+                raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was given volume {name}")
+
+    async def _still_open(self, placement: Placement) -> Claim:
+        """Read the claim; LostPlacement if it is gone or has another volume, or another volume names it."""
+        claim = await self._live.claim(placement.claim.key)
+        if claim is None or claim.uid != placement.claim.uid or claim.deleting:
+            raise LostPlacement(placement, f"claim {placement.claim.key} was deleted")
+        self._require_ours(placement, claim)
+        self._check_unserved(placement)
+        return claim
+
+    def _require_ours(self, placement: Placement, claim: Claim) -> None:
+        if claim.volume_name not in {"", placement.volume.name}:
+            raise self._lost(placement, CLAIMS, f"claim {claim.key} was bound to volume {claim.volume_name}")
+
+    async def _finish(self, placement: Placement, live: LiveVolume) -> Volume:
+        """Second to fourth write: the volume's phase, the claim, the claim's status."""
+        live = await self._mark_bound(placement, live)
+        if not placement.claim.volume_name:
+            self._last_look.require_healthy(placement, live.record)
+        claim = await self._claim_step(
+            placement,
+            placement.claim,
+            done=lambda seen: seen.volume_name == live.record.name and _completed(seen),
+            write=lambda seen: self._live.patch_claim(seen, bind_claim(seen, live.record.name, self._settings.prefix)),
+        )
+        await self._claim_step(
+            placement,
+            claim,
+            done=lambda seen: seen.phase == "Bound",
+            write=lambda seen: self._live.patch_claim(seen, claim_status_bound(live.raw), "status"),
+        )
+        self._metrics.reserved(placement.claim.storage_class or "")
+        return live.record
+
+    async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
+        for _ in range(TRIES):
+            if self._is_bound(placement, live.record):
+                return live
+            self._last_look.require_healthy(placement, live.record)
+            try:
+                live = await self._live.patch_volume(live.record, volume_phase_bound(), "status")
+            except FASTER:
+                self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+                live = await self._reread(placement, live.record.name)
+        if self._is_bound(placement, live.record):
+            return live
+        raise LostPlacement(placement, f"volume {live.record.name} kept changing")
+
+    def _is_bound(self, placement: Placement, volume: Volume) -> bool:
+        """Whether the volume's phase is written already. Raises LostPlacement when it names another claim."""
+        if not names(volume, placement.claim):
+            raise self._lost(placement, VOLUMES, f"volume {volume.name} {what_happened(volume)}")
+        return volume.phase == "Bound"
+
+    async def _claim_step(
+        self,
+        placement: Placement,
+        claim: Claim,
+        *,
+        done: Callable[[Claim], bool],
+        write: Callable[[Claim], Awaitable[Claim]],
+    ) -> Claim:
+        """Do one write of the claim unless it is done already, reading the claim again whenever it changed."""
+        for _ in range(TRIES):
+            self._require_ours(placement, claim)
+            if done(claim):
+                return claim
+            try:
+                return await write(claim)
+            except FASTER:
+                self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
+                fresh = await self._live.claim(claim.key)
+                if fresh is None or fresh.uid != claim.uid:
+                    raise LostPlacement(placement, f"claim {claim.key} was deleted") from None
+                claim = fresh
+        raise LostPlacement(placement, f"claim {claim.key} kept changing")
+
+    async def _reread(self, placement: Placement, name: str) -> LiveVolume:
+        live = await self._live.volume(name)
+        if live is None:
+            raise LostPlacement(placement, f"volume {name} was deleted")
+        return live
+
+    def _lost(self, placement: Placement, resource: Resource, why: str) -> LostPlacement:
+        self._metrics.conflicted(resource.plural, ConflictKind.ALREADY_CLAIMED)
+        return LostPlacement(placement, why)
+
+
+def _is_bound_to(claim: Claim, begun: Placement) -> bool:
+    named = (claim.uid, claim.volume_name) == (begun.claim.uid, begun.volume.name)
+    return named and _completed(claim) and claim.phase == "Bound"
+
+
+def _completed(claim: Claim) -> bool:
+    return value_of(claim.annotations, BIND_COMPLETED) is not None

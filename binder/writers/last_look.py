@@ -1,0 +1,114 @@
+"""The last look before a write, inside the worker's turn: a decision may have waited for it while the cluster went on.
+
+Pod and claims are read from the API server where volumes are going to be committed. A volume's health is judged by the
+record that is about to be written, never by the one that was planned with.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from binder.health.node_storage import NodeStorage
+from binder.health.volume_policy import refuse_health
+from binder.matching.index import VolumeIndex
+from binder.matching.matching import is_mine
+from binder.model.decision import Finish, Mode, Placement, Reserve
+from binder.model.view import PlanSettings, View
+from binder.planning.commitment import decisive, may_commit
+from binder.writers.attempt import LostPlacement, OutdatedDecision
+from binder.writers.health_gate import HealthGate
+from binder.writers.object_client import LiveObjects
+from binder.writers.side_by_side import side_by_side
+from kube.clock import Clock
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
+
+LONGEST_QUESTION: Final = 1.0
+"""Seconds that a driver may take while a turn is held; the answer is waited for outside, where it holds up nobody."""
+
+
+class LastLook:
+    """Looks again at what a decision was made of."""
+
+    def __init__(self, live: LiveObjects, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
+        self._live = live
+        self._gate = gate
+        self._clock = clock
+        self._settings = settings
+        self._no_index = VolumeIndex()
+        self._node_storage = NodeStorage()
+
+    async def refreshed(self, decision: Reserve) -> Reserve:
+        """Return the decision with its claims as they are now. Raises OutdatedDecision when it has to be made again."""
+        await self.ask(decision)
+        if decision.mode is Mode.ANNOTATE:
+            self._require_same(decision.pod, self._live.snapshot().pods.get(decision.pod.key))
+            return decision
+        pod, claims = await asyncio.gather(
+            self._live.pod(decision.pod.key),
+            side_by_side(self._claim, [placement.claim for placement in decision.placements]),
+        )
+        self._require_same(decision.pod, pod)
+        if not may_commit(decision.pod, self._live.snapshot()):
+            raise OutdatedDecision(f"kube-scheduler may be serving a pod with the claims of {decision.pod.key}")
+        pairs = zip(claims, decision.placements, strict=True)
+        return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
+
+    async def ask(self, decision: Reserve | Finish) -> None:
+        """Have a verdict on each volume that is fresh enough. Raises OutdatedDecision when a driver is slow."""
+        now = self._clock.now()
+        if not self._gate.unanswered(decision, now):
+            return
+        asking = asyncio.ensure_future(self._gate.ask(decision, now))
+        limit = asyncio.ensure_future(self._clock.sleep(LONGEST_QUESTION))
+        try:
+            await asyncio.wait({asking, limit}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise OutdatedDecision("a driver takes long to answer for a volume that was chosen")
+            asking.result()
+        finally:
+            asking.cancel()
+            limit.cancel()
+
+    def require_healthy(self, placement: Placement, volume: Volume) -> None:
+        """Judge the record of the volume that is about to be written, or a newer one that is known.
+
+        Raises LostPlacement when the volume must not be used, OutdatedDecision when its driver has to be asked anew.
+        """
+        snapshot = self._live.snapshot()
+        known = snapshot.volumes.get(volume.name)
+        if known is not None and known.uid == volume.uid and known.resource_version > volume.resource_version:
+            volume = known
+        view = View(
+            snapshot,
+            self._no_index,
+            verdicts=self._gate.verdicts,
+            settings=self._settings,
+            node_storage=self._node_storage,
+        )
+        refused = refuse_health(view, volume, self._clock.now())
+        if refused is not None:
+            raise LostPlacement(placement, f"volume {volume.name}: {refused.offered}", refused.reason)
+        if volume.driver and (volume.driver, volume.handle) not in self._gate.verdicts:
+            raise OutdatedDecision(f"something was learned about volume {volume.name} since its driver was asked")
+
+    async def _claim(self, planned: Claim) -> Claim:
+        fresh = await self._live.claim(planned.key)
+        if fresh is None or _wish(fresh) != _wish(planned):
+            raise OutdatedDecision(f"claim {planned.key} {'was deleted' if fresh is None else 'changed'}")
+        volumes = self._live.snapshot().volumes
+        named = self._live.snapshot().volumes_by_claim.get(planned.key, ())
+        if any(is_mine(fresh, volumes[name]) for name in named):
+            raise OutdatedDecision(f"a volume names claim {planned.key} already")
+        return fresh
+
+    def _require_same(self, planned: Pod, seen: Pod | None) -> None:
+        if seen is None or decisive(seen) != decisive(planned):
+            raise OutdatedDecision(f"pod {planned.key} {'was deleted' if seen is None else 'changed'}")
+
+
+def _wish(claim: Claim) -> Claim:
+    """What a plan for the claim rests on: all of it but its version, its health and most of its annotations."""
+    kept = tuple((key, value_of(claim.annotations, key) or "") for key in (BIND_COMPLETED, SELECTED_NODE))
+    return structs.replace(claim, resource_version=0, health=None, annotations=kept)

@@ -1,0 +1,126 @@
+"""Takes reservations back: the claim's annotations first, then the volume, each write conditional.
+
+The claim is read again right before a claimRef goes, because taking back what Kubernetes completed in the meantime
+would break it. Whoever is faster is left alone: the next look at the object decides anew.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reservation.contract import volume_keys_present
+from binder.reservation.release import Release, may_clear, names, take_back
+from binder.reservation.writes import release_claim, release_volume, volume_phase_available
+from binder.writers.attempt import TRIES
+from binder.writers.object_client import FASTER, LiveObjects
+from kube.errors import KubeError
+from kube.objects.api_resource import CLAIMS, VOLUMES
+from kube.objects.model import Claim, Volume
+
+logger = logging.getLogger(__name__)
+
+
+class Now(Protocol):
+    """The part of a clock that is needed here."""
+
+    def now(self) -> datetime: ...
+
+
+class Undo:
+    """Carries out releases."""
+
+    def __init__(self, live: LiveObjects, clock: Now, metrics: ReservationMetrics, prefix: str) -> None:
+        self._live = live
+        self._clock = clock
+        self._metrics = metrics
+        self._prefix = prefix
+
+    async def carry_out(self, release: Release) -> bool:
+        """Release what is named; False when an object changed under us and has to be looked at again."""
+        if release.claim is not None and not await self._release_claim(release.claim):
+            return False
+        if release.volume is not None and not await self._release_volume(release.volume, release.clear_reference):
+            return False
+        self._report(release)
+        return True
+
+    async def roll_back(self, held: Sequence[tuple[Claim, str]], *, committed: bool = False) -> None:
+        """Take back what one attempt holds (claim, volume name), last one first. `committed`: it wrote the claimRefs.
+
+        What cannot be taken back now, because objects keep changing or the API server fails, runs out with its time,
+        or is finished or taken back by the PV controller.
+        """
+        for claim, volume in reversed(held):
+            try:
+                await self._roll_back_one(claim, volume, committed)
+            except KubeError as error:
+                logger.warning(
+                    "Left a reservation to expire", extra={"pv": volume, "pvc": claim.key, "err": str(error)}
+                )
+
+    async def _roll_back_one(self, claim: Claim, volume: str, committed: bool) -> None:
+        for _ in range(TRIES):
+            if committed and not await self._unmark(claim, volume):
+                continue
+            release = take_back(volume, claim, self._live.snapshot(), self._prefix, written=committed)
+            if release is None or await self.carry_out(release):
+                return
+
+    async def _unmark(self, claim: Claim, name: str) -> bool:
+        """Take the phase Bound back from a volume that the claim does not name; False if it changed under us.
+
+        The phase goes first: what is left after a crash is again what kube-scheduler leaves behind. A claim that is
+        gone may have had the volume before, so that one is Released by the PV controller, as any other.
+        """
+        volume = self._live.snapshot().volumes.get(name)
+        if volume is None or volume.phase != "Bound" or not names(volume, claim):
+            return True
+        fresh = await self._live.claim(claim.key)
+        if fresh is None or fresh.uid != claim.uid or fresh.volume_name == name:
+            return True
+        try:
+            await self._live.patch_volume(volume, volume_phase_available(), "status")
+        except FASTER:
+            self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+            await self._live.volume(name)
+            return False
+        return True
+
+    async def _release_claim(self, claim: Claim) -> bool:
+        try:
+            await self._live.patch_claim(claim, release_claim(claim, self._prefix))
+        except FASTER:
+            self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
+            # A claim that is gone took its annotations along.
+            return await self._live.claim(claim.key) is None
+        return True
+
+    async def _release_volume(self, volume: Volume, clear_reference: bool) -> bool:
+        if clear_reference and volume.claim is not None:
+            claim = await self._live.claim(f"{volume.claim.namespace}/{volume.claim.name}")
+            clear_reference = may_clear(volume, claim)
+        if not clear_reference and not volume_keys_present(volume.annotations, self._prefix):
+            return True
+        try:
+            body = release_volume(volume, self._prefix, clear_reference=clear_reference)
+            await self._live.patch_volume(volume, body)
+        except FASTER:
+            self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+            return await self._live.volume(volume.name) is None
+        return True
+
+    def _report(self, release: Release) -> None:
+        told = release.volume or release.claim
+        # A clock that was set back makes no negative times.
+        held = None if release.since is None else max(0.0, (self._clock.now() - release.since).total_seconds())
+        self._metrics.released((told.storage_class if told else None) or "", release.cause, held)
+        logger.info(
+            "Released reservation",
+            extra={
+                "pv": release.volume.name if release.volume else "",
+                "pvc": release.claim.key if release.claim else "",
+                "cause": release.cause.value,
+            },
+        )

@@ -1,0 +1,130 @@
+"""Lifts our scheduling gate off a pod, so that kube-scheduler looks at it only when its volumes are held (KEP-3521).
+
+Volumes are committed for pods that carry the gate, and nobody races kube-scheduler for the others
+(binder.planning.commitment). Who wants the guarantee writes the gate into the pod; only the gate of that name is ever
+removed, and nothing else of a pod.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from binder.reservation.contract import carries_gate, gate_name, other_gates
+from binder.writers.object_client import FASTER, Fence, ObjectApi, patch_as_seen
+from kube.decoding.decode import decode_pod_record
+from kube.errors import Forbidden, TerminalError
+from kube.objects.api_resource import PODS
+from kube.objects.model import Claim, Pod
+from kube.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+
+class Complaint(Protocol):
+    """Tells people that a gate could not be lifted (binder.reporting.announce.Announcer)."""
+
+    def gate_kept(self, pod: Pod, gate: str) -> None:
+        """We may not remove it."""
+
+    def write_rejected(self, pod: Pod, why: str) -> None:
+        """The API server does not accept the removal; `why` is its message."""
+
+
+class Claims(Protocol):
+    """Claims as the API server has them (binder.writers.object_client.LiveObjects)."""
+
+    async def claim(self, key: str) -> Claim | None:
+        """Read a claim, and have the store know it; None when it is gone."""
+
+
+class PodGate:
+    """Lifts gates, under the lease. `turns` are shared with all who write for pods: so many at a time."""
+
+    def __init__(  # noqa: PLR0913 - a composition of ports
+        self,
+        api: ObjectApi,
+        claims: Claims,
+        fence: Fence,
+        store: Store,
+        prefix: str,
+        complaint: Complaint,
+        *,
+        turns: asyncio.Semaphore,
+    ) -> None:
+        self._api = api
+        self._claims = claims
+        self._turns = turns
+        self._fence = fence
+        self._store = store
+        self._prefix = prefix
+        self._complaint = complaint
+
+    async def lift(self, pod: Pod, unread: Collection[str] = ()) -> bool:
+        """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
+
+        `unread` are the keys of those of its claims that are known from a watch only. They are read first: the watches
+        of pods and of claims do not keep pace, and a pod made anew may be seen beside its predecessor's bound claim.
+        While a claim is being deleted kube-scheduler would not take the pod, and the next may have no volume yet.
+
+        Raises KubeError when the API server fails us or refuses for another reason than a missing right.
+        """
+        if not carries_gate(pod, self._prefix):
+            return True
+        known = {key: self._uid_of(key) for key in unread}
+        async with self._turns:
+            # As it is by now: it may have changed while it waited for its turn.
+            seen = self._store.pods.items.get(pod.key)
+            if seen is None or seen.uid != pod.uid or not carries_gate(seen, self._prefix):
+                return True
+            return await self._stand(known) and await self._remove(seen)
+
+    async def _remove(self, pod: Pod) -> bool:
+        left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
+        self._fence.check()
+        try:
+            answer = await patch_as_seen(
+                self._api,
+                PODS,
+                pod.name,
+                {"spec": {"schedulingGates": left or None}},
+                resource_version=pod.resource_version,
+                namespace=pod.namespace,
+                uid=pod.uid,
+            )
+        except FASTER:
+            return False
+        except Forbidden as error:
+            logger.warning("May not lift scheduling gate", extra={"pod": pod.key, "err": str(error)})
+            self._complaint.gate_kept(pod, gate_name(self._prefix))
+            return False
+        except TerminalError as error:
+            self._complaint.write_rejected(pod, error.message)
+            raise
+        self._store.pods.remember(decode_pod_record(answer))
+        return True
+
+    async def _stand(self, known: Mapping[str, str]) -> bool:
+        """Whether these claims, by key and uid, are still those of the decision, and none is being deleted."""
+        for key, uid in known.items():
+            claim = await self._claims.claim(key)
+            if (claim.uid if claim is not None else "") != uid or (claim is not None and claim.deleting):
+                return False
+        return True
+
+    def _uid_of(self, key: str) -> str:
+        """Return the uid of the claim as it was decided with, empty if there was none."""
+        claim = self._store.claims.items.get(key)
+        return claim.uid if claim is not None else ""
+
+
+class GateRehearsal:
+    """Lifts nothing and says what would be lifted."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    async def lift(self, pod: Pod, unread: Collection[str] = ()) -> bool:  # noqa: ARG002 - as PodGate
+        if carries_gate(pod, self._prefix):
+            logger.info("Would lift scheduling gate", extra={"pod": pod.key, "gate": gate_name(self._prefix)})
+        return True

@@ -1,0 +1,199 @@
+"""One gRPC channel to one driver: bounded in calls at once, in waiting, in size, and reconnecting by itself."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+from urllib.parse import quote
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from csi.client.credentials import Material, material
+from csi.client.endpoint import Endpoint
+from csi.client.readonly import Answer, ReadOnlyMethod, Request
+from csi.client.socket_access import access_trouble
+from csi.health.interpret import MALFORMED
+from kube.clock import Clock
+
+OPTIONS: Final = (
+    # A driver whose answer is larger fails alone: 16 calls at once hold at most 64 MiB.
+    ("grpc.max_receive_message_length", 4 * 1024 * 1024),
+    # gRPC's own backoff between attempts to connect; its default of up to two minutes is long for a local socket.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 5000),
+    # A broken connection belongs to one channel, even if somebody else in the process dials the same socket.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+BUSY: Final = "DriverBusy"
+"""Nothing was sent, because other calls took all turns."""
+
+
+class CallFailed(Exception):
+    """A call brought no answer.
+
+    `code` is the canonical name of a gRPC status, as in Go (DeadlineExceeded), or MALFORMED or BUSY.
+    """
+
+    def __init__(self, code: str, details: str) -> None:
+        super().__init__(f"{code}: {details}")
+        self.code = code
+        self.details = details
+
+
+class CallObserver(Protocol):
+    """Is told of every call that ended, for csi_sidecar_operations_seconds."""
+
+    def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
+        """`method` is the full path, `code` the canonical name of the gRPC status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one driver may be asked for at once, and for how long."""
+
+    calls_at_once: int = 16
+    deadline: float = 5.0
+    """Seconds for one call; also the longest wait for a turn when `calls_at_once` others are under way."""
+
+
+class DriverChannel:
+    """Sends read-only calls to one driver. Opens nothing before the first call; must be closed."""
+
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: CallObserver, lost: Callable[[], None]
+    ) -> None:
+        """`lost` is called when an established connection breaks: another driver may be there next time."""
+        self._endpoint, self._limits, self._clock, self._observer = endpoint, limits, clock, observer
+        self._lost = lost
+        self._turns = asyncio.Semaphore(limits.calls_at_once)
+        self._channel: grpc.aio.Channel | None = None
+        self._material = Material()
+        self._watcher: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request, *, first: bool = False) -> Answer:
+        """Return the answer, or raise CallFailed within twice the deadline; `first` goes ahead of all turns."""
+        if not first:
+            await self._take_turn()
+        try:
+            received = await self._observed(method.path, request.SerializeToString())
+        finally:
+            if not first:
+                self._turns.release()
+        # Decoded here, because grpc.aio returns None for an answer that its own deserializer could not read.
+        try:
+            return method.answer.FromString(received)
+        except DecodeError as error:
+            raise CallFailed(MALFORMED, f"{method.name}: {len(received)} bytes that are no answer") from error
+
+    async def _observed(self, path: str, request: bytes) -> bytes:
+        started, code = self._clock.monotonic(), "Canceled"
+        try:
+            answer = await self._send(path, request)
+            code = "OK"
+            return answer
+        except CallFailed as failed:
+            code = failed.code
+            raise
+        finally:
+            seconds = self._clock.monotonic() - started
+            self._observer.operation(self._endpoint.driver, path, code, seconds)
+
+    async def close(self) -> None:
+        """Break off the calls under way and free the connection."""
+        self._closed = True
+        self._retire(grace=None)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    async def _take_turn(self) -> None:
+        try:
+            async with asyncio.timeout(self._limits.deadline):
+                await self._turns.acquire()
+        except TimeoutError:
+            busy = f"{self._limits.calls_at_once} calls at once are allowed, and no turn came in time"
+            raise CallFailed(BUSY, busy) from None
+
+    async def _send(self, path: str, request: bytes) -> bytes:
+        try:
+            send = self._connected().unary_unary(path, None, None)
+            answer: bytes = await send(request, timeout=self._limits.deadline)
+            return answer
+        except grpc.aio.AioRpcError as error:
+            code, details = canonical_name(error.code()), error.details() or ""
+            if code == "Unavailable" and (trouble := self._trouble()):
+                details = f"{trouble} ({details})"
+            raise CallFailed(code, details) from error
+        except grpc.aio.UsageError as error:
+            raise CallFailed("Unavailable", "the channel is closed") from error
+
+    def _connected(self) -> grpc.aio.Channel:
+        """Return the channel; a new one when the certificates have changed. CallFailed while there are none."""
+        if self._closed:
+            raise CallFailed("Unavailable", "the channel is closed")
+        if self._channel is not None and not self._endpoint.remote:
+            return self._channel
+        try:
+            held = material(self._endpoint)
+        except (OSError, ValueError) as error:
+            # What was read before serves until the files are there again.
+            if self._channel is not None:
+                return self._channel
+            raise CallFailed("Unavailable", f"cannot read the certificates: {error}") from error
+        if self._channel is None or held != self._material:
+            self._retire(grace=self._limits.deadline)
+            self._material, self._channel = held, _open(self._endpoint, held)
+            self._watcher = asyncio.create_task(self._watch(self._channel))
+        return self._channel
+
+    def _retire(self, grace: float | None) -> None:
+        """Let go of the channel; calls under way on it have that many seconds to end."""
+        watcher, channel = self._watcher, self._channel
+        self._watcher = self._channel = None
+        if watcher is not None and channel is not None:
+            watcher.cancel()
+            closing = asyncio.create_task(_close(watcher, channel, grace))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    def _trouble(self) -> str | None:
+        return None if self._endpoint.remote else access_trouble(self._endpoint.path)
+
+    async def _watch(self, channel: grpc.aio.Channel) -> None:
+        """Report each time a connection that was ready no longer is."""
+        state = channel.get_state()
+        while state is not grpc.ChannelConnectivity.SHUTDOWN:
+            await channel.wait_for_state_change(state)
+            was_ready = state is grpc.ChannelConnectivity.READY
+            state = channel.get_state()
+            if was_ready:
+                self._lost()
+
+
+def _open(endpoint: Endpoint, held: Material) -> grpc.aio.Channel:
+    """Return a channel, which connects at the first call. The driver must show that it is `server_name`."""
+    if not endpoint.remote:
+        return grpc.aio.insecure_channel(f"unix://{quote(endpoint.path)}", options=OPTIONS)
+    credentials = grpc.ssl_channel_credentials(held.authority, held.key, held.certificate)
+    # Despite its name it overrides no check: it is the name that the certificate is checked for.
+    name = ("grpc.ssl_target_name_override", endpoint.server_name)
+    return grpc.aio.secure_channel(endpoint.address, credentials, options=(*OPTIONS, name))
+
+
+async def _close(watcher: asyncio.Task[None], channel: grpc.aio.Channel, grace: float | None) -> None:
+    await asyncio.gather(watcher, return_exceptions=True)
+    await channel.close(grace)
+
+
+def canonical_name(code: grpc.StatusCode) -> str:
+    """Return the name that Go gives a status code; the metrics of Kubernetes' CSI sidecars use it."""
+    if code is grpc.StatusCode.OK:
+        return "OK"
+    if code is grpc.StatusCode.CANCELLED:
+        return "Canceled"
+    return "".join(word.capitalize() for word in code.name.split("_"))

@@ -1,0 +1,30 @@
+"""The certificates for an endpoint, as bytes: none for a unix socket, those of both sides for tcp.
+
+gRPC for Python takes certificates when a channel is made and never again. So who rotates them needs a new channel:
+whoever reads them again sees whether they have changed.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from csi.client.endpoint import Endpoint, refuse_plain
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the PEM files hold: none of it for a unix socket."""
+
+    authority: bytes = b""
+    certificate: bytes = b""
+    key: bytes = b""
+
+
+def material(endpoint: Endpoint) -> Material:
+    """Read the files of the endpoint. Raises OSError; ValueError for tcp without any."""
+    refusal = refuse_plain(endpoint)
+    if refusal is not None:
+        raise ValueError(refusal)
+    files = endpoint.tls
+    if not endpoint.remote or files is None:
+        return Material()
+    return Material(*(Path(file).read_bytes() for file in (files.authority, files.certificate, files.key)))

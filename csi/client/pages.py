@@ -1,0 +1,38 @@
+"""Walks a list that a driver hands out in pages, without trusting it to end."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+from csi.client.channel import CallFailed
+
+PAGE_SIZE: Final = 1000
+"""Entries asked for at once. A driver may send fewer, and some send more."""
+MOST_PAGES: Final = 2_000
+MOST_ENTRIES: Final = 500_000
+"""More volumes than a cluster has: such a list will not end either."""
+BROKEN_LIST: Final = "BrokenList"
+
+Entry = TypeVar("Entry")
+Page = tuple[Iterable[Entry], str]
+"""Entries, and the token of the next page; empty on the last one."""
+
+
+async def whole_list(fetch: Callable[[str], Awaitable[Page[Entry]]]) -> Sequence[Entry]:
+    """Return all entries, or raise CallFailed: a list that was not seen to its end says nothing of what it leaves out.
+
+    A token that comes again is a loop. Some drivers page so: kubernetes-csi/csi-test tests for it in
+    pkg/sanity/controller.go.
+    """
+    entries: list[Entry] = []
+    seen: set[str] = set()
+    token = ""
+    while True:
+        page, token = await fetch(token)
+        entries.extend(page)
+        if not token:
+            return entries
+        if token in seen:
+            raise CallFailed(BROKEN_LIST, f"page token {token[:64]!r} came twice, after {len(entries)} entries")
+        seen.add(token)
+        if len(seen) >= MOST_PAGES or len(entries) > MOST_ENTRIES:
+            raise CallFailed(BROKEN_LIST, f"no end after {len(seen)} pages with {len(entries)} entries")

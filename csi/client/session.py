@@ -1,0 +1,156 @@
+"""The standing with one driver: who it is, what it can be asked, whether it answers at all."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from csi.client.channel import BUSY, CallFailed, CallObserver, DriverChannel, Limits
+from csi.client.endpoint import Endpoint
+from csi.client.readonly import (
+    CONTROLLER_GET_CAPABILITIES,
+    GET_PLUGIN_CAPABILITIES,
+    GET_PLUGIN_INFO,
+    PROBE,
+    Answer,
+    ReadOnlyMethod,
+    Request,
+)
+from csi.health import interpret
+from csi.health.capabilities import Negotiation, negotiate
+from csi.proto import csi_v1_pb2 as csi
+from kube.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+WRONG_DRIVER: Final = "WrongDriver"
+NOT_READY: Final = "DriverNotReady"
+UNREACHED: Final = frozenset({"Unavailable", "DeadlineExceeded"})
+"""Codes that may mean a driver that answers nothing, or merely one volume that hangs."""
+_SILENT: Final = UNREACHED | {WRONG_DRIVER, NOT_READY}
+_MAY_BE_ANOTHER_DRIVER: Final = frozenset({"Unavailable", "Unimplemented"})
+
+
+class DriverSession:
+    """Calls to one driver, after a handshake that is repeated whenever another driver may have taken its place."""
+
+    def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: CallObserver) -> None:
+        self.endpoint = endpoint
+        self._channel = DriverChannel(endpoint, limits, clock, observer, lost=self._forget)
+        self._handshake: asyncio.Task[Negotiation] | None = None
+        self._checking: asyncio.Task[bool] | None = None
+        self.up: bool | None = None
+        """Whether the driver answered last time, under its configured name; None before the first call.
+
+        One volume that hangs does not take it down: then the driver itself is asked.
+        """
+        self.agreed: Negotiation | None = None
+        """What was negotiated last."""
+        self.trouble = CallFailed("Unavailable", "the driver was not asked yet")
+        """Why `up` was False last time it was."""
+        self.answering: list[Callable[[], None]] = []
+        """Called when the driver answers and did not before."""
+
+    async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request) -> Answer:
+        """Return the answer to a call about volumes, or raise CallFailed."""
+        try:
+            answer = await self._channel.call(method, request)
+        except CallFailed as failed:
+            if failed.code in _MAY_BE_ANOTHER_DRIVER:
+                self._forget()
+            if failed.code in UNREACHED:
+                self._check()
+            raise
+        self._note(None)
+        return answer
+
+    async def negotiated(self) -> Negotiation:
+        """Return what was agreed, or raise CallFailed. All who ask before that wait for one handshake."""
+        if self._handshake is None or (self._handshake.done() and not _succeeded(self._handshake)):
+            self._handshake = asyncio.create_task(self._shake_hands())
+        # Shielded: one waiter that gives up must not take the handshake from the others.
+        return await asyncio.shield(self._handshake)
+
+    async def answers(self) -> bool:
+        """Ask the driver itself, by Probe, whether it works, and return what `up` then is."""
+        return await asyncio.shield(self._check())
+
+    async def close(self) -> None:
+        """End calls under way and the connection."""
+        tasks = [task for task in (self._handshake, self._checking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._channel.close()
+
+    def _check(self) -> asyncio.Task[bool]:
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._probe())
+        return self._checking
+
+    async def _probe(self) -> bool:
+        try:
+            # Ahead of all others, who may be why it is asked.
+            answer = await self._channel.call(PROBE, csi.ProbeRequest(), first=True)
+        except CallFailed as failed:
+            if failed.code == "Unavailable":
+                self._forget()
+            # Any other status is an answer too; there are drivers without Probe.
+            self._note(failed)
+            return failed.code not in _SILENT
+        ready = not answer.HasField("ready") or answer.ready.value
+        self._note(None if ready else CallFailed(NOT_READY, "Probe answers that the driver is not ready"))
+        return ready
+
+    async def _shake_hands(self) -> Negotiation:
+        try:
+            negotiation = await self._introduced()
+        except CallFailed as failed:
+            self._note(failed)
+            raise
+        self._note(None)
+        self.agreed = negotiation
+        about = {"driver": self.endpoint.driver, "protocol": negotiation.protocol or "none"}
+        logger.info("CSI driver negotiated", extra={**about, "unknown_capabilities": negotiation.unknown})
+        return negotiation
+
+    async def _introduced(self) -> Negotiation:
+        info = await self._channel.call(GET_PLUGIN_INFO, csi.GetPluginInfoRequest(), first=True)
+        if info.name != self.endpoint.driver:
+            found = f"{self.endpoint} is the driver {info.name!r}, configured as {self.endpoint.driver!r}"
+            raise CallFailed(WRONG_DRIVER, found)
+        plugin = await self._channel.call(GET_PLUGIN_CAPABILITIES, csi.GetPluginCapabilitiesRequest(), first=True)
+        services = {capability.service.type for capability in plugin.capabilities}
+        rpcs: set[int] = set()
+        if csi.PluginCapability.Service.CONTROLLER_SERVICE in services:
+            request = csi.ControllerGetCapabilitiesRequest()
+            controller = await self._channel.call(CONTROLLER_GET_CAPABILITIES, request, first=True)
+            rpcs = {capability.rpc.type for capability in controller.capabilities}
+        return negotiate(services, rpcs)
+
+    def _forget(self) -> None:
+        """Negotiate again before the next question: a driver that came back may be another version."""
+        if self._handshake is not None and self._handshake.done():
+            self._handshake = None
+
+    def _note(self, failed: CallFailed | None) -> None:
+        """Keep whether the driver answers, and log when that changes."""
+        up = failed is None or failed.code not in _SILENT
+        if failed is not None and not up:
+            self.trouble = failed
+        # A driver that was not asked has not answered anything.
+        if up == self.up or (failed is not None and failed.code == BUSY):
+            return
+        self.up = up
+        about = {"driver": self.endpoint.driver, "endpoint": str(self.endpoint)}
+        if failed is None or up:
+            logger.info("CSI endpoint answers", extra=about)
+            for listener in self.answering:
+                listener()
+        else:
+            why = {"reason": failed.code, "details": interpret.printable(failed.details)}
+            logger.warning("CSI endpoint does not answer", extra={**about, **why})
+
+
+def _succeeded(handshake: asyncio.Task[Negotiation]) -> bool:
+    return not handshake.cancelled() and handshake.exception() is None

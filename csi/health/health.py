@@ -1,0 +1,163 @@
+"""How the health of one volume develops from what is observed of it, one observation at a time.
+
+Rules, most of them from KEP-1432 (Volume Health Monitor): a failed call is neither a recovery nor a sickness; absence
+from a list is nothing until a get, or a second complete list, says the same; of contradicting answers in a row only
+enough of them change a finding (debounce).
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from csi.health.verdict import SICK, HealthState, Verdict, badness
+
+UNCONFIRMED: Final = "Unconfirmed"
+NOT_LISTED: Final = "NotListed"
+_SAYS_NOTHING: Final = frozenset({HealthState.UNKNOWN, HealthState.UNSUPPORTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Debounce:
+    """How many answers in a row it takes to change a finding: to a worse one, to a better one, and by absence."""
+
+    worse: int = 1
+    better: int = 1
+    absences: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A complete list left the volume out, which means `implied` if the next complete one does so too."""
+
+    implied: Verdict
+
+
+Observation = Verdict | Absence
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A state, why, who said so, and since when it has lasted."""
+
+    state: HealthState
+    reason: str
+    message: str
+    source: str
+    since: datetime
+
+    @property
+    def sick(self) -> bool:
+        return self.state in SICK
+
+
+@dataclass(frozen=True, slots=True)
+class HealthRecord:
+    """All that is known of one volume.
+
+    `finding` is the last that was confirmed by answers: Healthy or one of the sick states, None before the first.
+    `silence` is why nothing is known now: Unknown or Unsupported, with the time it began; None while answers come.
+    `last` is what a call about this very volume said last, and `checked_at` when anything was last learned.
+    `streak` counts answers in a row that contradict the finding, positive if they are worse; `absences` lists.
+    """
+
+    finding: Finding | None
+    silence: Finding | None
+    last: Verdict
+    checked_at: datetime
+    streak: int = 0
+    absences: int = 0
+
+    @property
+    def current(self) -> Finding:
+        """What to show: the finding, or why there is none."""
+        current = self.silence or self.finding
+        assert current is not None, "a record says something or why it does not"
+        return current
+
+    @property
+    def state(self) -> HealthState:
+        return self.current.state
+
+    @property
+    def sick(self) -> bool:
+        """Whether the volume was found sick and nothing has said since that it is well, however silent it is now."""
+        return self.finding is not None and self.finding.sick
+
+
+def advance(record: HealthRecord | None, observation: Observation, debounce: Debounce) -> HealthRecord:
+    """Return what is known after one more observation; `record` is None for a volume nobody looked at before."""
+    match observation:
+        case Absence():
+            return _absent(record, observation.implied, debounce)
+        case Verdict() if observation.state in _SAYS_NOTHING:
+            return _silent(record, observation)
+        case Verdict():
+            return _answered(record, observation, debounce)
+
+
+def reliable_verdict(record: HealthRecord) -> Verdict:
+    """Return the last answer; or, while a sickness has not ended by enough good answers, that sickness."""
+    finding, last = record.finding, record.last
+    if finding is None or not finding.sick or badness(last.state) >= badness(finding.state):
+        return last
+    now = f"{last.state} ({last.reason})"
+    message = f"{finding.message}; since {finding.since:%Y-%m-%dT%H:%M:%SZ}, now {now}, which is no recovery yet"
+    return replace(last, state=finding.state, reason=finding.reason, message=message, source=finding.source)
+
+
+def is_transition(old: HealthRecord | None, new: HealthRecord) -> bool:
+    """Whether a state changed: the one that is shown, or the finding behind a silence."""
+    if old is None:
+        return True
+    before, after = old.finding, new.finding
+    return old.state != new.state or (before and before.state) != (after and after.state)
+
+
+def _answered(record: HealthRecord | None, verdict: Verdict, debounce: Debounce) -> HealthRecord:
+    settled = record.finding if record is not None else None
+    # Nothing is known of a new volume, so nothing has to be overcome to call it healthy.
+    before = badness(settled.state) if settled is not None else badness(HealthState.HEALTHY)
+    difference = badness(verdict.state) - before
+    if difference == 0:
+        since = settled.since if settled is not None else verdict.observed_at
+        return HealthRecord(_finding(verdict, since), None, verdict, verdict.observed_at)
+    streak = _longer(record.streak if record is not None else 0, 1 if difference > 0 else -1)
+    if abs(streak) >= (debounce.worse if difference > 0 else debounce.better):
+        return HealthRecord(_finding(verdict, verdict.observed_at), None, verdict, verdict.observed_at)
+    if settled is not None:
+        return HealthRecord(settled, None, verdict, verdict.observed_at, streak)
+    said = f"{streak} of {debounce.worse} answers it takes: {verdict.state} ({verdict.reason}) {verdict.message}"
+    unsure = Finding(HealthState.UNKNOWN, UNCONFIRMED, said.rstrip(), verdict.source, verdict.observed_at)
+    if record is not None and record.silence is not None:
+        unsure = replace(unsure, since=record.silence.since)
+    return HealthRecord(None, unsure, verdict, verdict.observed_at, streak)
+
+
+def _silent(record: HealthRecord | None, verdict: Verdict) -> HealthRecord:
+    silence = _finding(verdict, verdict.observed_at)
+    if record is None:
+        return HealthRecord(None, silence, verdict, verdict.observed_at)
+    if record.silence is not None and record.silence.state is silence.state:
+        silence = replace(silence, since=record.silence.since)
+    return replace(record, silence=silence, last=verdict, checked_at=verdict.observed_at)
+
+
+def _absent(record: HealthRecord | None, implied: Verdict, debounce: Debounce) -> HealthRecord:
+    """Count the absence. `last` stays: a list that leaves a volume out is no answer about this volume."""
+    at = implied.observed_at
+    if record is None:
+        message = "left out of one list, which proves nothing"
+        unsure = Verdict(HealthState.UNKNOWN, NOT_LISTED, message, implied.source, at)
+        return HealthRecord(None, _finding(unsure, at), unsure, at, absences=1)
+    absences = record.absences + 1
+    if absences < debounce.absences:
+        return replace(record, absences=absences, checked_at=at)
+    return replace(_answered(record, implied, debounce), last=record.last, absences=absences)
+
+
+def _finding(verdict: Verdict, since: datetime) -> Finding:
+    return Finding(verdict.state, verdict.reason, verdict.message, verdict.source, since)
+
+
+def _longer(streak: int, step: int) -> int:
+    return streak + step if streak * step > 0 else step

@@ -1,0 +1,158 @@
+"""What an answer of a driver means, as a verdict. Only a well-formed answer makes a volume healthy or sick.
+
+A call that failed says nothing about the volume: it is Unknown, never healthy, never sick, never a recovery. The one
+exception is NOT_FOUND from a call that names the volume: the driver answered, and the volume is not there.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from csi.health.capabilities import HealthProtocol, Negotiation
+from csi.health.topology import segments
+from csi.health.verdict import HealthState, Segment, Verdict, badness
+from csi.proto import csi_v1_pb2 as csi
+
+MALFORMED: Final = "MalformedAnswer"
+NOT_FOUND: Final = "VolumeNotFound"
+LONGEST_MESSAGE: Final = 1024
+"""Characters kept of a driver's message: as many as KEP-1432 allows in `healthConditions[].message`."""
+
+LONGEST_REASON: Final = 256
+"""Characters kept of a driver's reason: as many as KEP-1432 allows in `healthConditions[].reason`."""
+
+_SAYS_NOT_FOUND: Final = re.compile(
+    r"not ?found|does(n't| not) exist|no longer exists|no such (volume|file)|\bis gone\b", re.IGNORECASE
+)
+_STATE: Final[Mapping[int, HealthState]] = {
+    csi.DEGRADED: HealthState.DEGRADED,
+    csi.INACCESSIBLE: HealthState.INACCESSIBLE,
+    csi.DATA_LOSS: HealthState.DATA_LOSS,
+}
+_LONGEST_ACCOUNT: Final = 16
+"""Entries of one volume that are read out: as many as KEP-1432 allows in `healthConditions`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Who speaks and when: what every verdict of one probe has in common."""
+
+    source: str
+    at: datetime
+
+    def says(
+        self, state: HealthState, reason: str, message: str, topology: tuple[Segment, ...] | None = None
+    ) -> Verdict:
+        return Verdict(state, reason, printable(message), self.source, self.at, topology)
+
+
+def unsupported(witness: Witness) -> Verdict:
+    """Return the verdict for volumes of a driver with which no protocol was agreed."""
+    return witness.says(
+        HealthState.UNSUPPORTED, "NoHealthCapability", "the driver offers no call that tells a volume's health"
+    )
+
+
+def failed_call(witness: Witness, code: str, details: str) -> Verdict:
+    """Return the verdict when a call that does not name the volume failed."""
+    return witness.says(HealthState.UNKNOWN, code, details)
+
+
+def failed_get(witness: Witness, code: str, details: str) -> Verdict:
+    """Return the verdict when a call that names the volume failed."""
+    if code == "NotFound":
+        message = f"the driver does not know the volume: {details}"
+        return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message)
+    return failed_call(witness, code, details)
+
+
+def volume(
+    witness: Witness,
+    negotiation: Negotiation,
+    handle: str,
+    answer: csi.ControllerGetVolumeResponse | csi.ListVolumesResponse.Entry,
+) -> Verdict:
+    """Return the verdict that an answer to ControllerGetVolume, or an entry of ListVolumes, gives about `handle`."""
+    if answer.volume.volume_id != handle:
+        return another_volume(witness, answer.volume.volume_id, handle)
+    # Without the capability an empty list is not "everywhere", it is "did not say".
+    topology = segments(answer.volume.accessible_topology) if negotiation.topology else None
+    reported = answer.status.HasField("volume_condition")
+    condition = answer.status.volume_condition
+    if reported and condition.abnormal:
+        return _abnormal(witness, condition.message, topology)
+    if negotiation.protocol is HealthProtocol.EXISTENCE:
+        return witness.says(
+            HealthState.HEALTHY, "VolumeExists", "the driver knows the volume and reports no condition", topology
+        )
+    if not reported:
+        message = "the driver announces VOLUME_CONDITION and left the condition out of its answer"
+        return witness.says(HealthState.UNKNOWN, MALFORMED, message, topology)
+    return witness.says(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
+
+
+def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
+    """Return the verdict that the health calls of CSI 1.13 give about `handle`: the worst of its entries.
+
+    Without entries the volume is healthy. Statuses that this version does not know are read out and never acted on:
+    if there are no others the state is Unknown, which is neither sick nor a recovery.
+    """
+    if answer.volume_id != handle:
+        return another_volume(witness, answer.volume_id, handle)
+    if not answer.health_statuses:
+        return witness.says(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem of the volume")
+    worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
+    account = dict.fromkeys(_told(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
+    account = {_told(worst): None} | account
+    message = worst.message if len(account) == 1 and worst.status in _STATE else "; also ".join(account)
+    if worst.status not in _STATE:
+        return witness.says(HealthState.UNKNOWN, "UnknownHealthStatus", message)
+    state = _STATE[worst.status]
+    return witness.says(state, printable(worst.reason, LONGEST_REASON) or str(state), message)
+
+
+def another_volume(witness: Witness, found: str, handle: str) -> Verdict:
+    """Return the verdict when the driver answered about something else."""
+    message = f"the driver answered about volume {found[:LONGEST_REASON]!r} instead of {handle!r}"
+    return witness.says(HealthState.UNKNOWN, MALFORMED, message)
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst of several verdicts on one volume, the first among equals."""
+    return max(verdicts, key=lambda verdict: badness(verdict.state))
+
+
+def placed(verdict: Verdict, where: Verdict) -> Verdict:
+    """Return a verdict of the health calls together with what ControllerGetVolume said about the same volume.
+
+    The second call is asked for the place. What it says of the volume's health counts only if that is worse, as when
+    it does not know the volume; its failure is nothing.
+    """
+    if where.sick and badness(where.state) > badness(verdict.state):
+        return where
+    return replace(verdict, topology=where.topology)
+
+
+def _told(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
+    state = _STATE.get(entry.status)
+    status = str(state) if state is not None else f"status {entry.status}, which is not known here,"
+    reason = f" ({entry.reason[:LONGEST_REASON]})" if entry.reason else ""
+    return f"{status}{reason} {entry.message[:LONGEST_MESSAGE]}".rstrip()
+
+
+def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | None) -> Verdict:
+    """Abnormal says only "not operating optimally", so Degraded, unless the message says the volume is gone."""
+    # csi-driver-host-path answers OK for a volume it does not have: pkg/hostpath/controllerserver.go.
+    if _SAYS_NOT_FOUND.search(message[:LONGEST_MESSAGE]):
+        return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
+    return witness.says(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
+
+
+def printable(message: str, longest: int = LONGEST_MESSAGE) -> str:
+    """Return a driver's message as one line of bounded length: it goes into Events, tables and logs."""
+    line = " ".join(message[: 2 * longest].split())
+    if not line.isprintable():
+        line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+    return line if len(line) <= longest else line[: longest - 1] + "…"

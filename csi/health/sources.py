@@ -1,0 +1,112 @@
+"""What others than the driver's controller say about a volume; and what several sources mean together.
+
+Read from the claim a volume is bound to: the native field of Kubernetes 1.37 (KEP-1432, `status.healthStatus`), and
+the annotations of csi-addons' Volume Condition Reporter, one for each node. Such a report stands until it is changed,
+so it is a finding, not one observation.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from csi.health.health import Finding
+from csi.health.interpret import LONGEST_REASON, printable
+from csi.health.verdict import SICK, HealthState, Verdict, badness
+from kube.objects.model import Claim
+from kube.objects.reports import ClaimHealth, StorageCondition
+
+NATIVE: Final = "status.healthStatus of the claim"
+STORAGE_UNREACHABLE: Final = "StorageUnreachable"
+
+_SICK: Final[Mapping[str, HealthState]] = {str(state): state for state in SICK}
+STORAGE_STATES: Final[Mapping[str, HealthState]] = {
+    STORAGE_UNREACHABLE: HealthState.INACCESSIBLE,
+    "StorageDegraded": HealthState.DEGRADED,
+}
+"""What the words of `storageHealth` mean for a volume that can be reached from nowhere else."""
+
+
+class Saying(Protocol):
+    """A verdict or a finding."""
+
+    @property
+    def state(self) -> HealthState: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def source(self) -> str: ...
+
+
+def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
+    """Yield all that is said of a claim's volume on the claim itself; what says no time is taken to be of `now`."""
+    if claim.health is None:
+        return
+    native = native_finding(claim.health, now)
+    if native is not None:
+        yield native
+    yield from addons_findings(claim.health, now)
+
+
+def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
+    """Return what healthConditions say; None if nobody wrote them, or there are only such that nobody knows."""
+    if health.conditions is None:
+        return None
+    since = health.since or now
+    if not health.conditions:
+        return Finding(HealthState.HEALTHY, "NoHealthProblem", "", NATIVE, since)
+    known = [condition for condition in health.conditions if condition.status in _SICK]
+    if not known:
+        return None
+    worst = max(known, key=lambda condition: badness(_SICK[condition.status]))
+    state = _SICK[worst.status]
+    reason = printable(worst.reason, LONGEST_REASON) or str(state)
+    return Finding(state, reason, printable(worst.message), NATIVE, since)
+
+
+def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[Finding]:
+    """Yield a finding for each node. "unhealthy" is what VolumeCondition calls abnormal: not operating optimally."""
+    for report in health.nodes:
+        source = f"csi-addons on {printable(report.node, LONGEST_REASON)}"
+        state = HealthState.HEALTHY if report.healthy else HealthState.DEGRADED
+        reason = "VolumeConditionNormal" if report.healthy else "VolumeConditionAbnormal"
+        yield Finding(state, reason, "", source, report.since or now)
+
+
+def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Finding | None:
+    """Return what a condition of a CSINode means for a volume reachable only from there; None for an unknown one."""
+    state = STORAGE_STATES.get(condition.status)
+    if state is None:
+        return None
+    reason = printable(condition.reason, LONGEST_REASON) or condition.status
+    message = printable(condition.message)
+    return Finding(state, reason, message, f"status.storageHealth of CSINode {node}", condition.since or now)
+
+
+def combined(verdict: Verdict, others: Iterable[Saying]) -> Verdict:
+    """Return the worst of all, the driver's own `verdict` among equals; who says otherwise is named in the message.
+
+    The place, of which only the driver speaks, and the time of asking are kept.
+    """
+    everybody: list[Saying] = [verdict, *others]
+    worst, message = _worst(everybody)
+    return replace(verdict, state=worst.state, reason=worst.reason, message=message, source=worst.source)
+
+
+def combined_finding(findings: Sequence[Finding]) -> Finding | None:
+    """Return the worst, the first among equals, naming who says otherwise; None if nobody says anything."""
+    if len(findings) < 2:
+        return findings[0] if findings else None
+    worst, message = _worst(findings)
+    since = next(finding.since for finding in findings if finding is worst)
+    return Finding(worst.state, worst.reason, message, worst.source, since)
+
+
+def _worst(everybody: Sequence[Saying]) -> tuple[Saying, str]:
+    worst = max(everybody, key=lambda one: badness(one.state))
+    # Who cannot say anything contradicts nobody.
+    others = [one for one in everybody if one.state not in (worst.state, HealthState.UNSUPPORTED)]
+    contrary = [f"{one.source} says {one.state} ({one.reason})" for one in others]
+    return worst, printable("; but ".join(filter(None, [worst.message, *contrary])))

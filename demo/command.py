@@ -1,0 +1,173 @@
+"""The command `pvc-prebinder demo`: the whole story on a real control plane, in a minute or two."""
+
+import asyncio
+import json
+import math
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from shutil import which
+from typing import Final
+
+import cloup
+from rich.console import Console
+
+from demo import scene as demo_scene
+from demo.backstage import Backstage
+from demo.documents import Document
+from demo.placement import placements, play_placement, refused
+from demo.show import NotInTimeError, Show, print_lines
+from demo.sickness import play_sickness
+from demo.stage import Ready
+from demo.summary import looking_around, refusals, sickness, summary
+from demo.view import Row
+from demo.watch import Watcher, watching
+from devcluster import build
+from devcluster.errors import ClusterError
+from devcluster.state import new_directory
+from prebinder.command_line.command import Command
+from prebinder.command_line.parameters import Reading
+
+_EXIT_INTERRUPTED: Final = 130
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ValueError(f'expected a number of seconds, more than 0, found "{text}"')
+    return seconds
+
+
+@cloup.command("demo", cls=Command, examples="\nExit codes:\n  0 success   1 error   2 usage   130 interrupted\n")
+@cloup.option("--keep", is_flag=True, help="leave the cluster up afterwards, and print how to use it")
+@cloup.option(
+    "--timeout",
+    type=Reading("seconds", _seconds),
+    default=120.0,
+    metavar="SECONDS",
+    help="give up after this long, default 120",
+)
+def command(keep: bool, timeout: float) -> int:
+    """Shows on a real local control plane how pods get their volumes.
+
+    Starts a control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the controller,
+    and creates pods whose claims have to be met together, in one zone, from healthy volumes. Then a volume becomes
+    unhealthy, is kept from pending pods, recovers, and is used again. Last, the same StatefulSets are placed by plain
+    kube-scheduler and by `pvc-prebinder scheduler`, side by side.
+
+    The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
+    """
+    console = Console(highlight=False)
+    try:
+        build.ensure([build.CONTROL_PLANE, build.KWOK])
+        return asyncio.run(_demo(console, keep, timeout))
+    except ClusterError as error:
+        sys.stderr.write(f"pvc-prebinder: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted; the cluster is gone.\n")
+        return _EXIT_INTERRUPTED
+
+
+async def _demo(console: Console, keep: bool, timeout: float) -> int:
+    directory = new_directory()
+    late: NotInTimeError | None = None
+    async with Backstage(directory) as backstage:
+        ready = await backstage.ready(lambda doing: print_lines(console, [f"- {doing}"]))
+        async with watching(ready.kubeconfig, ready.csi_endpoint) as watcher:
+            with Show(console, watcher.look, watcher.clock, timeout) as show:
+                try:
+                    await _play(show, watcher, ready, directory)
+                except NotInTimeError as error:
+                    late = error
+            await watcher.ask_about(list(watcher.snapshot.volumes.values()))
+            console.print()
+            claims = [row for row in show.rows if row.claim]
+            print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
+            print_lines(console, sickness(show.diary))
+            print_lines(console, placements(watcher.snapshot, await refused(watcher)))
+            print_lines(console, refusals(claims, watcher.refusals))
+        if late:
+            console.print(f"\nNot finished within {timeout:.0f} s: waited for {late}.", style="red")
+            for log in (ready.controller_log, ready.scheduler_log):
+                console.print(f"The end of {log}:", style="red", soft_wrap=True)
+                print_lines(console, [tail(Path(log))])
+        if keep:
+            backstage.keep()
+            console.print()
+            print_lines(console, looking_around(ready, str(directory), _program()))
+    return 1 if late else 0
+
+
+def _program() -> str:
+    """Return what to type to call us: the name where the shell finds it, else the path beside the interpreter."""
+    return "pvc-prebinder" if which("pvc-prebinder") else str(Path(sys.executable).with_name("pvc-prebinder"))
+
+
+async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
+    """Play the three acts; NotInTimeError if one does not come to its end."""
+    create = partial(_create, ready, directory)
+    storage, pods = demo_scene.storage_documents(), demo_scene.pod_documents()
+    await create("storage", storage)
+    await show.until(lambda _: watcher.may_use(storage), "the volumes to be Available")
+    await create("pods", pods)
+    show.say(f"{len(storage) + len(pods)} objects created; watching the claims.")
+    await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
+    await play_sickness(
+        show,
+        watcher,
+        Path(ready.volumes),
+        create_shop=lambda: create("shop", demo_scene.shop_documents()),
+        open_shop=lambda: _open_shop(ready),
+    )
+    await play_placement(show, watcher, create)
+
+
+async def _create(ready: Ready, directory: Path, name: str, documents: list[Document]) -> None:
+    """Hand documents to kubectl, as a person would; the file stays beside the cluster to be looked at."""
+    file = directory / f"{name}.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=1))
+    await _kubectl(ready, "create", f"--filename={file}")
+
+
+async def _open_shop(ready: Ready) -> None:
+    """Lift the shop's own scheduling gate from its pods."""
+    for number in range(demo_scene.REPLICAS):
+        pod = f"pod/{demo_scene.SHOP}-{number}"
+        without = json.dumps({"spec": {"schedulingGates": []}})
+        await _kubectl(ready, "patch", pod, f"--namespace={demo_scene.NAMESPACE}", "--type=merge", f"--patch={without}")
+
+
+async def _kubectl(ready: Ready, *arguments: str) -> None:
+    """Raise ClusterError with what kubectl says if it does not succeed."""
+    kubectl = await asyncio.create_subprocess_exec(
+        ready.kubectl,
+        f"--kubeconfig={ready.kubeconfig}",
+        *arguments,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await kubectl.communicate()
+    if kubectl.returncode:
+        raise ClusterError(f"kubectl {arguments[0]} failed: {errors.decode(errors='replace').strip()}")
+
+
+def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:
+    """Whether every pod runs, but for the one that cannot, and that one has been told why."""
+    pods = watcher.snapshot.pods.values()
+    waiting = [pod.name for pod in pods if pod.phase != "Running"]
+    open_claims = {row.pod for row in rows if row.state != "Bound"}
+    told = f"{demo_scene.NAMESPACE}/{demo_scene.IMPOSSIBLE_POD}" in watcher.refusals
+    return told and waiting == [demo_scene.IMPOSSIBLE_POD] and open_claims == {demo_scene.IMPOSSIBLE_POD}
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """Return the last lines of a log, or that there is none."""
+    try:
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return "(nothing was logged)"

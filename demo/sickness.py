@@ -1,0 +1,85 @@
+"""The demo's second act: a free volume falls sick while pods wait that want such volumes, and recovers."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from binder.health.quarantine import in_quarantine
+from binder.reservation.contract import DEFAULT_PREFIX
+from demo.scene import NAMESPACE, PATIENT, REPLICAS, SHOP
+from demo.show import Show
+from demo.view import Patient, Row
+from demo.watch import Watcher
+from devcluster.driver_health import Sickness
+from devcluster.driver_volumes import make_sick, make_well
+
+
+async def play_sickness(
+    show: Show,
+    watcher: Watcher,
+    volumes: Path,
+    create_shop: Callable[[], Awaitable[None]],
+    open_shop: Callable[[], Awaitable[None]],
+) -> None:
+    """Let pods wait, make the volume sick, let them go, make it well; return when each has a volume and runs."""
+    await create_shop()
+    await show.until(all_wait, f"{REPLICAS} pods of {SHOP} to wait")
+    show.tell(f"{REPLICAS} pods wait for their opening hours; each wants a volume like {PATIENT}")
+    watcher.patient = Patient(PATIENT, watcher.clock.now())
+    make_sick(volumes, PATIENT, Sickness.GONE)
+    show.tell(f"{PATIENT} falls sick: its directory is gone")
+    await show.until(lambda _: quarantined(watcher), f"{PATIENT} to be quarantined")
+    show.tell(f"{PATIENT} is quarantined: no claim can get it; the pods may go")
+    await open_shop()
+    await show.until(all_but_one_served, f"{REPLICAS - 1} pods of {SHOP} to be served and one to be refused")
+    waiting = refused(show.rows)
+    show.tell(f"{served(show.rows)}; {waiting} waits")
+    show.tell(f"{PATIENT} recovers: its directory is back")
+    recovered = watcher.clock.now()
+    make_well(volumes, PATIENT)
+    await show.until(lambda _: not quarantined(watcher), f"{PATIENT} to be released")
+    show.tell(f"{PATIENT} is released, {(watcher.clock.now() - recovered).total_seconds():.1f} s after it recovered")
+    await show.until(lambda rows: all_served(rows) and running(watcher), f"all pods of {SHOP} to run")
+    show.tell(f"{served([row for row in show.rows if row.pod == waiting])} and runs")
+
+
+def quarantined(watcher: Watcher) -> bool:
+    """Whether the volume is kept from claims at this moment."""
+    volume = watcher.snapshot.volumes.get(PATIENT)
+    return volume is not None and in_quarantine(volume, DEFAULT_PREFIX)
+
+
+def running(watcher: Watcher) -> bool:
+    """Whether every pod of the shop runs."""
+    pods = [pod for pod in watcher.snapshot.pods.values() if pod.key.startswith(f"{NAMESPACE}/{SHOP}-")]
+    return len(pods) == REPLICAS and all(pod.phase == "Running" for pod in pods)
+
+
+def all_wait(rows: Sequence[Row]) -> bool:
+    """Whether every claim of the shop is there and has nothing yet."""
+    return [row.state for row in of_the_shop(rows)] == ["Pending"] * REPLICAS
+
+
+def all_but_one_served(rows: Sequence[Row]) -> bool:
+    """Whether every claim of the shop is bound, but for one whose pod was told why it is not."""
+    states = sorted(row.state.partition(" ")[0] for row in of_the_shop(rows))
+    return states == ["Bound"] * (REPLICAS - 1) + ["Refused"]
+
+
+def all_served(rows: Sequence[Row]) -> bool:
+    """Whether every claim of the shop is bound."""
+    return [row.state for row in of_the_shop(rows)] == ["Bound"] * REPLICAS
+
+
+def of_the_shop(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the shop's claims."""
+    return [row for row in rows if row.pod.startswith(f"{SHOP}-")]
+
+
+def served(rows: Sequence[Row]) -> str:
+    """Say which pods of the shop have which volumes."""
+    return ", ".join(f"{row.pod} has {row.volume}" for row in of_the_shop(rows) if row.state == "Bound")
+
+
+def refused(rows: Sequence[Row]) -> str:
+    """Return the name of the pod of the shop that was refused, empty if none was."""
+    return next((row.pod for row in of_the_shop(rows) if row.state.startswith("Refused")), "")

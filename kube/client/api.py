@@ -1,0 +1,220 @@
+"""The verbs of the API that this program uses: list, watch, get, create, and the conditional patch.
+
+There is no delete and no unconditional write, so nothing can be lost by a mistake further up. Objects are handed
+out as raw JSON; what they mean is decoded elsewhere.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kube.client.transport import JSON, MERGE_PATCH, Request, Response, Transport
+from kube.errors import Expired, Unavailable, error_from_event, error_from_status
+from kube.objects.api_resource import Resource
+
+T = TypeVar("T")
+
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Accept header for a list that carries nothing but metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list. `following` is the continue token, empty on the last page."""
+
+    items: list[msgspec.Raw]
+    resource_version: str
+    following: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """A whole list and the resource version to watch from."""
+
+    items: list[T]
+    resource_version: str
+
+
+class WatchEvent(msgspec.Struct, frozen=True):
+    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; ERROR never gets this far."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _ListMeta(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+    following: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_LIST: Final = msgspec.json.Decoder(_List)
+_EVENT: Final = msgspec.json.Decoder(WatchEvent)
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class KubeApi:
+    """Typed access to one API server. Every method raises a kube.errors.KubeError and nothing else.
+
+    `urgent` requests do not wait until others have been answered.
+    """
+
+    def __init__(self, transport: Transport, timeout: float = 30.0, *, urgent: bool = False) -> None:
+        self._transport = transport
+        self._urgent = urgent
+        self._timeout = timeout
+
+    async def list_page(
+        self, resource: Resource, *, limit: int, following: str = "", field_selector: str = "", accept: str = JSON
+    ) -> Page:
+        """Return one page; `following` is the continue token of the page before.
+
+        `field_selector` takes the place of the resource's own.
+        """
+        selector = field_selector or resource.field_selector
+        query = {"limit": str(limit), "continue": following, "fieldSelector": selector}
+        request = Request("GET", resource.path(), _pairs(query), accept=accept, timeout=self._timeout)
+        page = _decoded(_LIST, request, (await self._send(request)).body)
+        return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
+
+    async def list_all(
+        self,
+        resource: Resource,
+        take: Callable[[msgspec.Raw], T | None],
+        *,
+        field_selector: str = "",
+        limit: int = 500,
+    ) -> Listing[T]:
+        """List a kind in pages, turning each object into what `take` makes of it; None leaves it out.
+
+        A continue token that expires midway starts the list once more; a second time raises Expired.
+        """
+        try:
+            return await self._list_once(resource, take, field_selector, limit)
+        except Expired:
+            return await self._list_once(resource, take, field_selector, limit)
+
+    async def _list_once(
+        self, resource: Resource, take: Callable[[msgspec.Raw], T | None], field_selector: str, limit: int
+    ) -> Listing[T]:
+        taken: list[T] = []
+        following = ""
+        while True:
+            page = await self.list_page(resource, limit=limit, following=following, field_selector=field_selector)
+            taken.extend(item for item in map(take, page.items) if item is not None)
+            following = page.following
+            if not following:
+                return Listing(taken, page.resource_version)
+
+    @asynccontextmanager
+    async def watch(
+        self, resource: Resource, resource_version: str, *, timeout_seconds: int, silence: float
+    ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        """Watch a kind from a resource version, bookmarks included.
+
+        The server ends the watch after `timeout_seconds`. A line that does not come within `silence` seconds
+        raises Unavailable. An ERROR event raises the error it carries, Expired above all.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            "fieldSelector": resource.field_selector,
+        }
+        request = Request("GET", resource.path(), _pairs(query), timeout=silence)
+        async with self._transport.stream(request) as response:
+            if response.status != 200:
+                body = b"\n".join([line async for line in response.lines])
+                raise error_from_status("WATCH", request.path, response.status, body, response.headers)
+            yield _events(request, response.lines)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
+        """Return one object."""
+        return await self._object(Request("GET", resource.path(namespace, name), timeout=self._timeout))
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> msgspec.Raw:
+        """Create an object and return it as stored. Raises AlreadyExists when the name is taken.
+
+        With `name` and `subresource` it is posted to that subresource, as a Binding or an Eviction is, and the answer
+        is whatever the subresource says.
+        """
+        path = resource.path(namespace, name, subresource)
+        return await self._object(Request("POST", path, body=msgspec.json.encode(body), timeout=self._timeout))
+
+    async def conditional_patch(  # noqa: PLR0913 - the preconditions are named, never positional
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        resource_version: str | int,
+        namespace: str = "",
+        uid: str = "",
+        subresource: str = "",
+    ) -> msgspec.Raw:
+        """Merge-patch an object that is still the one the caller saw, and return it as stored.
+
+        Raises Conflict when it changed since `resource_version` (or, with `uid`, was recreated). Fields that are
+        not named keep their values, unknown ones included.
+        """
+        if not resource_version:
+            raise ValueError("conditional_patch needs the resource version of the object the decision was made on")
+        metadata = {**body.get("metadata", {}), "resourceVersion": str(resource_version)}
+        if uid:
+            metadata["uid"] = uid
+        request = Request(
+            "PATCH",
+            resource.path(namespace, name, subresource),
+            body=msgspec.json.encode({**body, "metadata": metadata}),
+            content_type=MERGE_PATCH,
+            timeout=self._timeout,
+        )
+        return await self._object(request)
+
+    async def _object(self, request: Request) -> msgspec.Raw:
+        body = (await self._send(request)).body
+        _decoded(_OBJECT, request, body)
+        return msgspec.Raw(body)
+
+    async def _send(self, request: Request) -> Response:
+        response = await self._transport.send(replace(request, urgent=True) if self._urgent else request)
+        if 200 <= response.status < 300:
+            return response
+        raise error_from_status(request.method, request.path, response.status, response.body, response.headers)
+
+
+async def _events(request: Request, lines: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
+    async for line in lines:
+        if not line.strip():
+            continue
+        event = _decoded(_EVENT, request, line)
+        if event.type == "ERROR":
+            raise error_from_event(request.path, event.object)
+        yield event
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], request: Request, body: bytes) -> T:
+    """Decode an answer, or say who answered instead: a truncated line and a proxy's HTML page end here."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        quoted = bytes(body[:200]).decode("utf-8", "replace")
+        message = f"expected JSON of the Kubernetes API, got {quoted!r} ({error})"
+        if not quoted.startswith("{"):
+            message += "; is this the address of an API server, or of a proxy in front of it?"
+        raise Unavailable(request.method, request.path, 200, "NotTheApi", message) from error
+
+
+def _pairs(query: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in query.items() if value)

@@ -1,0 +1,271 @@
+"""Keeps a sink equal to one kind of the API: list once, then watch for ever.
+
+A watch that ends is resumed from the last resource version, without a list; only a version the server has
+forgotten (410, as a status or as an event) leads to a new list, which the sink compares with what it holds.
+Every end that comes early is answered with exponential backoff: a sick server is never asked in a hot loop.
+A connection that goes silent is given up, because bookmarks come about once a minute on a living one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from random import Random
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from kube.backoff import backoff
+from kube.client.api import KubeApi, WatchEvent
+from kube.clock import Clock
+from kube.errors import Expired, KubeError
+from kube.objects.api_resource import Resource
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+SILENCE_SECONDS: Final = 100.0
+"""A watch without a line for so long is half-open. The API server sends a bookmark about every 60 s."""
+
+SHORT_SECONDS: Final = 5.0
+"""A watch that ends sooner counts as a failure, whatever the reason."""
+
+BACKOFF_BASE: Final = 0.25
+BACKOFF_CAP: Final = 30.0
+
+PROGRESS_FAILURES: Final = 4
+"""Failures that count at most when events did arrive: an overloaded server that drops its readers after a while
+must be read on within 2 s, or we would never catch up."""
+
+EVENTS_PER_TURN: Final = 100
+"""Events applied before other tasks get the loop; at 2,000 events/s a turn is about 2 ms."""
+
+logger = logging.getLogger(__name__)
+
+
+class Sink(Protocol[T_contra]):
+    """Holds the objects of one kind by key: `namespace/name`, or the name for cluster-scoped kinds."""
+
+    def replace_in_steps(self, items: Iterable[T_contra], resource_version: str) -> Iterator[None]:
+        """Take a whole list, stopping between steps: what is not in it does not exist."""
+
+    def upsert(self, item: T_contra) -> None: ...
+
+    def delete(self, key: str, version: int) -> None:
+        """Drop an object that did not exist at that version: what is held may be newer. 0 is a version not known."""
+
+
+class WatchObserver(Protocol):
+    """Counts what happens; `resource` is the plural name."""
+
+    def watch_restarted(self, resource: str, cause: str) -> None:
+        """Count the end of a watch: closed, expired or error."""
+
+    def event_seen(self, resource: str, now: datetime) -> None:
+        """Note a sign of life: a list, an event or a bookmark."""
+
+    def malformed(self, resource: str) -> None:
+        """Count an object that could not be decoded."""
+
+
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False):
+    """The part of an object's metadata that says which object, and which version of it."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def version(self) -> int:
+        """The resource version as a number; a deletion has one of its own. 0 if it is none."""
+        return int(self.resource_version) if self.resource_version.isdigit() else 0
+
+
+class ObjectHead(msgspec.Struct, frozen=True, gc=False):
+    """Any object of the API, read only as far as its metadata."""
+
+    metadata: ObjectMeta
+
+
+_HEAD: Final = msgspec.json.Decoder(ObjectHead)
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one kind. `run` never returns and raises nothing but cancellation.
+
+    `decode` turns an object's JSON into a record. An object it refuses is treated as one that does not exist,
+    counted, and logged once per version; all others go on.
+    """
+
+    def __init__(  # noqa: PLR0913 - a composition of ports
+        self,
+        api: KubeApi,
+        resource: Resource,
+        decode: Callable[[bytes], T],
+        sink: Sink[T],
+        *,
+        clock: Clock,
+        observer: WatchObserver,
+        rng: Random,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._api = api
+        self._resource = resource
+        self._decode = decode
+        self._sink = sink
+        self._clock = clock
+        self._observer = observer
+        self._rng = rng
+        self._version: str | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._watching_since: float | None = None
+        self._progressed = False
+        self._failures = 0
+        self._complaint = ""
+        self._refused: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            self._watching_since = None
+            self._progressed = False
+            try:
+                asked_to_wait = await self._list_and_watch()
+            except Exception:
+                # A bug in a sink may have left it half-way: start from a list again.
+                logger.exception("Reflector failed", extra={"resource": self._resource.label})
+                self._version = None
+                asked_to_wait = 0.0
+                self._observer.watch_restarted(self._resource.label, "error")
+            wait = max(asked_to_wait, self._next_wait())
+            if wait:
+                await self._clock.sleep(wait)
+
+    def relist(self) -> None:
+        """Ask for a new list now, because what the sink holds was found to be wrong."""
+        if self._watching is None:
+            self._version = None
+        else:
+            self._watching.cancel()
+
+    async def _list_and_watch(self) -> float:
+        """List if needed and watch until the watch ends. Returns the seconds the server asked us to wait."""
+        try:
+            if self._version is None:
+                await self._list()
+            self._watching_since = self._clock.monotonic()
+            await self._watch_until_relist()
+        except Expired as error:
+            self._version = None
+            self._ended("expired", error)
+            return error.retry_after or 0.0
+        except KubeError as error:
+            self._ended("error", error)
+            return error.retry_after or 0.0
+        self._ended("closed", None)
+        return 0.0
+
+    async def _list(self) -> None:
+        listing = await self._api.list_all(self._resource, self._take)
+        for _ in self._sink.replace_in_steps(listing.items, listing.resource_version):
+            await asyncio.sleep(0)
+        self._version = listing.resource_version
+        self._observer.event_seen(self._resource.label, self._clock.now())
+        self.synced.set()
+
+    async def _watch_until_relist(self) -> None:
+        self._watching = asyncio.ensure_future(self._watch())
+        try:
+            await asyncio.wait({self._watching})
+            if self._watching.cancelled():
+                self._version = None
+            else:
+                self._watching.result()
+        finally:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+            self._watching = None
+
+    async def _watch(self) -> None:
+        # Watches opened together must not end together.
+        timeout = self._rng.randint(240, 290)
+        async with self._api.watch(
+            self._resource, self._version or "", timeout_seconds=timeout, silence=SILENCE_SECONDS
+        ) as events:
+            count = 0
+            async for event in events:
+                self._apply(event)
+                count += 1
+                if count % EVENTS_PER_TURN == 0:
+                    await asyncio.sleep(0)
+
+    def _apply(self, event: WatchEvent) -> None:
+        self._observer.event_seen(self._resource.label, self._clock.now())
+        try:
+            meta = _HEAD.decode(event.object).metadata
+        except msgspec.DecodeError as error:
+            self._refuse(ObjectMeta(), error)
+            return
+        if event.type == "DELETED":
+            self._refused.pop(meta.key, None)
+            self._sink.delete(meta.key, meta.version)
+        elif event.type in {"ADDED", "MODIFIED"}:
+            item = self._take(event.object)
+            if item is None:
+                # A version we cannot read must not leave an older one standing: a relist would drop it too.
+                self._sink.delete(meta.key, meta.version)
+            else:
+                self._sink.upsert(item)
+        self._progressed = self._progressed or event.type != "BOOKMARK"
+        self._version = meta.resource_version or self._version
+
+    def _take(self, raw: msgspec.Raw) -> T | None:
+        try:
+            return self._decode(raw)
+        except Exception as error:  # any failure of a decoder means the object is malformed
+            self._refuse(_meta_of(raw), error)
+            return None
+
+    def _refuse(self, meta: ObjectMeta, error: Exception) -> None:
+        self._observer.malformed(self._resource.label)
+        if self._refused.get(meta.key) == meta.resource_version:
+            return
+        self._refused[meta.key] = meta.resource_version
+        logger.warning(
+            "Skipped malformed object",
+            extra={
+                "resource": self._resource.label,
+                "object": meta.key,
+                "resource_version": meta.resource_version,
+                "err": str(error),
+            },
+        )
+
+    def _ended(self, cause: str, error: KubeError | None) -> None:
+        self._observer.watch_restarted(self._resource.label, cause)
+        complaint = str(error) if error is not None and cause == "error" else ""
+        if complaint and complaint != self._complaint:
+            logger.warning("Watch failed", extra={"resource": self._resource.label, "err": complaint})
+        self._complaint = complaint
+
+    def _next_wait(self) -> float:
+        lived = 0.0 if self._watching_since is None else self._clock.monotonic() - self._watching_since
+        if lived >= SHORT_SECONDS:
+            self._failures = 0
+            return 0.0
+        self._failures += 1
+        if self._progressed:
+            self._failures = min(self._failures, PROGRESS_FAILURES)
+        return backoff(self._failures, BACKOFF_BASE, BACKOFF_CAP, self._rng.random())
+
+
+def _meta_of(raw: msgspec.Raw) -> ObjectMeta:
+    try:
+        return _HEAD.decode(raw).metadata
+    except msgspec.DecodeError:
+        return ObjectMeta()

@@ -1,0 +1,287 @@
+"""Configuration files: YAML, versioned, decoded strictly by a dataclass. What is wrong is named with its path and line.
+
+pydantic decodes. It is imported when a document is read: a process that is configured by flags needs none of it.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import yaml
+
+from kube.configuration.nearest import did_you_mean, nearest
+from kube.configuration.strict_yaml import line_of, load_strictly
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter, ValidationError
+    from pydantic_core import CoreSchema, ErrorDetails
+
+API_VERSION: Final = "config.pvc-prebinder/v1alpha1"
+
+
+def camel(name: str) -> str:
+    """Return a field's name as a key: `reservation_ttl` is `reservationTTL`."""
+    first, *rest = name.split("_")
+    return first + "".join({"ttl": "TTL", "https": "HTTPS"}.get(word, word.capitalize()) for word in rest)
+
+
+CAMEL_KEYS: Final[Mapping[str, object]] = {
+    "extra": "forbid",
+    "alias_generator": camel,
+    "use_attribute_docstrings": True,
+}
+"""The `__pydantic_config__` of a dataclass that stands in a file: keys in camelCase, and no others."""
+
+T = TypeVar("T")
+Place = tuple[str | int, ...]
+Schema = Mapping[str, Any]
+
+_MOST_SHOWN: Final = 60
+"""Characters of a wrong text."""
+_LONGEST_NUMBER: Final = 100
+"""Bits. Python refuses to write out numbers of thousands of digits."""
+
+
+class ConfigurationError(ValueError):
+    """A document that cannot be used. `place` is a path such as `profiles[0].scores.BinPack`, empty for all of it.
+
+    `line`: where in the text that is, None if it is nowhere in particular.
+    """
+
+    def __init__(self, place: str, problem: str, line: int | None = None) -> None:
+        where = f" (line {line})" if line is not None else ""
+        super().__init__(f"{place}: {problem}{where}" if place else f"{problem}{where}")
+        self.place = place
+        self.problem = problem
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class AsText(Generic[T]):
+    """Annotates a field whose value stands in a file as text.
+
+    `read` raises ValueError with a sentence for the user, `write` returns what it reads back, `expected` describes it.
+    """
+
+    read: Callable[[str], T]
+    write: Callable[[T], str]
+    expected: str
+
+    def __get_pydantic_core_schema__(self, _source: object, _handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema  # noqa: PLC0415 - only pydantic calls this
+
+        return core_schema.no_info_plain_validator_function(
+            self._read,
+            json_schema_input_schema=core_schema.str_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                self.write, return_schema=core_schema.str_schema()
+            ),
+        )
+
+    def _read(self, value: object) -> T:
+        if not isinstance(value, str):
+            raise ValueError(f"expected {self.expected}, found {show(value)}")
+        return self.read(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationFile(Generic[T]):
+    """One kind of configuration file. `content` is a dataclass whose fields are its keys beside apiVersion and kind."""
+
+    kind: str
+    content: type[T]
+    api_version: str = API_VERSION
+
+    def parse(self, text: str) -> T:
+        """Return what a document says. Raises ConfigurationError for the first thing that is wrong with it."""
+        try:
+            document = load_strictly(text)
+        except ValueError as error:
+            raise ConfigurationError("", str(error)) from error
+        content = self._without_head(document, text)
+        for place, key in _odd_keys(content, ()):
+            problem = f"expected text as a key, found {show(key)}; put it in quotes"
+            raise ConfigurationError(path_of(place), problem, line_of(text, place))
+        return self._decode(content, text)
+
+    def dump(self, content: T) -> str:
+        """Return the document that `parse` reads back, defaults included."""
+        values = self._adapter().dump_python(content, mode="json", by_alias=True)
+        document = {"apiVersion": self.api_version, "kind": self.kind, **values}
+        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the document."""
+        schema = self._adapter().json_schema(by_alias=True)
+        head = {"apiVersion": {"const": self.api_version}, "kind": {"const": self.kind}}
+        schema["properties"] = {**head, **schema.get("properties", {})}
+        schema["required"] = [*head, *schema.get("required", ())]
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": self.kind}
+
+    def _without_head(self, document: object, text: str) -> Mapping[Any, object]:
+        """Say first of all that it is another kind of file: everything else would be wrong with it too."""
+        if not isinstance(document, Mapping):
+            raise ConfigurationError("", f"expected a mapping with apiVersion and kind, found {show(document)}")
+        for key, expected in (("apiVersion", self.api_version), ("kind", self.kind)):
+            if document.get(key) != expected:
+                problem = f'expected "{expected}", found {show(document.get(key))}'
+                raise ConfigurationError(key, problem, line_of(text, (key,)))
+        return {key: value for key, value in document.items() if key not in {"apiVersion", "kind"}}
+
+    def _decode(self, content: Mapping[Any, object], text: str) -> T:
+        from pydantic import ValidationError  # noqa: PLC0415 - loaded only where a document is read
+
+        adapter = self._adapter()
+        try:
+            # The JSON mode is the strict one in which lists are tuples and words are members of enumerations.
+            return adapter.validate_json(json.dumps(content, default=str), strict=True)
+        except ValidationError as error:
+            raise misfit(error, adapter, text) from error
+
+    def _adapter(self) -> "TypeAdapter[T]":
+        from pydantic import TypeAdapter  # noqa: PLC0415 - as above
+
+        return TypeAdapter(self.content)
+
+
+def misfit(error: "ValidationError", adapter: "TypeAdapter[Any]", text: str | None = None) -> ConfigurationError:
+    """Return the first thing that pydantic complains about, in the words of who wrote the document."""
+    errors = error.errors(include_url=False)
+    # A key that is unknown is often a mistyped one of those that are missing.
+    first = next((found for found in errors if found["type"] in _UNKNOWN_KEY), errors[0])
+    line = None if text is None else line_of(text, first["loc"])
+    return ConfigurationError(path_of(first["loc"]), _problem(first, adapter.json_schema(by_alias=True)), line)
+
+
+def path_of(place: Place) -> str:
+    """Return a place as people write it: `profiles[0].scores`."""
+    path = ""
+    for step in place:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
+
+
+def show(value: object) -> str:
+    """Return a value as its author wrote it, shortened."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return str(value).lower()
+        case int() if value.bit_length() > _LONGEST_NUMBER:
+            return "a number of many digits"
+        case int() | float():
+            return str(value)
+        case str():
+            return f'"{value[:_MOST_SHOWN]}"'
+        case bytes():
+            return "bytes"
+        case _:
+            return "a list" if isinstance(value, list | tuple) else "a mapping"
+
+
+_EXPECTED: Final[Mapping[str, str]] = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a smaller number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "nothing",
+}
+"""Type of a pydantic error -> what was expected, in the words of who writes YAML."""
+
+
+_UNKNOWN_KEY: Final = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
+
+
+def _problem(error: "ErrorDetails", schema: Schema) -> str:
+    kind, found = error["type"], show(error["input"])
+    if kind in _EXPECTED:
+        return f"expected {_EXPECTED[kind]}, found {found}"
+    if kind in _UNKNOWN_KEY:
+        *above, key = error["loc"]
+        keys = list(_schema_at(schema, above).get("properties", ()))
+        meant = nearest(str(key), keys)
+        return f'unknown key; did you mean "{meant}"?' if meant else f"unknown key; expected {', '.join(keys)}"
+    if kind in {"missing", "missing_argument"}:
+        return "is missing"
+    if kind in {"enum", "literal_error"}:
+        words = [str(word) for word in _schema_at(schema, error["loc"]).get("enum", ())]
+        suggestion = did_you_mean(str(error["input"]), words).rstrip(".")
+        return f"expected {', '.join(words)}, found {found}{suggestion}"
+    if kind == "value_error":
+        return str(error["ctx"]["error"])
+    return _limit(error, schema) or f"{error['msg']}, found {found}"
+
+
+def _limit(error: "ErrorDetails", schema: Schema) -> str:
+    """Return which limit a value of the right type exceeds, empty if it is none of these."""
+    limits, found = error.get("ctx", {}), show(error["input"])
+    match error["type"]:
+        case "too_short":
+            return f"expected at least {limits['min_length']} entries, found {limits['actual_length']}"
+        case "string_too_short":
+            return "is empty"
+        case "string_too_long":
+            return f"expected at most {limits['max_length']} characters"
+        case "string_pattern_mismatch":
+            return f'expected lower-case letters, digits, "-" and ".", found {found}'
+        case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
+            return f"expected {_bounds(_schema_at(schema, error['loc']))}, found {found}"
+        case _:
+            return ""
+
+
+def _bounds(schema: Schema) -> str:
+    low, high = schema.get("minimum", schema.get("exclusiveMinimum")), schema.get("maximum")
+    number = "a whole number" if schema.get("type") == "integer" else "a number"
+    if high is None:
+        return f"{number} of at least {low}" if "minimum" in schema else f"{number} greater than {low}"
+    return f"{number} of at most {high}" if low is None else f"{number} from {low} to {high}"
+
+
+def _schema_at(schema: Schema, place: "tuple[str | int, ...] | list[str | int]") -> Schema:
+    """Return the part of a JSON schema that speaks of a place, empty if none does."""
+    found = _resolved(schema, schema)
+    for step in place:
+        below = found.get("items") if isinstance(step, int) else found.get("properties", {}).get(step)
+        if below is None and isinstance(step, str):
+            below = found.get("additionalProperties")
+        if not isinstance(below, Mapping):
+            return {}
+        found = _resolved(below, schema)
+    return found
+
+
+def _resolved(part: Schema, schema: Schema) -> Schema:
+    """Follow a reference, and leave out "or null"."""
+    options = [option for option in part.get("anyOf", ()) if option.get("type") != "null"]
+    part = options[0] if len(options) == 1 else part
+    reference = part.get("$ref")
+    if reference is None:
+        return part
+    return dict(schema["$defs"][reference.rpartition("/")[2]])
+
+
+def _odd_keys(value: object, place: Place) -> Iterator[tuple[Place, object]]:
+    """Yield the keys that are no texts, with the place of the mapping they are in."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            if not isinstance(key, str):
+                yield place, key
+            else:
+                yield from _odd_keys(below, (*place, key))
+    elif isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from _odd_keys(below, (*place, index))

@@ -1,0 +1,173 @@
+"""What is reported about storage on claims and CSINodes, as records; strictly contained.
+
+Others write it, and the fields are alpha: a report that cannot be read counts as absent and is counted, and never
+makes its object malformed. Fields: KEP-1432 as merged for Kubernetes 1.37 (`status.healthStatus` of claims,
+`status.storageHealth` of CSINodes) and the annotations of csi-addons' Volume Condition Reporter, one for each node.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from typing import Final, TypeVar
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder
+
+from kube.decoding.interning import shared, text
+from kube.decoding.wire import RawPart, Text, Time, Wire
+from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport, StorageCondition, StorageReports
+
+ADDONS_PREFIX: Final = "csiaddons.openshift.io/volumehealth."
+"""Followed by the node's uid: kubernetes-csi-addons, docs/volume-condition.md."""
+
+MOST_REPORTS: Final = 256
+"""Read from one list, of which the API allows 16 conditions; the rest is not read."""
+LONGEST: Final = 1024
+"""Characters kept of a text: as many bytes as KEP-1432 allows in a message."""
+
+S = TypeVar("S")
+T = TypeVar("T")
+_UNREADABLE: Final = (DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+
+
+class _HealthStatus(Wire):
+    health_conditions: list[Raw] | None = None
+    last_transition_time: Time = None
+
+
+class _Condition(Wire):
+    status: Text = None
+    reason: Text = None
+    message: Text = None
+    volume_mode: Text = None
+    access_mode: Text = None
+    last_transition_time: Time = None
+
+
+class _NodeStatus(Wire):
+    storage_health: list[Raw] | None = None
+
+
+class _StorageHealth(Wire):
+    name: Text = None
+    health_conditions: list[Raw] | None = None
+
+
+class _Annotation(Struct, rename="camel"):
+    state: str
+    node: str = ""
+    since: Time = None
+
+
+_HEALTH_STATUS: Final = Decoder(_HealthStatus | None)
+_CONDITION: Final = Decoder(_Condition)
+_NODE_STATUS: Final = Decoder(_NodeStatus | None)
+_STORAGE_HEALTH: Final = Decoder(_StorageHealth)
+_ANNOTATION: Final = Decoder(_Annotation)
+_ANNOTATIONS: Final = Decoder(dict[str, str | None])
+_ADDONS_STATES: Final = ("healthy", "unhealthy")
+_NEEDLE: Final = ADDONS_PREFIX.encode()
+_NULL: Final = b"null"
+
+
+def claim_health(status: RawPart, annotations: RawPart) -> ClaimHealth | None:
+    """Read both kinds of reports; None when there are none."""
+    native, written = _bytes(status), _bytes(annotations)
+    if native == _NULL and _NEEDLE not in written:
+        return None
+    reading = _Reading()
+    said = reading.one(native, _HEALTH_STATUS.decode)
+    conditions = None if said is None else tuple(reading.each(said.health_conditions, _condition))
+    reports = reading.each(_of_addons(written), _node_report)
+    health = ClaimHealth(
+        conditions=conditions,
+        since=said.last_transition_time if said else None,
+        nodes=tuple(sorted(reports, key=lambda report: report.node)),
+        unreadable=reading.unreadable,
+    )
+    return shared(health)
+
+
+def storage_reports(status: RawPart) -> StorageReports | None:
+    """Return what a CSINode's `status` says of the storage of its drivers; None if it says nothing."""
+    raw = _bytes(status)
+    if raw == _NULL:
+        return None
+    reading = _Reading()
+    said = reading.one(raw, _NODE_STATUS.decode)
+    found: list[StorageCondition] = []
+    for health in reading.each(said.storage_health if said else None, _storage_health):
+        found += reading.each(health.health_conditions, partial(_storage_condition, driver=health.name or ""))
+    return StorageReports(tuple(found), reading.unreadable) if found or reading.unreadable else None
+
+
+class _Reading:
+    """Reads reports one by one, and counts those that it cannot read."""
+
+    def __init__(self) -> None:
+        self.unreadable = 0
+
+    def one(self, raw: S, read: Callable[[S], T]) -> T | None:
+        try:
+            return read(raw)
+        except _UNREADABLE:
+            self.unreadable += 1
+            return None
+
+    def each(self, parts: Iterable[S] | None, read: Callable[[S], T]) -> list[T]:
+        found = [self.one(part, read) for part in islice(parts or (), MOST_REPORTS)]
+        return [one for one in found if one is not None]
+
+
+def _condition(raw: Raw) -> HealthCondition:
+    said = _CONDITION.decode(raw)
+    return HealthCondition(_status(said), text(_short(said.reason)), _short(said.message))
+
+
+def _storage_health(raw: Raw) -> _StorageHealth:
+    said = _STORAGE_HEALTH.decode(raw)
+    if not said.name:
+        raise ValueError("storage of no driver")
+    return said
+
+
+def _storage_condition(raw: Raw, driver: str) -> StorageCondition:
+    said = _CONDITION.decode(raw)
+    return StorageCondition(
+        driver=text(driver),
+        status=_status(said),
+        reason=text(_short(said.reason)),
+        message=_short(said.message),
+        volume_mode=text(said.volume_mode),
+        access_mode=text(said.access_mode),
+        since=said.last_transition_time,
+    )
+
+
+def _node_report(annotation: tuple[str, str]) -> NodeReport:
+    key, value = annotation
+    said = _ANNOTATION.decode(value)
+    if said.state not in _ADDONS_STATES:
+        raise ValueError(f"state {said.state!r}")
+    return NodeReport(text(_short(said.node) or key.removeprefix(ADDONS_PREFIX)), said.state == "healthy", said.since)
+
+
+def _of_addons(annotations: bytes) -> Iterable[tuple[str, str]]:
+    if _NEEDLE not in annotations:
+        return ()
+    found = sorted(_ANNOTATIONS.decode(annotations).items())
+    return [(key, value or "") for key, value in found if key.startswith(ADDONS_PREFIX)]
+
+
+def _status(said: _Condition) -> str:
+    if not said.status:
+        raise ValueError("a condition without a status")
+    return text(said.status)
+
+
+def _short(said: str | None) -> str:
+    return (said or "")[:LONGEST]
+
+
+def _bytes(part: RawPart) -> bytes:
+    return bytes(part) if isinstance(part, Raw) else _NULL

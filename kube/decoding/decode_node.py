@@ -1,0 +1,55 @@
+"""Nodes, what CSI drivers registered on them, and namespaces, as records.
+
+Neither needs a spec: a node without one is schedulable, a CSINode without one has no drivers.
+"""
+
+from kube.decoding import wire_compute
+from kube.decoding.decode_health import storage_reports
+from kube.decoding.decode_parts import amounts, identity, labels, present
+from kube.decoding.interning import shared, text, texts
+from kube.objects import model
+from kube.rules.resource_fit import in_scheduler_units
+
+
+def node(found: wire_compute.Node) -> model.Node:
+    who = identity(found.metadata)
+    metadata = present(found.metadata, "$.metadata")
+    spec, status = found.spec or wire_compute.NodeSpec(), found.status or wire_compute.NodeStatus()
+    return model.Node(
+        name=text(who.name),
+        uid=who.uid,
+        resource_version=who.resource_version,
+        labels=labels(metadata),
+        taints=shared(
+            tuple(model.Taint(text(taint.key), text(taint.effect), text(taint.value)) for taint in spec.taints or ())
+        ),
+        unschedulable=bool(spec.unschedulable),
+        allocatable=shared(in_scheduler_units(amounts(status.allocatable, "$.status.allocatable"))),
+    )
+
+
+def namespace(found: wire_compute.Namespace) -> model.Namespace:
+    who = identity(found.metadata)
+    metadata = present(found.metadata, "$.metadata")
+    return model.Namespace(text(who.name), who.uid, who.resource_version, labels(metadata))
+
+
+def csi_node(found: wire_compute.CSINode) -> model.CSINode:
+    who = identity(found.metadata)
+    drivers = (found.spec.drivers if found.spec else None) or ()
+    return model.CSINode(
+        name=text(who.name),
+        uid=who.uid,
+        resource_version=who.resource_version,
+        drivers=tuple(_driver(driver) for driver in drivers),
+        storage=storage_reports(found.status),
+    )
+
+
+def _driver(found: wire_compute.NodeDriver) -> model.NodeDriver:
+    return model.NodeDriver(
+        name=text(found.name),
+        node_id=found.node_id or "",
+        topology_keys=texts(found.topology_keys),
+        attach_limit=found.allocatable.count if found.allocatable else None,
+    )

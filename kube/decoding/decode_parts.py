@@ -1,0 +1,188 @@
+"""What objects of all kinds have in common: metadata, annotations worth keeping, amounts, selectors."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
+from kube.decoding import wire
+from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
+from kube.objects.model import (
+    BETA_CLASS_ANNOTATION,
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    DEFAULT_CLASS_ANNOTATIONS,
+    PROVISIONER_ANNOTATIONS,
+    SELECTED_NODE,
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Pairs,
+    Requirement,
+)
+from kube.rules.quantity import QuantityError, parse_quantity
+
+OWN_PREFIX: Final = "scheduler.cloud.example/"
+"""Default prefix of our own annotations."""
+
+KEPT_ANNOTATIONS: Final = frozenset(
+    {
+        BIND_COMPLETED,
+        BOUND_BY_CONTROLLER,
+        SELECTED_NODE,
+        BETA_CLASS_ANNOTATION,
+        *DEFAULT_CLASS_ANNOTATIONS,
+        *PROVISIONER_ANNOTATIONS,
+    }
+)
+"""What records keep beside our own annotations: those by which Kubernetes binds, provisions and defaults."""
+
+LONGEST_ANNOTATION: Final = 4096
+"""Characters. A longer value counts as absent: nothing we or the binder write comes near it."""
+
+MOST_OWN_ANNOTATIONS: Final = 16 * 2**10
+"""Characters of all annotations with our prefix, of which anybody may write any number; the longest go first."""
+
+P = TypeVar("P", bound=wire.Wire)
+V = TypeVar("V")
+
+_WHERE: Final = re.compile(r"(?P<problem>.*) - at `(?P<path>[^`]*)`", re.DOTALL)
+
+
+class FieldError(ValueError):
+    """A field holds what it must not. `path` is a JSON path such as `$.spec.capacity`."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+def field_error(error: Exception, root: str = "$") -> FieldError:
+    """Split a decoder's message into where and what. `root` is the path of the part that was decoded."""
+    found = _WHERE.fullmatch(str(error))
+    return FieldError(root + found["path"][1:], found["problem"]) if found else FieldError(root, str(error))
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who an object is. Namespaced objects without a namespace are in `default`, as kubectl has it."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: int
+
+
+def identity(metadata: wire.Metadata | None) -> Identity:
+    """Read name, namespace, uid and version. Without a name there is no object to speak of."""
+    if metadata is None or not metadata.name:
+        raise FieldError("$.metadata.name", "is missing")
+    version = metadata.resource_version or "0"
+    if not (version.isascii() and version.isdigit() and len(version) < 40):
+        raise FieldError("$.metadata.resourceVersion", f"expected a whole number, found {version[:40]!r}")
+    return Identity(text(metadata.name), text(metadata.namespace) or "default", metadata.uid or "", int(version))
+
+
+def labels(metadata: wire.Metadata) -> Pairs:
+    return decoded_part(_LABELS, metadata.labels, "$.metadata.labels") or ()
+
+
+def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
+    """Return the annotations some rule may read: ours and those of KEPT_ANNOTATIONS."""
+    return decoded_part(_annotations(own_prefix), metadata.annotations, "$.metadata.annotations") or ()
+
+
+@lru_cache(maxsize=8)
+def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
+    def keep(part: bytes) -> Pairs:
+        found = _MAPPING.decode(part)
+        own = {key: value for key, value in found.items() if key.startswith(own_prefix) and _is_short(value)}
+        others = {key: found[key] for key in KEPT_ANNOTATIONS & found.keys() if _is_short(found[key])}
+        return pairs({**_shortest(own), **others})
+
+    return DecodedParts(keep)
+
+
+def _shortest(annotations: dict[str, str | None]) -> dict[str, str | None]:
+    """Return as many annotations, the shortest first, as there is room for."""
+    room, kept = MOST_OWN_ANNOTATIONS, {}
+    for key, value in sorted(annotations.items(), key=lambda pair: len(pair[0]) + len(pair[1] or "")):
+        room -= len(key) + len(value or "")
+        if room < 0:
+            break
+        kept[key] = value
+    return kept
+
+
+def _is_short(value: str | None) -> bool:
+    return len(value or "") <= LONGEST_ANNOTATION
+
+
+def present(part: P | None, path: str) -> P:
+    """Return a part that an object cannot do without."""
+    if part is None:
+        raise FieldError(path, "is missing")
+    return part
+
+
+def amount(quantity: wire.Amount, path: str) -> int:
+    """Return a quantity in nano-units; null is 0."""
+    if quantity is None:
+        return 0
+    try:
+        return parse_quantity(quantity)
+    except QuantityError as error:
+        raise FieldError(path, str(error)) from error
+
+
+def amounts(quantities: wire.Amounts, path: str) -> dict[str, int]:
+    """Return quantities by resource, in nano-units."""
+    return {name: amount(quantity, f"{path}.{name}") for name, quantity in (quantities or {}).items()}
+
+
+def label_selector(raw: wire.RawPart, path: str) -> LabelSelector | None:
+    return decoded_part(_SELECTORS, raw, path)
+
+
+def volume_node_affinity(raw: wire.RawPart, path: str) -> NodeSelector | None:
+    """Return `spec.nodeAffinity.required` of a volume."""
+    return decoded_part(_VOLUME_AFFINITIES, raw, path)
+
+
+def decoded_part(parts: DecodedParts[V], raw: wire.RawPart, path: str) -> V | None:
+    try:
+        return parts.of(raw)
+    except DecodeError as error:
+        raise field_error(error, path) from error
+
+
+def selector(found: wire.LabelSelector) -> LabelSelector:
+    return shared(LabelSelector(pairs(found.match_labels), _requirements(found.match_expressions)))
+
+
+def node_selector(found: wire.NodeSelector | None) -> NodeSelector | None:
+    if found is None:
+        return None
+    return shared(NodeSelector(tuple(map(node_selector_term, found.node_selector_terms or ()))))
+
+
+def node_selector_term(found: wire.NodeSelectorTerm) -> NodeSelectorTerm:
+    return NodeSelectorTerm(_requirements(found.match_expressions), _requirements(found.match_fields))
+
+
+def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        shared(Requirement(text(found.key), text(found.operator), texts(found.values))) for found in requirements or ()
+    )
+
+
+_MAPPING: Final = Decoder(dict[str, str | None])
+_LABEL_SELECTOR: Final = Decoder(wire.LabelSelector)
+_VOLUME_NODE_AFFINITY: Final = Decoder(wire.VolumeNodeAffinity)
+
+_LABELS: Final = DecodedParts(lambda part: pairs(_MAPPING.decode(part)))
+_SELECTORS: Final = DecodedParts(lambda part: selector(_LABEL_SELECTOR.decode(part)))
+_VOLUME_AFFINITIES: Final = DecodedParts(lambda part: node_selector(_VOLUME_NODE_AFFINITY.decode(part).required))

@@ -1,0 +1,249 @@
+"""Pods as records, with the requests the scheduler reckons with."""
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Final
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
+
+from kube.decoding import wire, wire_compute
+from kube.decoding.decode_affinity import affinity, constraints
+from kube.decoding.decode_parts import amounts, identity, labels, present
+from kube.decoding.inline_disks import is_inline_disk
+from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
+from kube.objects import model
+from kube.objects.constraints import Constraints
+from kube.rules.quantity import NANO
+from kube.rules.resource_fit import in_scheduler_units
+
+Requests = dict[str, int]
+_POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
+_SCORED_DEFAULTS: Final[Mapping[str, int]] = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
+"""What a container that requests none counts with when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
+
+_EVICTIONS: Final = frozenset({"PreemptionByScheduler", "EvictionByEvictionAPI"})
+"""Reasons of the condition DisruptionTarget; whoever evicts, the API writes the second one in the end."""
+
+_PER_NODE: Final = frozenset({"DaemonSet", "Node"})
+"""Controllers of pods that belong to their node; a Node is that of a static pod's mirror."""
+
+_RESIZE: Final = "PodResizePending"
+
+_NO_DEFAULTS: Final[Mapping[str, int]] = {}
+
+_TEMPLATES: Final = 16 * 2**20
+"""Templates remembered; with the states of resizing some are remembered more than once."""
+
+
+class _Wants(Struct, frozen=True, gc=False):
+    """What a pod asks for. Pods of one template ask for the same, whatever their names, nodes and volumes."""
+
+    requests: tuple[tuple[str, int], ...]
+    scored: tuple[int, int] | None
+    node_selector: model.Pairs
+    node_affinity: model.NodeSelector | None
+    tolerations: tuple[model.Toleration, ...]
+    constraints: Constraints | None
+
+
+def pod(found: wire_compute.Pod) -> model.Pod:
+    """Read a pod. Without a spec it says nothing and is malformed."""
+    who = identity(found.metadata)
+    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+    status = found.status or wire_compute.PodStatus()
+    wants = _wants(spec, status)
+    return model.Pod(
+        namespace=who.namespace,
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        node_name=text(spec.node_name),
+        phase=text(status.phase) or "Pending",
+        scheduler_name=text(spec.scheduler_name) or "default-scheduler",
+        claims=tuple(_claims(who.name, spec.volumes or ())),
+        requests=wants.requests,
+        node_selector=wants.node_selector,
+        node_affinity=wants.node_affinity,
+        tolerations=wants.tolerations,
+        scheduling_gates=texts(gate.name or "" for gate in spec.scheduling_gates or ()),
+        priority=spec.priority or 0,
+        labels=labels(metadata),
+        deleting=metadata.deletion_timestamp is not None,
+        created=shared(metadata.creation_timestamp),
+        constraints=wants.constraints,
+        scored=wants.scored,
+        nominated_node=text(status.nominated_node_name),
+        started=shared(status.start_time),
+        evicted=any(map(_says_evicted, status.conditions or ())),
+        unschedulable=any(map(_says_unschedulable, status.conditions or ())),
+        per_node=any(one.controller and one.kind in _PER_NODE for one in metadata.owner_references or ()),
+    )
+
+
+def _wants(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> _Wants:
+    """Work out what a pod asks for, or remember it: everything that is read here is in the template's text."""
+    asking = replace(
+        spec,
+        node_name=None,
+        scheduler_name=None,
+        priority=None,
+        volumes=[one for one in spec.volumes or () if is_inline_disk(one)] or None,
+        scheduling_gates=None,
+    )
+    sized = wire_compute.PodStatus(
+        conditions=[one for one in status.conditions or () if one.type == _RESIZE] or None,
+        container_statuses=status.container_statuses,
+        init_container_statuses=status.init_container_statuses,
+        resources=status.resources,
+        allocated_resources=status.allocated_resources,
+    )
+    found = _WANTS.of(Raw(_ENCODER.encode(wire_compute.Pod(spec=asking, status=sized))))
+    assert found is not None
+    return found
+
+
+def _worked_out(template: bytes) -> _Wants:
+    found = _TEMPLATE.decode(template)
+    assert found.spec is not None
+    assert found.status is not None
+    spec, status = found.spec, found.status
+    wanted = affinity(spec.affinity)
+    requests = in_scheduler_units(effective_requests(spec, status))
+    return _Wants(
+        requests=shared(requests),
+        scored=_scored(spec, status, dict(requests)),
+        node_selector=pairs(spec.node_selector),
+        node_affinity=wanted.nodes,
+        tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
+        constraints=constraints(spec, wanted),
+    )
+
+
+_ENCODER: Final = Encoder()
+_TEMPLATE: Final = Decoder(wire_compute.Pod)
+_WANTS: Final = DecodedParts(_worked_out, _TEMPLATES)
+
+
+def _says_evicted(condition: wire_compute.Condition) -> bool:
+    """Whether it tells of an eviction. Node controllers disrupt pods too (KEP-3329)."""
+    return condition.type == "DisruptionTarget" and condition.status == "True" and condition.reason in _EVICTIONS
+
+
+def _says_unschedulable(condition: wire_compute.Condition) -> bool:
+    """Whether it tells that no node was found (updatePod in pkg/scheduler/schedule_one.go); of a gate it is not."""
+    return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
+
+
+def _claims(pod_name: str, volumes: Iterable[wire_compute.PodVolume]) -> Iterable[model.PodClaim]:
+    for volume in volumes:
+        if volume.persistent_volume_claim is not None:
+            yield model.PodClaim(volume.persistent_volume_claim.claim_name or "")
+        elif volume.ephemeral is not None:
+            yield model.PodClaim(f"{pod_name}-{volume.name or ''}", ephemeral=True)
+
+
+def _toleration(found: wire_compute.Toleration) -> model.Toleration:
+    operator = text(found.operator) or "Equal"
+    return model.Toleration(text(found.key), operator, text(found.value), text(found.effect))
+
+
+def _scored(spec: wire_compute.PodSpec, status: wire_compute.PodStatus, requests: Requests) -> tuple[int, int] | None:
+    if all(_SCORED_DEFAULTS.keys() <= _named(one) for one in (*(spec.containers or ()), *(spec.init_containers or ()))):
+        return None
+    counted = dict(in_scheduler_units(effective_requests(spec, status, _SCORED_DEFAULTS)))
+    scored = (counted.get("cpu", 0), counted.get("memory", 0))
+    return None if scored == (requests.get("cpu", 0), requests.get("memory", 0)) else shared(scored)
+
+
+def effective_requests(
+    spec: wire_compute.PodSpec, status: wire_compute.PodStatus, defaults: Mapping[str, int] = _NO_DEFAULTS
+) -> Requests:
+    """Return what the pod asks of a node, as PodRequests of component-helpers/resource does with status resources.
+
+    Containers add up; an init container needs its own plus those of the restartable ones before it (KEP-753), and the
+    larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead comes on top. A container or a pod
+    resized in place counts with the largest of what it wants, has and was promised, and without what it wants if that
+    cannot be (KEP-1287, KEP-5419). `defaults` is what a container counts with of a resource it does not request.
+    """
+    resized = _Resized(status, defaults)
+    total: Requests = {}
+    for container in spec.containers or ():
+        _add(total, resized.requests(container))
+    restartable: Requests = {}
+    initial: Requests = {}
+    for container in spec.init_containers or ():
+        if container.restart_policy == "Always":
+            wanted = resized.requests(container)
+            _add(total, wanted)
+            _add(restartable, wanted)
+            _raise(initial, restartable)
+        else:
+            running = {**defaults, **_requests(container)}
+            _add(running, restartable)
+            _raise(initial, running)
+    _raise(total, initial)
+    total.update(resized.pod_level(spec.resources))
+    _add(total, amounts(spec.overhead, "$.spec.overhead"))
+    return total
+
+
+class _Resized:
+    """What the kubelet says the pod and its containers have and were promised."""
+
+    def __init__(self, status: wire_compute.PodStatus, defaults: Mapping[str, int]) -> None:
+        self._defaults = defaults
+        statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+        self._held = {one.name: self._read(one) for one in statuses if one.resources is not None}
+        self._pod_held = None
+        if status.resources is not None:
+            self._pod_held = _held(status.resources, status.allocated_resources, "$.status")
+        pending = next((condition for condition in status.conditions or () if condition.type == _RESIZE), None)
+        self._infeasible = pending is not None and pending.reason == "Infeasible"
+
+    @staticmethod
+    def _read(status: wire_compute.ContainerStatus) -> Requests:
+        return _held(status.resources, status.allocated_resources, f"$.status.containerStatuses[{status.name}]")
+
+    def requests(self, container: wire_compute.Container) -> Requests:
+        return {**self._defaults, **self._effective(_requests(container), self._held.get(container.name))}
+
+    def pod_level(self, resources: wire.Resources | None) -> Requests:
+        """Return what replaces the containers' sum: only what the spec names, and of that only what a pod may say."""
+        wanted = amounts(resources.requests if resources else None, "$.spec.resources.requests")
+        counted = self._effective(wanted, self._pod_held)
+        return {name: counted.get(name, 0) for name in wanted if name.startswith(_POD_LEVEL)}
+
+    def _effective(self, wanted: Requests, held: Requests | None) -> Requests:
+        if held is None:
+            return wanted
+        if self._infeasible:
+            return held
+        counted = dict(wanted)
+        _raise(counted, held)
+        return counted
+
+
+def _held(resources: wire.Resources | None, allocated: wire.Amounts, path: str) -> Requests:
+    held = amounts(resources.requests if resources else None, f"{path}.resources.requests")
+    _raise(held, amounts(allocated, f"{path}.allocatedResources"))
+    return held
+
+
+def _requests(container: wire_compute.Container) -> Requests:
+    path = f"$.spec.containers[{container.name}].resources.requests"
+    return amounts(container.resources.requests if container.resources else None, path)
+
+
+def _named(container: wire_compute.Container) -> Set[str]:
+    return ((container.resources.requests if container.resources else None) or {}).keys()
+
+
+def _add(total: Requests, more: Requests) -> None:
+    for name, wanted in more.items():
+        total[name] = total.get(name, 0) + wanted
+
+
+def _raise(total: Requests, least: Requests) -> None:
+    for name, wanted in least.items():
+        total[name] = max(total.get(name, wanted), wanted)

@@ -1,0 +1,175 @@
+"""Records of the storage kinds: claims, volumes, classes, capacities, drivers, attachments.
+
+A claim, a volume or an attachment without a spec says nothing and is malformed; the other kinds mean something
+without one. A field that is absent or null has the value the API server would have put there.
+
+A claim and its volume name each other: those texts are shared between the two records.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import UNSET
+
+from kube.decoding import wire
+from kube.decoding.decode_health import claim_health
+from kube.decoding.decode_parts import (
+    amount,
+    identity,
+    kept_annotations,
+    label_selector,
+    labels,
+    present,
+    volume_node_affinity,
+)
+from kube.decoding.interning import shared, text, texts
+from kube.objects import model
+
+_FIELDS: Final = wire.VolumeSpec.__struct_fields__
+_OTHER_SOURCES: Final = tuple(zip(_FIELDS, wire.VolumeSpec.__struct_encode_fields__, strict=True))[
+    _FIELDS.index("csi") + 1 :
+]
+
+
+def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
+    who = identity(found.metadata)
+    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+    annotations = kept_annotations(metadata, own_prefix)
+    requests = spec.resources.requests if spec.resources else None
+    return model.Claim(
+        namespace=who.namespace,
+        name=who.name,
+        uid=text(who.uid),
+        resource_version=who.resource_version,
+        storage_class=_effective_class(annotations, spec.storage_class_name),
+        request=amount((requests or {}).get("storage"), "$.spec.resources.requests.storage"),
+        access_modes=texts(spec.access_modes),
+        volume_mode=text(spec.volume_mode) or "Filesystem",
+        selector=label_selector(spec.selector, "$.spec.selector"),
+        attributes_class=text(spec.volume_attributes_class_name),
+        volume_name=text(spec.volume_name),
+        owner=_controller(metadata.owner_references or ()),
+        phase=text(found.status.phase if found.status else None) or "Pending",
+        deleting=metadata.deletion_timestamp is not None,
+        created=shared(metadata.creation_timestamp),
+        annotations=annotations,
+        health=claim_health(found.status.health_status if found.status else UNSET, metadata.annotations),
+    )
+
+
+def _controller(owners: Iterable[wire.OwnerReference]) -> str:
+    return next((text(owner.uid) for owner in owners if owner.controller), "")
+
+
+def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
+    who = identity(found.metadata)
+    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+    annotations = kept_annotations(metadata, own_prefix)
+    reference = spec.claim_ref
+    return model.Volume(
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        storage_class=_effective_class(annotations, spec.storage_class_name),
+        capacity=amount((spec.capacity or {}).get("storage"), "$.spec.capacity.storage"),
+        access_modes=texts(spec.access_modes),
+        volume_mode=text(spec.volume_mode) or "Filesystem",
+        attributes_class=text(spec.volume_attributes_class_name),
+        node_affinity=volume_node_affinity(spec.node_affinity, "$.spec.nodeAffinity"),
+        claim=None
+        if reference is None
+        else model.ClaimReference(text(reference.namespace), text(reference.name), text(reference.uid)),
+        phase=text(found.status.phase if found.status else None),
+        reclaim_policy=text(spec.persistent_volume_reclaim_policy) or "Retain",
+        deleting=metadata.deletion_timestamp is not None,
+        source=_source(spec),
+        driver=text(spec.csi.driver) if spec.csi else "",
+        handle=(spec.csi.volume_handle or "") if spec.csi else "",
+        labels=labels(metadata),
+        annotations=annotations,
+        created=shared(metadata.creation_timestamp),
+    )
+
+
+def _effective_class(annotations: model.Pairs, storage_class: str | None) -> str | None:
+    """Return the class as component-helpers has it: the beta annotation wins, even when it is empty."""
+    from_annotation = model.value_of(annotations, model.BETA_CLASS_ANNOTATION)
+    if from_annotation is not None:
+        return from_annotation
+    return None if storage_class is None else text(storage_class)
+
+
+def _source(spec: wire.VolumeSpec) -> str:
+    if spec.csi is not None:
+        return "csi"
+    return next((name for field, name in _OTHER_SOURCES if getattr(spec, field) is not None), "")
+
+
+def storage_class(found: wire.StorageClass, own_prefix: str) -> model.StorageClass:
+    who = identity(found.metadata)
+    metadata = present(found.metadata, "$.metadata")
+    annotations = kept_annotations(metadata, own_prefix)
+    return model.StorageClass(
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        provisioner=text(found.provisioner),
+        binding_mode=text(found.volume_binding_mode) or None,
+        allowed_topologies=_topologies(found.allowed_topologies),
+        is_default=any(model.value_of(annotations, key) == "true" for key in model.DEFAULT_CLASS_ANNOTATIONS),
+        created=metadata.creation_timestamp,
+        annotations=annotations,
+    )
+
+
+def _topologies(terms: Sequence[wire.TopologyTerm] | None) -> model.NodeSelector | None:
+    """Return allowedTopologies as a node selector: any term suffices, and a term without labels matches nothing."""
+    if not terms:
+        return None
+    return shared(model.NodeSelector(tuple(model.NodeSelectorTerm(_topology_labels(term)) for term in terms)))
+
+
+def _topology_labels(term: wire.TopologyTerm) -> tuple[model.Requirement, ...]:
+    labels = term.match_label_expressions or ()
+    return tuple(model.Requirement(text(label.key), "In", texts(label.values)) for label in labels)
+
+
+def capacity(found: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:
+    who = identity(found.metadata)
+    largest = found.maximum_volume_size
+    return model.CSIStorageCapacity(
+        namespace=who.namespace,
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        storage_class=text(found.storage_class_name),
+        node_topology=label_selector(found.node_topology, "$.nodeTopology"),
+        capacity=None if found.capacity is None else amount(found.capacity, "$.capacity"),
+        maximum_volume_size=None if largest is None else amount(largest, "$.maximumVolumeSize"),
+    )
+
+
+def driver(found: wire.CSIDriver) -> model.CSIDriver:
+    who = identity(found.metadata)
+    spec = found.spec or wire.CSIDriverSpec()
+    return model.CSIDriver(
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        attach_required=spec.attach_required is not False,
+        storage_capacity=bool(spec.storage_capacity),
+    )
+
+
+def attachment(found: wire.VolumeAttachment) -> model.VolumeAttachment:
+    who = identity(found.metadata)
+    spec = present(found.spec, "$.spec")
+    return model.VolumeAttachment(
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        attacher=text(spec.attacher),
+        node_name=text(spec.node_name),
+        volume_name=(spec.source.persistent_volume_name if spec.source else None) or "",
+        attached=bool(found.status and found.status.attached),
+    )

@@ -1,0 +1,85 @@
+"""Proof that this process may write, asked for right before each write.
+
+Leadership is a promise that runs out by itself: when the last renewal is too old by the monotonic clock, it is
+gone, whether or not anybody noticed. So a process that was stopped and wakes up after its time does not write.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from math import inf
+
+from msgspec.structs import replace
+
+from kube.client.transport import Request, Response, StreamResponse, Transport
+from kube.clock import Clock
+from kube.errors import LeadershipLost
+from kube.leaderelection.lease import LeaseTiming
+
+
+class Leadership:
+    """One term as holder of a lease. `holder` and `transition` together name the term (for fencing).
+
+    Times are monotonic seconds; a renewal counts from when its request was sent, which is never too late.
+    """
+
+    def __init__(self, clock: Clock, holder: str, transition: int, timing: LeaseTiming, renewed: float) -> None:
+        self.holder = holder
+        self.transition = transition
+        self._clock = clock
+        self._timing = timing
+        self._renewed = renewed
+        self._over = False
+
+    @classmethod
+    def unelected(cls, clock: Clock, holder: str) -> "Leadership":
+        """Return a leadership that never ends, for a process that runs without election."""
+        return cls(clock, holder, 0, LeaseTiming(), inf)
+
+    def check(self) -> None:
+        """Raise LeadershipLost unless we may write now. Once lost, a term does not come back."""
+        if not self._over and self.left() > 0:
+            return
+        self._over = True
+        raise LeadershipLost(f"{self.holder} no longer holds the lease (term {self.transition})")
+
+    @property
+    def held(self) -> bool:
+        return not self._over and self.left() > 0
+
+    def left(self) -> float:
+        """Return the seconds until we must have stopped, unless renewed."""
+        return self._renewed + self._timing.renew_deadline - self._clock.monotonic()
+
+    def until_others_may_lead(self) -> float:
+        """Return the seconds until somebody else may take the lease."""
+        return self._renewed + self._timing.duration - self._clock.monotonic()
+
+    def renew(self, sent: float) -> None:
+        """Note a renewal whose request was sent at that time."""
+        self._renewed = max(self._renewed, sent)
+
+    def end(self) -> None:
+        """End the term for good."""
+        self._over = True
+
+
+class FencedTransport:
+    """Lets a write through only while the term lasts, and gives it no more time than the term has.
+
+    It belongs next to the network: whatever waits (a rate limit, a queue) waits before the check.
+    """
+
+    def __init__(self, inner: Transport, leadership: Leadership) -> None:
+        self._inner = inner
+        self._leadership = leadership
+
+    async def send(self, request: Request) -> Response:
+        """Send; for anything but a read, raise LeadershipLost if the term is over."""
+        if request.method == "GET":
+            return await self._inner.send(request)
+        self._leadership.check()
+        timeout = min(request.timeout, self._leadership.until_others_may_lead())
+        return await self._inner.send(replace(request, timeout=timeout))
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        """Pass on: only reads are streamed."""
+        return self._inner.stream(request)

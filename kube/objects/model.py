@@ -1,0 +1,310 @@
+"""Kubernetes objects as slim frozen records: only the fields that somebody decides on.
+
+Records are flat, hold interned strings and tuples, and are kept out of the cyclic garbage collector, because a
+cluster has hundreds of thousands of them. Quantities are integers in nano-units (see kube.rules.quantity), so they are
+exact. A field that Kubernetes defaults carries the default; `None` always means "not said" and is explained.
+`kube.decoding.decode` makes records from the API's JSON.
+"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from kube.objects.reports import ClaimHealth, StorageReports
+
+if TYPE_CHECKING:
+    from kube.objects.constraints import Constraints
+
+READ_WRITE_ONCE: Final = "ReadWriteOnce"
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+BETA_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+DEFAULT_CLASS_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+PROVISIONER_ANNOTATIONS: Final = (
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+)
+"""The PV controller names here whom it asked to make a volume. From then on one may be on its way."""
+
+Pairs = tuple[tuple[str, str], ...]
+"""Labels or annotations, sorted by key; equal label sets are one shared object."""
+
+
+class Namespaced(Struct, frozen=True, gc=False):
+    """What every object of a namespaced kind has."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Requirement(Struct, frozen=True, gc=False):
+    """One expression of a label or node selector. An operator nobody knows makes it malformed, not absent."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Struct, frozen=True, gc=False):
+    """matchLabels and matchExpressions, ANDed. Without any of them it matches everything."""
+
+    match_labels: Pairs = ()
+    match_expressions: tuple[Requirement, ...] = ()
+
+
+class NodeSelectorTerm(Struct, frozen=True, gc=False):
+    """One term of a node selector: all its requirements must hold. A term without any matches nothing."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Struct, frozen=True, gc=False):
+    """Terms of which any one suffices. Without terms it matches no node."""
+
+    terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class ClaimReference(Struct, frozen=True, gc=False):
+    """`spec.claimRef` of a volume. Empty strings are fields that are absent; an empty reference is still one."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Claim(Namespaced, frozen=True, gc=False):
+    """A PersistentVolumeClaim.
+
+    `owner` is the uid of its controller, which for a generic ephemeral volume is the pod; empty when there is none.
+    `storage_class` is the effective class: the beta annotation if present (even empty), else the field; None when
+    neither is there. `annotations` keeps only keys that some rule reads (kube.decoding.decode.KEPT_ANNOTATIONS).
+    """
+
+    storage_class: str | None = None
+    request: int = 0
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    selector: LabelSelector | None = None
+    attributes_class: str = ""
+    volume_name: str = ""
+    owner: str = ""
+    phase: str = "Pending"
+    deleting: bool = False
+    created: datetime | None = None
+    annotations: Pairs = ()
+    health: ClaimHealth | None = None
+
+
+class Volume(Struct, frozen=True, gc=False):
+    """A PersistentVolume.
+
+    `phase` is empty when the object has none yet, which is not Available. `node_affinity` is None when there is
+    no `spec.nodeAffinity.required`. `driver` and `handle` are empty for volumes that are not CSI.
+    `source` is the name of the field that says what the volume is: csi, local, hostPath, nfs, ...
+    """
+
+    name: str
+    uid: str
+    resource_version: int
+    storage_class: str | None = None
+    capacity: int = 0
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = "Filesystem"
+    attributes_class: str = ""
+    node_affinity: NodeSelector | None = None
+    claim: ClaimReference | None = None
+    phase: str = ""
+    reclaim_policy: str = "Retain"
+    deleting: bool = False
+    source: str = ""
+    driver: str = ""
+    handle: str = ""
+    labels: Pairs = ()
+    annotations: Pairs = ()
+    created: datetime | None = None
+
+
+class StorageClass(Struct, frozen=True, gc=False):
+    """A StorageClass. `binding_mode` is None when the object has none, which the binder treats as an error.
+
+    `allowed_topologies` are its allowedTopologies as a node selector, None when a volume may be made anywhere.
+    """
+
+    name: str
+    uid: str
+    resource_version: int
+    provisioner: str = ""
+    binding_mode: str | None = None
+    allowed_topologies: NodeSelector | None = None
+    is_default: bool = False
+    created: datetime | None = None
+    annotations: Pairs = ()
+
+
+class Toleration(Struct, frozen=True, gc=False):
+    """Defaults as Kubernetes has them: operator Equal, an empty effect tolerates every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Taint(Struct, frozen=True, gc=False):
+    """A taint on a node."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class PodClaim(Struct, frozen=True, gc=False):
+    """A claim a pod uses. For a generic ephemeral volume the claim's name is `<pod>-<volume>`."""
+
+    name: str
+    ephemeral: bool = False
+
+
+class Pod(Namespaced, frozen=True, gc=False):
+    """A Pod. `requests` are the effective requests (KEP-753 restartable init containers and overhead included).
+
+    `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `scored` is (cpu,
+    memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
+    `started` is when a kubelet took it, None before; `evicted` says that it ends because somebody had it evicted.
+    `unschedulable`: the last attempt of its scheduler found no node (condition PodScheduled, reason Unschedulable).
+    `per_node` pods are a DaemonSet's or static: they belong to their node and go nowhere else.
+    """
+
+    node_name: str = ""
+    phase: str = "Pending"
+    scheduler_name: str = "default-scheduler"
+    claims: tuple[PodClaim, ...] = ()
+    requests: tuple[tuple[str, int], ...] = ()
+    node_selector: Pairs = ()
+    node_affinity: NodeSelector | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    scheduling_gates: tuple[str, ...] = ()
+    priority: int = 0
+    labels: Pairs = ()
+    deleting: bool = False
+    created: datetime | None = None
+    constraints: "Constraints | None" = None
+    scored: tuple[int, int] | None = None
+    nominated_node: str = ""
+    started: datetime | None = None
+    evicted: bool = False
+    unschedulable: bool = False
+    per_node: bool = False
+
+    @property
+    def claim_keys(self) -> tuple[str, ...]:
+        """Keys of the claims the pod uses, in the pod's order, each once."""
+        return tuple(dict.fromkeys(f"{self.namespace}/{claim.name}" for claim in self.claims))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the pod has ended and holds neither node nor claims."""
+        return self.phase in {"Succeeded", "Failed"}
+
+
+class Node(Struct, frozen=True, gc=False):
+    """A Node. `allocatable` in nano-units per resource name."""
+
+    name: str
+    uid: str
+    resource_version: int
+    labels: Pairs = ()
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: tuple[tuple[str, int], ...] = ()
+
+
+class Namespace(Struct, frozen=True, gc=False):
+    """A Namespace: what selectors of namespaces ask about."""
+
+    name: str
+    uid: str
+    resource_version: int
+    labels: Pairs = ()
+
+
+class NodeDriver(Struct, frozen=True, gc=False):
+    """One driver registered on a node. `attach_limit` is None when the driver states no limit."""
+
+    name: str
+    node_id: str = ""
+    topology_keys: tuple[str, ...] = ()
+    attach_limit: int | None = None
+
+
+class CSINode(Struct, frozen=True, gc=False):
+    """What the CSI drivers on a node reported to the kubelet. Its name is the node's."""
+
+    name: str
+    uid: str
+    resource_version: int
+    drivers: tuple[NodeDriver, ...] = ()
+    storage: StorageReports | None = None
+
+
+class CSIDriver(Struct, frozen=True, gc=False):
+    """A registered CSI driver."""
+
+    name: str
+    uid: str
+    resource_version: int
+    attach_required: bool = True
+    storage_capacity: bool = False
+
+
+class CSIStorageCapacity(Namespaced, frozen=True, gc=False):
+    """Free capacity of a class in a topology. None means the driver did not say."""
+
+    storage_class: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: int | None = None
+    maximum_volume_size: int | None = None
+
+
+class VolumeAttachment(Struct, frozen=True, gc=False):
+    """A volume's attachment to a node. `volume_name` is empty for inline volumes."""
+
+    name: str
+    uid: str
+    resource_version: int
+    attacher: str = ""
+    node_name: str = ""
+    volume_name: str = ""
+    attached: bool = False
+
+
+Record = Volume | StorageClass | Node | CSINode | CSIDriver | VolumeAttachment | Namespace | Namespaced
+
+
+def value_of(pairs: Pairs, key: str) -> str | None:
+    """Return the value of a label or annotation, or None when the key is absent."""
+    for name, value in pairs:
+        if name == key:
+            return value
+    return None
+
+
+def record_key(record: Record) -> str:
+    """Return the key a record is stored under: `namespace/name`, or the name for cluster-scoped kinds."""
+    return record.key if isinstance(record, Namespaced) else record.name

@@ -1,0 +1,231 @@
+"""Which nodes have which labels and taints, as sets of bits: one bit a node, so that a rule is asked once for all.
+
+Every label and every taint is interned as the set of nodes that have it. A selector becomes a few operations on such
+sets, whatever the number of nodes. The plain rules of kube.rules.selectors and kube.rules.taints say what is right;
+this must agree with them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from immutables import Map
+
+from kube.objects.model import Node, NodeSelector, NodeSelectorTerm, Pairs, Requirement, Taint, Toleration
+from kube.rules.selectors import NAME_FIELD, requirement_holds, term_problem
+from kube.rules.taints import REFUSING_EFFECTS, tolerates
+from kube.store.node_view import effective_taints
+
+_MOST_REMEMBERED: Final = 4096
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_Values = Map[str, Map[str, int]]
+_Taints = Map[Taint, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeIndex:
+    """Sets of nodes, as bits by number.
+
+    `values` is label key -> value -> nodes, `taints` are those that refuse pods, `wishes` those that only prefer
+    others. Answers are remembered for as long as the index lives.
+    """
+
+    everything: int = 0
+    values: _Values = Map()
+    taints: _Taints = Map()
+    wishes: _Taints = Map()
+    names: Map[str, int] = Map()
+    _selected: dict[tuple[Pairs, NodeSelector | None], int] = field(default_factory=dict, compare=False)
+    _reaching: dict[NodeSelector, int] = field(default_factory=dict, compare=False)
+    _alike: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict, compare=False)
+    _tolerated: dict[tuple[Toleration, ...], int] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> "NodeIndex":
+        """Return the index of nodes in the order of their numbers."""
+        values: dict[str, dict[str, int]] = {}
+        taints: dict[Taint, int] = {}
+        everything = 0
+        names = {}
+        for number, node in enumerate(nodes):
+            bit = 1 << number
+            everything |= bit
+            names[node.name] = bit
+            for key, value in node.labels:
+                known = values.setdefault(key, {})
+                known[value] = known.get(value, 0) | bit
+            for taint in effective_taints(node):
+                taints[taint] = taints.get(taint, 0) | bit
+        return cls(
+            everything,
+            Map({key: Map(known) for key, known in values.items()}),
+            Map({taint: bits for taint, bits in taints.items() if taint.effect in REFUSING_EFFECTS}),
+            Map({taint: bits for taint, bits in taints.items() if taint.effect not in REFUSING_EFFECTS}),
+            Map(names),
+        )
+
+    def with_node(self, number: int, old: Node | None, new: Node) -> "NodeIndex":
+        """Return the index after a node changed, or appeared (old is None)."""
+        bit = 1 << number
+        values, taints, wishes = (
+            _cleared(self, bit, old) if old is not None else (self.values, self.taints, self.wishes)
+        )
+        for key, value in new.labels:
+            known = values.get(key, Map())
+            values = values.set(key, known.set(value, known.get(value, 0) | bit))
+        for taint in effective_taints(new):
+            if taint.effect in REFUSING_EFFECTS:
+                taints = taints.set(taint, taints.get(taint, 0) | bit)
+            else:
+                wishes = wishes.set(taint, wishes.get(taint, 0) | bit)
+        return NodeIndex(self.everything | bit, values, taints, wishes, self.names.set(new.name, bit))
+
+    def without_node(self, number: int, node: Node) -> "NodeIndex":
+        """Return the index without a node: its number is free."""
+        bit = 1 << number
+        everything = self.everything & ~bit
+        return NodeIndex(everything, *_cleared(self, bit, node), self.names.delete(node.name))
+
+    def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
+        """Return the nodes that fulfil a pod's node selector and required node affinity."""
+        asked = (node_selector, affinity)
+        found = self._selected.get(asked)
+        if found is None:
+            found = self.everything
+            for key, value in node_selector:
+                found &= self.with_label(key, value)
+            if affinity is not None:
+                found &= self.matching(affinity.terms)
+            _remember(self._selected, asked, found)
+        return found
+
+    def matching(self, terms: Iterable[NodeSelectorTerm]) -> int:
+        """Return the nodes that match any of the terms."""
+        found = 0
+        for term in terms:
+            found |= self._matching(term)
+        return found
+
+    def reaching(self, affinity: NodeSelector | None) -> int:
+        """Return the nodes from which a volume of this affinity is accessible; names of nodes are not compared."""
+        if affinity is None:
+            return self.everything
+        found = self._reaching.get(affinity)
+        if found is None:
+            found = 0
+            for term in affinity.terms:
+                found |= self._matching(term, named=False)
+            _remember(self._reaching, affinity, found)
+        return found
+
+    def alike(self, keys: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the nodes, parted into sets within which all have the same of the labels of these keys."""
+        found = self._alike.get(keys)
+        if found is None:
+            found = (self.everything,) if self.everything else ()
+            for key in keys:
+                found = tuple(part for nodes in found for part in self._parts(nodes, key))
+            _remember(self._alike, keys, found)
+        return found
+
+    def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
+        """Return the nodes none of whose taints keeps a pod with these tolerations away."""
+        found = self._tolerated.get(tolerations)
+        if found is None:
+            found = self.everything & ~_untolerated(self.taints, tolerations)
+            _remember(self._tolerated, tolerations, found)
+        return found
+
+    def with_key(self, key: str) -> int:
+        """Return the nodes that have a label of this key."""
+        return _union(self.values.get(key, _NO_VALUES).values())
+
+    def with_label(self, key: str, value: str) -> int:
+        """Return the nodes that have this label."""
+        return self.values.get(key, _NO_VALUES).get(value, 0)
+
+    def _matching(self, term: NodeSelectorTerm, *, named: bool = True) -> int:
+        if not term.match_expressions and not term.match_fields:
+            return 0
+        if term_problem(term) is not None:
+            return 0
+        found = self.everything
+        for requirement in term.match_expressions:
+            found &= self._holding(requirement)
+        for requirement in term.match_fields if named else ():
+            found &= self._named(requirement)
+        return found
+
+    def _holding(self, requirement: Requirement) -> int:
+        """Ask each value that occurs, once; nodes without the key are asked as one."""
+        if requirement.operator == "In":
+            known = self.values.get(requirement.key, _NO_VALUES)
+            return _union(known.get(value, 0) for value in requirement.values)
+        found = having = 0
+        for value, bits in self.values.get(requirement.key, _NO_VALUES).items():
+            having |= bits
+            if requirement_holds(requirement, value):
+                found |= bits
+        return found | (self.everything & ~having) if requirement_holds(requirement, None) else found
+
+    def _parts(self, nodes: int, key: str) -> Iterator[int]:
+        for bits in self.values.get(key, _NO_VALUES).values():
+            if not nodes & (nodes - 1):
+                break
+            if bits & nodes:
+                yield bits & nodes
+                nodes &= ~bits
+        if nodes:
+            yield nodes
+
+    def _named(self, requirement: Requirement) -> int:
+        """Ask for the node's name; any other field is empty."""
+        value = requirement.values[0]
+        bits = self.names.get(value, 0) if requirement.key == NAME_FIELD else 0 if value else self.everything
+        return bits if requirement.operator == "In" else self.everything & ~bits
+
+
+_NO_VALUES: Final[Mapping[str, int]] = Map()
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for bits in sets:
+        found |= bits
+    return found
+
+
+def _untolerated(taints: Mapping[Taint, int], tolerations: tuple[Toleration, ...]) -> int:
+    found = 0
+    for taint, bits in taints.items():
+        if not any(tolerates(one, taint) for one in tolerations):
+            found |= bits
+    return found
+
+
+def _cleared(index: NodeIndex, bit: int, node: Node) -> tuple[_Values, _Taints, _Taints]:
+    """Return the values, taints and wishes of an index without those of a node."""
+    values, taints, wishes = index.values, index.taints, index.wishes
+    for key, value in node.labels:
+        left = values[key][value] & ~bit
+        known = values[key].set(value, left) if left else values[key].delete(value)
+        values = values.set(key, known) if known else values.delete(key)
+    for taint in effective_taints(node):
+        taints, wishes = _without(taints, taint, bit), _without(wishes, taint, bit)
+    return values, taints, wishes
+
+
+def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]:
+    bits = taints.get(taint)
+    if bits is None:
+        return taints
+    return taints.set(taint, bits & ~bit) if bits & ~bit else taints.delete(taint)
+
+
+def _remember(known: dict[K, V], asked: K, found: V) -> None:
+    if len(known) >= _MOST_REMEMBERED:
+        known.clear()
+    known[asked] = found

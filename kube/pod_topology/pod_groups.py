@@ -1,0 +1,182 @@
+"""Which pods run where, by what selectors can ask about them: namespace, labels, and what they say of other pods.
+
+Pods of one template are alike, so a selector is asked once for all of them, and a topology domain is counted by nodes,
+not by pods. Persistent: a pod more or less copies a few entries.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from immutables import Map
+from msgspec import Struct
+
+from kube.objects.constraints import NO_CONSTRAINTS, Constraints
+from kube.objects.model import LabelSelector, Pairs, Pod
+
+Places = Mapping[int, int]
+"""Node number -> how many pods."""
+
+Label = tuple[str, str]
+Address = tuple[str, Label]
+"""A namespace and a label; both have a word for any."""
+
+_ANY_NAMESPACE: Final = ""
+_ANY_LABEL: Final = ("", "")
+_MOST_NAMESPACES: Final = 16
+_MOST_VALUES: Final = 16
+"""A term that names more of them is asked about every pod."""
+
+
+class Group(Struct, frozen=True, gc=False):
+    """Pods that are alike. `constraints` is None unless they say something of other pods."""
+
+    namespace: str
+    labels: Pairs
+    deleting: bool = False
+    constraints: Constraints | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroups:
+    """Groups by namespace, and apart from them what is said of other pods, in any namespace, and where it is said.
+
+    Who says something is known there by namespace and constraints alone: the pods of a StatefulSet, each with its own
+    name among its labels, all say the same. `addressed` are those by what a pod needs to be meant, a namespace and a
+    label: nearly every term names both, and whoever places a pod need not ask all others whether they mean it.
+    """
+
+    groups: Map[str, Map[Group, Map[int, int]]] = Map()
+    outspoken: Map[Group, Map[int, int]] = Map()
+    addressed: Map[Address, Map[Group, None]] = Map()
+    _by_label: dict[str, dict[Label, list[Group]]] = field(default_factory=dict, compare=False, repr=False)
+    """What `among` has filed so far: nothing but a memory of what the groups say."""
+
+    @classmethod
+    def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
+        """Return the groups of pods and the numbers of their nodes."""
+        counted: dict[str, dict[Group, dict[int, int]]] = {}
+        heard: dict[Group, dict[int, int]] = {}
+        for pod, number in placed:
+            group = group_of(pod)
+            _count(counted.setdefault(group.namespace, {}).setdefault(group, {}), number)
+            if group.constraints is not None:
+                _count(heard.setdefault(_speaker(group), {}), number)
+        groups = {name: Map({one: Map(at) for one, at in known.items()}) for name, known in counted.items()}
+        addressed: dict[Address, dict[Group, None]] = {}
+        for speaker in heard:
+            for address in _addresses(speaker):
+                addressed.setdefault(address, {})[speaker] = None
+        return cls(
+            Map(groups),
+            Map({one: Map(at) for one, at in heard.items()}),
+            Map({address: Map(speakers) for address, speakers in addressed.items()}),
+        )
+
+    def with_pod(self, pod: Pod, number: int) -> "PodGroups":
+        """Return the groups with one more pod on a node."""
+        return self._changed(group_of(pod), number, 1)
+
+    def without_pod(self, pod: Pod, number: int) -> "PodGroups":
+        """Return the groups without a pod that is on the node."""
+        return self._changed(group_of(pod), number, -1)
+
+    def moved(self, pods: Iterable[Pod], old: int, new: int) -> "PodGroups":
+        """Return the groups after a node got another number."""
+        groups = self
+        for pod in pods:
+            groups = groups.without_pod(pod, old).with_pod(pod, new)
+        return groups
+
+    def among(self, namespace: str, selector: LabelSelector) -> Iterator[tuple[Group, Places]]:
+        """Yield the groups of a namespace that the selector may select, and where they are.
+
+        They are filed by their labels when a selector names one for the first time: a pod may have a hundred terms
+        about ten thousand others.
+        """
+        known = self.groups.get(namespace, _NOBODY)
+        if not selector.match_labels:
+            yield from known.items()
+            return
+        filed = self._by_label.get(namespace)
+        if filed is None:
+            filed = self._by_label[namespace] = {}
+            for group in known:
+                for label in group.labels:
+                    filed.setdefault(label, []).append(group)
+        for group in min((filed.get(label, []) for label in selector.match_labels), key=len):
+            yield group, known[group]
+
+    def outspoken_about(self, pod: Group) -> Iterator[tuple[Group, Places]]:
+        """Yield, each once, who says something that may mean such a pod, and where they are."""
+        if not self.outspoken:
+            return
+        labels = (_ANY_LABEL, *pod.labels)
+        found: dict[Group, None] = {}
+        for namespace in (pod.namespace, _ANY_NAMESPACE):
+            for label in labels:
+                found.update(self.addressed.get((namespace, label), _NO_SPEAKERS))
+        for speaker in found:
+            yield speaker, self.outspoken[speaker]
+
+    def _changed(self, group: Group, number: int, more: int) -> "PodGroups":
+        known = _moved(self.groups.get(group.namespace, _NOBODY), group, number, more)
+        groups = self.groups.set(group.namespace, known) if known else self.groups.delete(group.namespace)
+        if group.constraints is None:
+            return PodGroups(groups, self.outspoken, self.addressed)
+        speaker = _speaker(group)
+        outspoken, addressed = _moved(self.outspoken, speaker, number, more), self.addressed
+        if (speaker in outspoken) != (speaker in self.outspoken):
+            for address in _addresses(speaker):
+                speakers = addressed.get(address, _NO_SPEAKERS)
+                speakers = speakers.set(speaker, None) if speaker in outspoken else speakers.delete(speaker)
+                addressed = addressed.set(address, speakers) if speakers else addressed.delete(address)
+        return PodGroups(groups, outspoken, addressed)
+
+
+_NOWHERE: Final[Map[int, int]] = Map()
+_NOBODY: Final[Map[Group, Map[int, int]]] = Map()
+_NO_SPEAKERS: Final[Map[Group, None]] = Map()
+
+
+def group_of(pod: Pod) -> Group:
+    said = pod.constraints
+    concerning = said if said is not None and said.concerns_pods else None
+    return Group(pod.namespace, pod.labels, pod.deleting, concerning)
+
+
+def _speaker(group: Group) -> Group:
+    return Group(group.namespace, (), constraints=group.constraints)
+
+
+def _addresses(speaker: Group) -> frozenset[Address]:
+    """Return namespaces and labels of which a pod must have one pair for any term of the speaker to mean it."""
+    said = speaker.constraints or NO_CONSTRAINTS
+    wishes = (*said.preferred_affinity, *said.preferred_anti_affinity)
+    found: set[Address] = set()
+    for term in (*said.affinity, *said.anti_affinity, *(wish.term for wish in wishes)):
+        if term.selector is not None:
+            namespaces = term.namespaces or (speaker.namespace,)
+            everywhere = term.namespace_selector is not None or len(namespaces) > _MOST_NAMESPACES
+            for namespace in (_ANY_NAMESPACE,) if everywhere else namespaces:
+                found.update((namespace, label) for label in _needed(term.selector))
+    return frozenset(found)
+
+
+def _needed(selector: LabelSelector) -> Iterable[Label]:
+    """Return labels of which a pod must have one to be selected."""
+    if selector.match_labels:
+        return selector.match_labels[:1]
+    named = [one for one in selector.match_expressions if one.operator == "In" and len(one.values) <= _MOST_VALUES]
+    return ((named[0].key, value) for value in named[0].values) if named else (_ANY_LABEL,)
+
+
+def _count(places: dict[int, int], number: int) -> None:
+    places[number] = places.get(number, 0) + 1
+
+
+def _moved(known: Map[Group, Map[int, int]], group: Group, number: int, more: int) -> Map[Group, Map[int, int]]:
+    places = known.get(group, _NOWHERE)
+    count = places.get(number, 0) + more
+    places = places.set(number, count) if count else places.delete(number)
+    return known.set(group, places) if places else known.delete(group)

@@ -1,0 +1,52 @@
+"""What a node has left and whether a pod's requests fit, as the scheduler's NodeResourcesFit plugin reckons.
+
+Amounts are nano-units by resource name (`cpu`, `memory`, `pods`, `example.com/gpu`, ...).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kube.objects.model import Node, Pod
+from kube.rules.quantity import NANO
+
+PODS: Final = "pods"
+_CPU_STEP: Final = NANO // 1000
+
+
+def in_scheduler_units(requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Round up to what the scheduler counts in, cores to thousandths and all else to whole units; sorted by name."""
+    return tuple(sorted((name, _rounded_up(name, wanted)) for name, wanted in requests.items()))
+
+
+def _rounded_up(name: str, wanted: int) -> int:
+    step = _CPU_STEP if name == "cpu" else NANO
+    return -(-wanted // step) * step
+
+
+def free_resources(node: Node, pods: Iterable[Pod]) -> dict[str, int]:
+    """Return allocatable less what the pods on the node request; finished pods hold nothing.
+
+    Each pod takes one of `pods`. A resource the node does not offer appears, negative, if a pod requests it.
+    """
+    free = dict(node.allocatable)
+    free.setdefault(PODS, 0)
+    for pod in pods:
+        if pod.finished:
+            continue
+        free[PODS] -= NANO
+        for name, wanted in pod.requests:
+            free[name] = free.get(name, 0) - wanted
+    return free
+
+
+def fits(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> list[tuple[str, int, int]]:
+    """Return (resource, wanted, free) for everything one more pod with these requests lacks: nothing if it fits."""
+    wanted = {PODS: NANO} | {name: amount for name, amount in requests if amount > 0}
+    return [(name, amount, free.get(name, 0)) for name, amount in wanted.items() if amount > free.get(name, 0)]
+
+
+def has_room(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> bool:
+    """Whether `fits` would find nothing lacking."""
+    if free.get(PODS, 0) < NANO:
+        return False
+    return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in requests)

@@ -1,0 +1,158 @@
+"""Label selectors and node selectors, as apimachinery's labels package and component-helpers' nodeaffinity match them.
+
+A selector that Kubernetes refuses to parse is malformed. The API server validates most of them, but not those in
+objects older than a rule, nor those in files.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import lru_cache
+from typing import Final
+
+from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
+
+Labels = Mapping[str, str] | Pairs
+"""Labels as a record holds them, or as a dict, which is faster to ask often."""
+
+NAME_FIELD: Final = "metadata.name"
+"""The only field of a node that matchFields can select."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})*")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
+_SET_OPERATORS: Final = frozenset({"In", "NotIn"})
+_PRESENCE_OPERATORS: Final = frozenset({"Exists", "DoesNotExist"})
+_COMPARISONS: Final = frozenset({"Gt", "Lt"})
+
+
+def matches_labels(selector: LabelSelector | None, labels: Labels) -> bool:
+    """Whether labels fulfil a whole selector. None and the empty one match everything, a malformed one nothing."""
+    if selector is None:
+        return True
+    return problem_of(selector) is None and _holds(_requirements(selector), _as_mapping(labels))
+
+
+@lru_cache(maxsize=4096)
+def problem_of(selector: LabelSelector) -> str | None:
+    """Say why Kubernetes would not parse a label selector, or None if it would."""
+    return _first_problem(_requirements(selector), _SET_OPERATORS | _PRESENCE_OPERATORS)
+
+
+def _requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
+    exact = tuple(Requirement(key, "In", (value,)) for key, value in selector.match_labels)
+    return exact + selector.match_expressions
+
+
+def node_matches(selector: NodeSelector | None, labels: Labels) -> bool:
+    """Whether a volume with this `nodeAffinity.required` can be reached from a node with these labels.
+
+    As CheckNodeAffinity of component-helpers/storage/volume, which builds a node without a name: matchFields must
+    parse but are not enforced, so a term of matchFields alone matches every node. None matches every node too.
+    """
+    return pod_node_affinity_matches(selector, labels, "")
+
+
+def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, node_name: str) -> bool:
+    """Whether a node fulfils a pod's required node affinity, matchFields included. None is fulfilled by every node."""
+    if selector is None:
+        return True
+    known = _as_mapping(labels)
+    return any(term_matches(term, known, node_name) for term in selector.terms)
+
+
+def _as_mapping(labels: Labels) -> Mapping[str, str]:
+    return dict(labels) if isinstance(labels, tuple) else labels
+
+
+def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: str) -> bool:
+    """Whether a node fulfils one term. Without a name the node's fields are not asked."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    if term_problem(term) is not None or not _holds(term.match_expressions, labels):
+        return False
+    return not node_name or _fields_hold(term.match_fields, node_name)
+
+
+def _fields_hold(requirements: Iterable[Requirement], node_name: str) -> bool:
+    for found in requirements:
+        value = node_name if found.key == NAME_FIELD else ""
+        if (value == found.values[0]) != (found.operator == "In"):
+            return False
+    return True
+
+
+@lru_cache(maxsize=16384)
+def term_problem(term: NodeSelectorTerm) -> str | None:
+    """Say why Kubernetes would not parse a term, or None if it would."""
+    for found in term.match_fields:
+        if found.operator not in _SET_OPERATORS:
+            return f"{found.operator!r} is not an operator of matchFields: expected In or NotIn"
+        if len(found.values) != 1:
+            return f"matchFields {found.key!r} has {len(found.values)} values: expected one"
+    return _first_problem(term.match_expressions, _SET_OPERATORS | _PRESENCE_OPERATORS | _COMPARISONS)
+
+
+def _first_problem(requirements: Iterable[Requirement], operators: Set[str]) -> str | None:
+    return next((problem for found in requirements if (problem := _problem(found, operators)) is not None), None)
+
+
+def _problem(found: Requirement, operators: Set[str]) -> str | None:
+    """Say why `labels.NewRequirement` would refuse a requirement."""
+    if found.operator not in operators:
+        return f"{found.operator!r} is not an operator: expected one of {', '.join(sorted(operators))}"
+    if not is_label_key(found.key):
+        return f"{found.key!r} is not a label key"
+    if found.operator in _SET_OPERATORS and not found.values:
+        return f"{found.operator} of {found.key!r} has no values"
+    if found.operator in _PRESENCE_OPERATORS and found.values:
+        return f"{found.operator} of {found.key!r} has values: expected none"
+    if found.operator in _COMPARISONS and (len(found.values) != 1 or _integer(found.values[0]) is None):
+        return f"{found.operator} of {found.key!r} needs exactly one whole number"
+    bad = next((value for value in found.values if value and not _NAME.fullmatch(value)), None)
+    return None if bad is None else f"{bad!r} is not a label value"
+
+
+def is_label_key(key: str) -> bool:
+    """Whether a label can have this key: a name, or a DNS subdomain, a slash and a name."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and not (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
+        return False
+    return _NAME.fullmatch(name) is not None
+
+
+def _integer(text: str) -> int | None:
+    """Read what Go's ParseInt reads into 64 bits."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _holds(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    return all(requirement_holds(found, labels.get(found.key)) for found in requirements)
+
+
+def requirement_holds(found: Requirement, value: str | None) -> bool:
+    """Whether a label's value, None when the label is absent, fulfils a requirement that has no problem."""
+    return _OPERATIONS[found.operator](value, found.values)
+
+
+def _greater(value: str | None, values: tuple[str, ...]) -> bool:
+    found, bound = _integer(value or ""), _integer(values[0])
+    return found is not None and bound is not None and found > bound
+
+
+def _less(value: str | None, values: tuple[str, ...]) -> bool:
+    found, bound = _integer(value or ""), _integer(values[0])
+    return found is not None and bound is not None and found < bound
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[str | None, tuple[str, ...]], bool]]] = {
+    "In": lambda value, values: value is not None and value in values,
+    "NotIn": lambda value, values: value is None or value not in values,
+    "Exists": lambda value, _: value is not None,
+    "DoesNotExist": lambda value, _: value is None,
+    "Gt": _greater,
+    "Lt": _less,
+}

@@ -1,0 +1,55 @@
+"""Zones and regions by their well-known labels, as the scheduler's VolumeZone plugin reads them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kube.objects.model import Pairs, Volume
+
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+REGION_LABEL: Final = "topology.kubernetes.io/region"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+BETA_ZONE_LABEL: Final = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION_LABEL: Final = "failure-domain.beta.kubernetes.io/region"
+
+ZONE_LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LABEL)
+"""The labels VolumeZone compares."""
+
+_CURRENT_NAME: Final[Mapping[str, str]] = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
+_DELIMITER: Final = "__"
+
+
+def zone_of(labels: Mapping[str, str] | Pairs) -> str:
+    """Return the zone a node's or volume's labels name, the beta label if there is no other; empty if none does."""
+    known = dict(labels)
+    return known.get(ZONE_LABEL) or known.get(BETA_ZONE_LABEL, "")
+
+
+def volume_zone(volume: Volume) -> str:
+    """Return the one zone a volume's node affinity or its labels name; empty when there is none, or several."""
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    wanted = (requirement for term in terms for requirement in term.match_expressions)
+    zones = {zone for one in wanted if one.key == ZONE_LABEL and one.operator == "In" for zone in one.values}
+    return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
+
+
+def volume_zone_matches(volume_labels: Mapping[str, str] | Pairs, node_labels: Mapping[str, str] | Pairs) -> bool:
+    """Whether the zone labels of a bound volume allow a node (VolumeZone).
+
+    A volume's label may name several places, `a__b`; one with an empty part says nothing. A node without any of the
+    labels is in a cluster that has no zones. A node may answer a beta label by its current name, not the reverse.
+    """
+    wanted = [(key, value) for key, value in dict(volume_labels).items() if key in ZONE_LABELS]
+    if not wanted:
+        return True
+    known = dict(node_labels)
+    if not any(key in known for key in ZONE_LABELS):
+        return True
+    return all(_allows(key, value, known) for key, value in wanted)
+
+
+def _allows(key: str, value: str, node_labels: Mapping[str, str]) -> bool:
+    places = {place.strip() for place in value.split(_DELIMITER)}
+    if "" in places:
+        return True
+    found = node_labels.get(key, node_labels.get(_CURRENT_NAME.get(key, key)))
+    return found is not None and found in places

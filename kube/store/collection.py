@@ -1,0 +1,140 @@
+"""The objects of one kind as one persistent map, its indexes, and who wants to hear of changes.
+
+Changes arrive from three sides that may overtake each other: a list, a watch, and the answers to single requests.
+Versions order them, across deletions and objects recreated under the same name as well: the API server gives every
+change of a kind, a deletion included, a larger version than all before it. So lists and watch together have shown
+everything up to a certain version, and of a direct answer only what is newer than that can be news. Persistent maps let
+a reader keep the state of one moment at no cost.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from math import inf
+from typing import Final, Generic, Protocol, TypeVar
+
+from immutables import Map
+
+from kube.objects.model import Record, record_key
+from kube.store.index import Change
+
+T = TypeVar("T", bound=Record)
+U_contra = TypeVar("U_contra", bound=Record, contravariant=True)
+
+STEP: Final = 1_000
+"""Objects taken from a list in one step: about 5 ms."""
+
+Listener = Callable[[T | None, T | None], None]
+"""Called with (old, new) after the change can be seen; None is absence."""
+
+
+class Follower(Protocol[U_contra]):
+    """Keeps something in step with a collection (kube.store.index.Index)."""
+
+    def update(self, changes: Iterable[Change[U_contra]], /) -> None:
+        """Take over changes of objects."""
+
+
+class Collection(Generic[T]):
+    """Holds the objects of one kind by key. `synced` says whether a whole list has been taken yet.
+
+    `version` is how far lists and watch have come: `items` shows every change up to it, and of later ones those that
+    direct answers showed. An object that is not held did not exist at `version`.
+    """
+
+    def __init__(self, indexes: Sequence[Follower[T]] = (), on_change: Callable[[], None] = lambda: None) -> None:
+        self.items: Map[str, T] = Map()
+        self.synced = False
+        self.version = 0
+        self.listeners: list[Listener[T]] = []
+        self._indexes = indexes
+        self._on_change = on_change
+
+    def replace(self, items: Iterable[T], resource_version: str) -> None:
+        """Take a whole list: it overrides all that is held, except what is newer than the list."""
+        for _ in self.replace_in_steps(items, resource_version):
+            pass
+
+    def replace_in_steps(self, items: Iterable[T], resource_version: str) -> Iterator[None]:
+        """Do as `replace`, and stop between any two steps, so that a large list does not hold up everything else."""
+        version = int(resource_version) if resource_version.isdigit() else 0
+        # A list older than what was shown before comes from a server restored from a backup, and nothing is newer
+        # than a list whose version is no number: believe all of it.
+        covered = inf if not version or version < self.version else version
+        self.version = version
+        unlisted = set(self.items)
+        rest = iter(items)
+        while step := list(islice(rest, STEP)):
+            if unlisted:
+                unlisted.difference_update(map(record_key, step))
+            self._take(step, covered)
+            yield
+        unlisted_keys = iter(unlisted)
+        while keys := list(islice(unlisted_keys, STEP)):
+            self._drop(keys, covered)
+            yield
+        self.synced = True
+
+    def upsert(self, item: T) -> None:
+        """Take what the watch shows, unless a direct answer showed a newer version."""
+        self.version = max(self.version, item.resource_version)
+        self._take((item,))
+
+    def remember(self, item: T, as_of: int = 0) -> None:
+        """Take the answer to a single read or write, which may be late.
+
+        `as_of` is the collection's version when a read was sent: the answer is not older than that. An object that is
+        not held, and was not changed since `version`, is taken only if nothing else was shown in the meantime: it may
+        have been its deletion.
+        """
+        if item.resource_version > self.version or as_of >= self.version or record_key(item) in self.items:
+            self._take((item,))
+
+    def forget(self, key: str, version: int) -> None:
+        """Drop an object of which a direct answer says that it did not exist at that version."""
+        self._drop((key,), version)
+
+    def delete(self, key: str, version: int = 0) -> None:
+        """Take from the watch that an object did not exist at that version; a newer one of its name stays.
+
+        0 means that the version is not known: whatever is held is dropped.
+        """
+        held = self.items.get(key)
+        self.version = max(self.version, version or (held.resource_version if held is not None else 0))
+        self._drop((key,), version or inf)
+
+    def _take(self, items: Sequence[T], covered: float = -1) -> None:
+        """Take what is newer than what is held, or overrides it: `covered` is the version up to which items do."""
+        changes: list[Change[T]] = []
+        mutation = self.items.mutate()
+        for item in items:
+            key = record_key(item)
+            held = mutation.get(key)
+            if held is None or (
+                item != held and (item.resource_version >= held.resource_version or held.resource_version <= covered)
+            ):
+                mutation[key] = item
+                changes.append((key, held, item))
+        self.items = mutation.finish()
+        self._changed(changes)
+
+    def _drop(self, keys: Sequence[str], covered: float) -> None:
+        """Drop what is held under these keys, unless it is newer than the version `covered`."""
+        changes: list[Change[T]] = []
+        mutation = self.items.mutate()
+        for key in keys:
+            held = mutation.get(key)
+            if held is not None and held.resource_version <= covered:
+                del mutation[key]
+                changes.append((key, held, None))
+        self.items = mutation.finish()
+        self._changed(changes)
+
+    def _changed(self, changes: Sequence[Change[T]]) -> None:
+        if not changes:
+            return
+        for index in self._indexes:
+            index.update(changes)
+        self._on_change()
+        for _, old, new in changes:
+            for listener in self.listeners:
+                listener(old, new)

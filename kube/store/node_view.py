@@ -1,0 +1,102 @@
+"""One node as the scheduler sees it: what is free on it, what is attached to it, which claims are used there."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kube.objects.model import Claim, Node, Taint, Volume
+from kube.rules.resource_fit import free_resources
+from kube.rules.taints import UNSCHEDULABLE
+from kube.rules.topology import zone_of
+from kube.store.snapshot import Snapshot
+
+UsedVolume = tuple[str, str]
+"""Driver and volume handle. A claim that has no volume yet counts as one of its class's provisioner."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node and what its pods leave of it.
+
+    `free` is in nano-units by resource, `pods` included. `taints` include that of a cordon. `attached` are the
+    distinct CSI volumes used by pods there or attached, `attach_used` their number per driver, `attach_limit` the
+    limits the drivers state (a driver without one is absent).
+    """
+
+    node: Node
+    zone: str
+    free: Mapping[str, int]
+    taints: tuple[Taint, ...]
+    claims_bound_here: tuple[str, ...]
+    attached: frozenset[UsedVolume]
+    attach_used: Mapping[str, int]
+    attach_limit: Mapping[str, int]
+
+
+def node_view(snapshot: Snapshot, name: str) -> NodeView:
+    """Return the view of a node, at a cost that grows with the pods on it. Raises KeyError for an unknown node."""
+    node = snapshot.nodes[name]
+    pods = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]
+    claim_keys = sorted({key for pod in pods for key in pod.claim_keys})
+    attached = frozenset((*_used_volumes(snapshot, claim_keys), *_attachments(snapshot, name)))
+    csi_node = snapshot.csi_nodes.get(name)
+    drivers = csi_node.drivers if csi_node is not None else ()
+    return NodeView(
+        node=node,
+        zone=zone_of(node.labels),
+        free=free_resources(node, pods),
+        taints=effective_taints(node),
+        claims_bound_here=tuple(key for key in claim_keys if _is_bound(snapshot, key)),
+        attached=attached,
+        attach_used=_count(driver for driver, _ in attached),
+        attach_limit={one.name: one.attach_limit for one in drivers if one.attach_limit is not None},
+    )
+
+
+def used_volume(snapshot: Snapshot, claim: Claim) -> UsedVolume | None:
+    """Return what a claim counts as towards attach limits (NodeVolumeLimits plugin); None when it does not count."""
+    volume = snapshot.volumes.get(claim.volume_name)
+    if volume is not None:
+        return _csi_volume(volume)
+    storage_class = snapshot.classes.get(claim.storage_class or "")
+    if storage_class is None or not storage_class.provisioner:
+        return None
+    return storage_class.provisioner, f"claim {claim.key}"
+
+
+def _used_volumes(snapshot: Snapshot, claim_keys: Iterable[str]) -> Iterator[UsedVolume]:
+    for key in claim_keys:
+        claim = snapshot.claims.get(key)
+        used = used_volume(snapshot, claim) if claim is not None else None
+        if used is not None:
+            yield used
+
+
+def _attachments(snapshot: Snapshot, node_name: str) -> Iterator[UsedVolume]:
+    for name in snapshot.attachments_by_node.get(node_name, ()):
+        volume = snapshot.volumes.get(snapshot.attachments[name].volume_name)
+        used = _csi_volume(volume) if volume is not None else None
+        if used is not None:
+            yield used
+
+
+def _csi_volume(volume: Volume) -> UsedVolume | None:
+    return (volume.driver, volume.handle) if volume.driver and volume.handle else None
+
+
+def _is_bound(snapshot: Snapshot, claim_key: str) -> bool:
+    claim = snapshot.claims.get(claim_key)
+    return claim is not None and bool(claim.volume_name)
+
+
+def effective_taints(node: Node) -> tuple[Taint, ...]:
+    """Return the node's taints, with that of a cordon whether or not the node controller has set it yet."""
+    if not node.unschedulable or UNSCHEDULABLE.key in {taint.key for taint in node.taints}:
+        return node.taints
+    return (*node.taints, UNSCHEDULABLE)
+
+
+def _count(drivers: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for driver in drivers:
+        counts[driver] = counts.get(driver, 0) + 1
+    return counts

@@ -1,0 +1,132 @@
+"""What is known of the cluster: one collection per kind, the indexes rules ask for, and snapshots that cost nothing."""
+
+from collections.abc import Iterable
+
+from kube.decoding.decode_parts import OWN_PREFIX
+from kube.objects.model import (
+    Claim,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Namespace,
+    Node,
+    Pod,
+    Record,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+    value_of,
+)
+from kube.rules.disruption import DisruptionBudget
+from kube.rules.storage_capacities import StorageCapacityIndex
+from kube.store.collection import Collection
+from kube.store.index import Index
+from kube.store.snapshot import Snapshot
+
+
+class Store:
+    """Nine collections, and those that only some commands fill. `own_prefix` is the prefix of our annotations.
+
+    What only some fill is in no snapshot and does not count for `synced`: `budgets` (PodDisruptionBudgets) and
+    `namespaces`.
+    """
+
+    def __init__(self, own_prefix: str = OWN_PREFIX) -> None:
+        reserved_for = f"{own_prefix}reserved-for"
+        self._snapshot: Snapshot | None = None
+        self._pods_by_claim: Index[Pod] = Index(lambda pod: () if pod.finished else pod.claim_keys)
+        self._pods_by_node: Index[Pod] = Index(lambda pod: () if pod.finished else _words(pod.node_name))
+        self._volumes_by_claim: Index[Volume] = Index(_claim_of)
+        self._volumes_reserved_for: Index[Volume] = Index(
+            lambda found: _words(value_of(found.annotations, reserved_for))
+        )
+        self._claims_by_volume: Index[Claim] = Index(lambda claim: _words(claim.volume_name))
+        self._attachments_by_node: Index[VolumeAttachment] = Index(lambda found: _words(found.node_name))
+        self._csi_nodes_by_ailing_driver: Index[CSINode] = Index(_ailing_drivers)
+        self._constraining_pods: Index[Pod] = Index(_constraining)
+        self._capacities_by_class = StorageCapacityIndex()
+        changed = self._forget_snapshot
+        self.claims: Collection[Claim] = Collection((self._claims_by_volume,), changed)
+        self.volumes: Collection[Volume] = Collection((self._volumes_by_claim, self._volumes_reserved_for), changed)
+        self.classes: Collection[StorageClass] = Collection((), changed)
+        self.pods: Collection[Pod] = Collection(
+            (self._pods_by_claim, self._pods_by_node, self._constraining_pods), changed
+        )
+        self.nodes: Collection[Node] = Collection((), changed)
+        self.csi_nodes: Collection[CSINode] = Collection((self._csi_nodes_by_ailing_driver,), changed)
+        self.csi_drivers: Collection[CSIDriver] = Collection((), changed)
+        self.capacities: Collection[CSIStorageCapacity] = Collection((self._capacities_by_class,), changed)
+        self.attachments: Collection[VolumeAttachment] = Collection((self._attachments_by_node,), changed)
+        self.budgets: Collection[DisruptionBudget] = Collection()
+        self.namespaces: Collection[Namespace] = Collection()
+
+    @property
+    def synced(self) -> bool:
+        """Whether a whole list of every kind has been taken, the optional ones aside."""
+        cluster_scoped = (self.volumes, self.classes, self.nodes, self.csi_nodes, self.csi_drivers, self.attachments)
+        namespaced = (self.claims, self.pods, self.capacities)
+        return all(found.synced for found in cluster_scoped) and all(found.synced for found in namespaced)
+
+    def snapshot(self) -> Snapshot:
+        """Return the state of this moment; the same object until something changes."""
+        if self._snapshot is None:
+            self._snapshot = Snapshot(
+                claims=self.claims.items,
+                volumes=self.volumes.items,
+                classes=self.classes.items,
+                pods=self.pods.items,
+                nodes=self.nodes.items,
+                csi_nodes=self.csi_nodes.items,
+                csi_drivers=self.csi_drivers.items,
+                capacities=self.capacities.items,
+                attachments=self.attachments.items,
+                pods_by_claim=self._pods_by_claim.entries,
+                pods_by_node=self._pods_by_node.entries,
+                volumes_by_claim=self._volumes_by_claim.entries,
+                volumes_reserved_for=self._volumes_reserved_for.entries,
+                claims_by_volume=self._claims_by_volume.entries,
+                attachments_by_node=self._attachments_by_node.entries,
+                capacities_by_class=self._capacities_by_class.entries,
+                csi_nodes_by_ailing_driver=self._csi_nodes_by_ailing_driver.entries,
+                constraining_pods=self._constraining_pods.entries,
+            )
+        return self._snapshot
+
+    def _forget_snapshot(self) -> None:
+        self._snapshot = None
+
+
+def _words(word: str | None) -> tuple[str, ...]:
+    return (word,) if word else ()
+
+
+def _constraining(pod: Pod) -> tuple[str, ...]:
+    constraints = pod.constraints
+    if constraints is None or pod.finished:
+        return ()
+    constrains = constraints.anti_affinity or (not pod.node_name and constraints.is_required)
+    return (pod.key,) if constrains else ()
+
+
+def _ailing_drivers(csi_node: CSINode) -> tuple[str, ...]:
+    conditions = csi_node.storage.conditions if csi_node.storage is not None else ()
+    return tuple(dict.fromkeys(condition.driver for condition in conditions))
+
+
+def _claim_of(volume: Volume) -> tuple[str, ...]:
+    return (f"{volume.claim.namespace}/{volume.claim.name}",) if volume.claim and volume.claim.name else ()
+
+
+def snapshot_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Snapshot:
+    """Return the snapshot of a cluster that consists of these objects."""
+    store, found = Store(own_prefix), list(records)
+    store.claims.replace((one for one in found if isinstance(one, Claim)), "")
+    store.volumes.replace((one for one in found if isinstance(one, Volume)), "")
+    store.classes.replace((one for one in found if isinstance(one, StorageClass)), "")
+    store.pods.replace((one for one in found if isinstance(one, Pod)), "")
+    store.nodes.replace((one for one in found if isinstance(one, Node)), "")
+    store.csi_nodes.replace((one for one in found if isinstance(one, CSINode)), "")
+    store.csi_drivers.replace((one for one in found if isinstance(one, CSIDriver)), "")
+    store.capacities.replace((one for one in found if isinstance(one, CSIStorageCapacity)), "")
+    store.attachments.replace((one for one in found if isinstance(one, VolumeAttachment)), "")
+    return store.snapshot()

@@ -1,0 +1,150 @@
+"""What all commands have in common: the form of their help, `--log-level`, and switches as Kubernetes' users type them.
+
+A group imports the module of a command only when that command is named.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+import click
+import cloup
+
+from kube.configuration.nearest import did_you_mean
+from prebinder.command_line.parameters import OneOf
+from prebinder.errors import CommandError, UsageError
+
+PROGRAM: Final = "pvc-prebinder"
+LOG_LEVEL: Final = "--log-level"
+LOG_LEVEL_HELP: Final = "debug, info (default), warning or error; debug also shows tracebacks"
+LEVELS: Final = ("debug", "info", "warning", "error")
+OPTIONAL: Final = frozenset({"cryptography"})
+"""What only the extra `devcluster` installs."""
+
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_STYLE: Final = cloup.HelpFormatter.settings(width=100, max_width=100, col1_max_width=32)
+
+Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+"""Title -> command -> the module that holds it as `command`, and its line in the help."""
+
+
+class Command(cloup.Command):
+    """A command of ours. `examples` is printed as it stands, below the flags."""
+
+    def __init__(self, *args: Any, examples: str = "", **settings: Any) -> None:
+        params = list(settings.get("params") or ())
+        if not any(LOG_LEVEL in param.opts for param in params):
+            params.append(_quiet_log_level())
+        settings["params"] = params
+        settings.setdefault("options_metavar", "[flags]")
+        settings.setdefault("formatter_settings", _STYLE)
+        settings["context_settings"] = {"allow_extra_args": True, "help_option_names": ["-h", "--help"]}
+        super().__init__(*args, **settings)
+        self._examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        super().parse_args(ctx, self._without_values(args))
+        if ctx.args:
+            raise click.UsageError(f'unknown argument "{ctx.args[0]}".', ctx)
+        return ctx.args
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\n{self._examples}")
+
+    def _without_values(self, args: Sequence[str]) -> list[str]:
+        """Return the arguments with `--switch=false` as `--no-switch`, as components of Kubernetes read it."""
+        switches = {
+            name: param.secondary_opts
+            for param in self.params
+            if isinstance(param, click.Option) and param.is_flag
+            for name in param.opts
+        }
+        plain: list[str] = []
+        for place, argument in enumerate(args):
+            if argument == "--":
+                return [*plain, *args[place:]]
+            name, separator, value = argument.partition("=")
+            if separator and name in switches:
+                plain += _switched(name, value, switches[name])
+            else:
+                plain.append(argument)
+        return plain
+
+
+def _switched(name: str, value: str, opposite: Sequence[str]) -> list[str]:
+    if value in _TRUE:
+        return [name]
+    if value in _FALSE:
+        return list(opposite[:1])
+    raise UsageError(f'{name}: expected true or false, found "{value}"')
+
+
+class Verbs(click.Group):
+    """A group whose commands are known, such as `quarantine list|release`."""
+
+    def __init__(self, *args: Any, examples: str = "", **settings: Any) -> None:
+        settings.setdefault("options_metavar", "[flags]")
+        settings.setdefault("subcommand_metavar", "COMMAND")
+        settings["context_settings"] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+        super().__init__(*args, **settings)
+        self._examples = examples
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is None:
+            meant = did_you_mean(name, self.list_commands(ctx))
+            raise click.UsageError(f'unknown command "{name}"{meant}', ctx)
+        return name, command, args[1:]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\n`{ctx.command_path} COMMAND --help` describes a command.\n{self._examples}")
+
+
+class Group(Verbs):
+    """Commands in sections, each imported when it is named."""
+
+    def __init__(self, sections: Sections, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._modules = {name: module for commands in sections.values() for name, (module, _) in commands.items()}
+        self._sections = sections
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = self._modules.get(cmd_name)
+        if module is None:
+            return None
+        try:
+            command: click.Command = import_module(module).command
+        except ModuleNotFoundError as error:
+            if error.name not in OPTIONAL:
+                raise
+            missing = f"{cmd_name} needs more than is installed. In the sources: pip install '.[devcluster]'"
+            raise CommandError(missing) from error
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, summary) for name, (_, summary) in commands.items()])
+
+
+def log_level_option(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command that logs its `--log-level`; it receives it as `log_level`."""
+    return cloup.option(LOG_LEVEL, type=OneOf(LEVELS), metavar="LEVEL", help=LOG_LEVEL_HELP)(function)
+
+
+def _quiet_log_level() -> click.Option:
+    """Return the flag for commands that log nothing: it decides about tracebacks only (prebinder.cli)."""
+    return cloup.Option(
+        [LOG_LEVEL],
+        type=OneOf(LEVELS),
+        metavar="LEVEL",
+        help="debug shows tracebacks",
+        expose_value=False,
+    )

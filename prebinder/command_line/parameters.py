@@ -1,0 +1,91 @@
+"""The types of flags beyond click's own: each reads one text and says in a sentence what it expected instead."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from csi.client.endpoint import Endpoint, parse_endpoint
+from kube.configuration.nearest import did_you_mean
+from prebinder.config.duration import parse_duration
+
+
+class Reading(click.ParamType[Any]):
+    """Reads a text by a function that raises ValueError with a sentence for the user."""
+
+    def __init__(self, name: str, read: Callable[[str], object]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class OneOf(click.ParamType[Any]):
+    """One of several words, which the shell completes."""
+
+    name = "word"
+
+    def __init__(self, words: type[StrEnum] | tuple[str, ...]) -> None:
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        words = [str(word) for word in self._words]
+        if value not in words:
+            meant = did_you_mean(value, words).rstrip(".")
+            self.fail(f'expected {", ".join(words)}, found "{value}"{meant}', param, ctx)
+        return self._words(value) if isinstance(self._words, type) else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(str(word)) for word in self._words if str(word).startswith(incomplete)]
+
+
+def _number(kind: type[int] | type[float], expected: str) -> Callable[[str], object]:
+    def read(text: str) -> object:
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f'expected {expected}, found "{text[:60]}"') from None
+
+    return read
+
+
+def whole_number(least: int, most: int) -> Reading:
+    """Return the type of a whole number between these."""
+
+    def read(text: str) -> int:
+        digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+        if not (digits and least <= int(text) <= most):
+            raise ValueError(f'expected a whole number from {least} to {most}, found "{text[:60]}"')
+        return int(text)
+
+    return Reading("number", read)
+
+
+WHOLE_NUMBER: Final = Reading("number", _number(int, "a whole number"))
+NUMBER: Final = Reading("number", _number(float, "a number"))
+DURATION: Final = Reading("duration", parse_duration)
+ENDPOINT: Final = Reading("endpoint", parse_endpoint)
+FILE: Final = click.Path()
+"""A path as it was typed; the shell completes it."""
+
+
+def type_of(kind: Any, metavar: str) -> click.ParamType[Any]:
+    """Return the type of the flag that sets a field of this kind."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return OneOf(kind)
+    types: dict[Any, click.ParamType[Any]] = {
+        int: WHOLE_NUMBER,
+        float: NUMBER,
+        timedelta: DURATION,
+        tuple[Endpoint, ...]: ENDPOINT,
+    }
+    return types.get(kind, FILE if metavar == "FILE" else click.STRING)

@@ -1,0 +1,115 @@
+"""`pvc-prebinder csi-agent`: from flags and file to settings, then to the agent."""
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any, Final
+
+import cloup
+
+from binder.model.decision import Mode
+from csi.client.endpoint import Endpoint
+from prebinder.command_line.command import Command
+from prebinder.command_line.flags import CLUSTER_FLAGS, FLAGS, PROBE_FLAGS, Flag, Flags, override, settings_flags
+from prebinder.command_line.parameters import FILE
+from prebinder.config.settings import AgentSettings, BindingSettings, HealthSettings, Settings
+from prebinder.errors import ExitCode, UsageError
+
+EXAMPLES: Final = """
+Examples:
+  pvc-prebinder csi-agent --csi-endpoint csi.example.com=unix:///csi/csi.sock
+      as a container in the pod of the driver's controller; manifests/components/csi-agent adds it
+  pvc-prebinder csi-agent --csi-endpoint csi.example.com=unix:///csi/csi.sock --health-sweep-interval 10s
+      report an unhealthy volume after at most ten seconds
+
+Exit codes:
+  0 stopped by a signal   1 error   2 usage
+"""
+
+_LEASE: Final = "pvc-prebinder-csi-agent-"
+
+AGENT_FLAGS: Final[Flags] = {
+    "Cluster": CLUSTER_FLAGS,
+    "Volume health": (
+        *(
+            replace(flag, help="the driver: its name, as in spec.csi.driver, and its socket; required")
+            if flag.field == "endpoints"
+            else flag
+            for flag in PROBE_FLAGS
+        ),
+        Flag(
+            "--annotation-prefix",
+            "publishing",
+            "annotation_prefix",
+            "the controller's; default scheduler.cloud.example/",
+            "PREFIX",
+        ),
+    ),
+    "Leader election": tuple(
+        replace(flag, help=f"default {_LEASE}NAME of the driver") if flag.field == "name" else flag
+        for flag in FLAGS["Leader election"]
+    ),
+    "Metrics, probes and logs": FLAGS["Metrics, probes and logs"],
+}
+
+
+@cloup.command("csi-agent", cls=Command, examples=EXAMPLES)
+@cloup.option("--config", type=FILE, metavar="FILE", help="an AgentConfiguration; flags override it")
+@cloup.option("--print-config", is_flag=True, help="print the settings in force and exit")
+@cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
+@settings_flags(AGENT_FLAGS, AgentSettings())
+def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
+    """Runs beside one CSI driver, probes its volumes by read-only calls, and publishes changes of their health.
+
+    The health stands on each PersistentVolume, so the controller needs no access to the driver. Of several agents of
+    one driver, one is active.
+    """
+    # Imported where they are used: without a file no schema is needed, and the help needs no gRPC and no HTTP.
+    from prebinder.config.config_file import AGENT, load  # noqa: PLC0415
+
+    if print_schema:
+        sys.stdout.write(json.dumps(AGENT.schema(), indent=2) + "\n")
+        return ExitCode.FINE
+    settings = override(load(AGENT, config) if config else AgentSettings(), given, AGENT_FLAGS)
+    if print_config:
+        sys.stdout.write(AGENT.dump(settings))
+        return ExitCode.FINE
+    chosen = controller_settings(settings)
+    from prebinder.agent.duty import AGENT as DUTY  # noqa: PLC0415
+    from prebinder.controller.process import run_controller  # noqa: PLC0415
+
+    return run_controller(chosen, DUTY)
+
+
+def controller_settings(chosen: AgentSettings) -> Settings:
+    """Return the settings of the process: one driver, a Lease of its own, nothing reserved. UsageError if not one."""
+    driver = only_driver(chosen.health.endpoints)
+    election = chosen.leader_election
+    if not election.name:
+        # Names of drivers may have capitals, names of Leases may not.
+        election = replace(election, name=_LEASE + driver.lower())
+    health = chosen.health
+    return Settings(
+        cluster=chosen.cluster,
+        binding=BindingSettings(mode=Mode.OFF, annotation_prefix=chosen.publishing.annotation_prefix),
+        health=HealthSettings(
+            endpoints=health.endpoints,
+            tls_ca=health.tls_ca,
+            tls_certificate=health.tls_certificate,
+            tls_key=health.tls_key,
+            sweep_interval=health.sweep_interval,
+            sweep_rate=health.sweep_rate,
+            unhealthy_after=health.unhealthy_after,
+            healthy_after=health.healthy_after,
+        ),
+        leader_election=election,
+        serving=chosen.serving,
+        logging=chosen.logging,
+    )
+
+
+def only_driver(endpoints: tuple[Endpoint, ...]) -> str:
+    """Return the driver's name. UsageError unless there is exactly one endpoint."""
+    if len(endpoints) != 1:
+        raise UsageError(f"csi-agent serves one driver: expected one --csi-endpoint, found {len(endpoints)}")
+    return endpoints[0].driver

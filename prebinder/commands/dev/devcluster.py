@@ -1,0 +1,97 @@
+"""`pvc-prebinder dev devcluster`: starts and stops a real control plane on this machine."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Final
+
+import click
+import cloup
+
+from devcluster.command import command as typed
+from devcluster.command import default_directory, down, env, up
+from devcluster.errors import ClusterError
+from prebinder.command_line.command import Command, Verbs
+from prebinder.command_line.parameters import whole_number
+from prebinder.errors import CommandError, ExitCode
+
+_MOST_NODES: Final = 10_000
+
+EXAMPLES: Final = """
+Examples:
+  pvc-prebinder dev devcluster up
+  eval "$(pvc-prebinder dev devcluster env)"
+  kubectl get nodes
+  pvc-prebinder dev devcluster down
+
+Exit codes:
+  0 success   1 error   2 usage
+"""
+
+command: Final = Verbs(
+    name="devcluster",
+    examples=EXAMPLES,
+    help="Runs a real Kubernetes control plane on this machine; kwok plays its nodes and pods.",
+)
+
+
+def _directory(function: Callable[..., None]) -> Callable[..., int]:
+    """Give an action the flag --directory, and report what goes wrong in one line."""
+
+    @wraps(function)
+    def run(directory: Path, **others: object) -> int:
+        try:
+            function(directory=directory.absolute(), **others)
+        except ClusterError as error:
+            raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(f"{error.filename}: {error.strerror}") from error
+        return ExitCode.FINE
+
+    return cloup.option(
+        "--directory",
+        type=click.Path(path_type=Path),
+        default=default_directory(),
+        metavar="DIR",
+        help=f"holds all of the cluster, default {default_directory()}",
+    )(run)
+
+
+@command.command("up", cls=Command, short_help="start a cluster")
+@cloup.option(
+    "--nodes",
+    type=whole_number(0, _MOST_NODES),
+    default=6,
+    metavar="N",
+    help="nodes in three zones, default 6; 0 starts no kwok",
+)
+@_directory
+def up_command(directory: Path, nodes: int) -> None:
+    """Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in the background.
+
+    They listen on free loopback ports and take about 550 MB of memory. The first start builds them from source, which
+    takes some minutes; later ones take seconds.
+    """
+    up(directory, nodes)
+    sys.stdout.write(
+        f"{env(directory)}\n"
+        f'Run the lines above (or: eval "$({typed("env", directory)})"), then look around:\n'
+        "  kubectl get nodes -L topology.kubernetes.io/zone\n"
+        "  pvc-prebinder controller --dry-run\n"
+        f"Logs are in {directory}. It runs until `{typed('down', directory)}`.\n"
+    )
+
+
+@command.command("down", cls=Command, short_help="stop it")
+@_directory
+def down_command(directory: Path) -> None:
+    """Stops the cluster and removes all its data."""
+    down(directory)
+
+
+@command.command("env", cls=Command, short_help="print how to reach it")
+@_directory
+def env_command(directory: Path) -> None:
+    """Prints the shell lines that kubectl needs."""
+    sys.stdout.write(env(directory))

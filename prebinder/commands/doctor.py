@@ -1,0 +1,155 @@
+"""`pvc-prebinder doctor`: looks whether the cluster, the rights and the drivers are what is needed."""
+
+import asyncio
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import cloup
+import msgspec
+from msgspec import Struct
+
+from csi.client.channel import CallFailed, Limits
+from csi.client.endpoint import Endpoint
+from csi.client.session import DriverSession
+from kube.client.connect import connect
+from kube.clock import SystemClock
+from kube.errors import KubeconfigError, KubeError, Unauthorized
+from prebinder.command_line.command import Command, log_level_option
+from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
+from prebinder.config.settings import LoggingSettings, LogLevel
+from prebinder.errors import CommandError, ExitCode
+from prebinder.preflight.cluster_checks import cluster_checks
+from prebinder.preflight.doctor_checks import Check, State
+from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
+from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
+from prebinder.reports.health_watch import Unobserved
+from prebinder.reports.match_report import console_for
+from prebinder.reports.volume_access import table_of
+from prebinder.runtime.logs import configure
+
+EXAMPLES: Final = """
+Examples:
+  pvc-prebinder doctor
+  pvc-prebinder doctor --scheduler
+  pvc-prebinder doctor --scheduler-config /etc/kubernetes/scheduler/config.yaml
+      check whether kube-scheduler, with this file, calls the extender as it should
+  pvc-prebinder doctor --kubeconfig controller.kubeconfig --csi-endpoint csi.example.com=unix:///csi/csi.sock
+
+Exit codes:
+  0 no problem   1 error   2 usage   3 a problem was found
+"""
+
+
+class _Line(Struct):
+    check: str
+    state: str
+    found: str
+    meaning: str
+
+
+@cloup.command("doctor", cls=Command, examples=EXAMPLES)
+@cloup.option("--scheduler", is_flag=True, help="check the prerequisites of the standalone scheduler instead")
+@cloup.option(
+    "--kubeconfig",
+    type=FILE,
+    metavar="FILE",
+    help="default $KUBECONFIG, ~/.kube/config, then the pod's service account",
+)
+@cloup.option("--context", metavar="NAME", help="kubeconfig context, default the current one")
+@cloup.option(
+    "--scheduler-config",
+    type=FILE,
+    metavar="FILE",
+    help="check a KubeSchedulerConfiguration instead: does it make kube-scheduler call the extender?",
+)
+@cloup.option("--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system")
+@cloup.option(
+    "--csi-endpoint",
+    "endpoints",
+    type=ENDPOINT,
+    multiple=True,
+    metavar="NAME=unix:///PATH",
+    help="a driver that must answer; NAME as in spec.csi.driver; repeatable",
+)
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+@log_level_option
+def command(  # noqa: PLR0913, PLR0917 - one for each flag
+    scheduler: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    scheduler_config: str | None,
+    lease_namespace: str,
+    endpoints: tuple[Endpoint, ...],
+    output: str,
+    log_level: str | None,
+) -> int:
+    """Checks the prerequisites of the controller, or of the scheduler.
+
+    Checks the server's version, the kinds it serves, the permissions of the credentials in use, and each CSI driver
+    named by --csi-endpoint, and reports what does not work without what is missing. With --scheduler-config it checks
+    a file of kube-scheduler instead, and needs no cluster.
+
+    Changes nothing; permissions are queried by SelfSubjectAccessReview, which everybody may create.
+    """
+    # What a driver answers is in the report; it need not be logged beside it.
+    configure(LoggingSettings(level=LogLevel(log_level or LogLevel.ERROR)))
+    if scheduler_config:
+        checks = list(scheduler_file_checks(_text_of(scheduler_config)))
+    else:
+        wanted = SCHEDULER if scheduler else CONTROLLER
+        checks = asyncio.run(_look(kubeconfig, context, wanted, lease_namespace, endpoints))
+    _report(checks, output)
+    return ExitCode.PROBLEM_FOUND if any(check.state is State.PROBLEM for check in checks) else ExitCode.FINE
+
+
+def _text_of(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise CommandError(f"cannot read {file}: {why}") from error
+
+
+async def _look(
+    kubeconfig: str | None,
+    context: str | None,
+    wanted: Requirements,
+    lease_namespace: str,
+    endpoints: Sequence[Endpoint],
+) -> list[Check]:
+    try:
+        async with await connect(kubeconfig, context) as transport:
+            found = await cluster_checks(transport, wanted, lease_namespace)
+    except Unauthorized as error:
+        raise CommandError(f"{error}; credentials rejected; log in again") from error
+    except (KubeconfigError, KubeError) as error:
+        raise CommandError(str(error)) from error
+    return [*found, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
+
+
+async def _driver_check(endpoint: Endpoint) -> Check:
+    """Ask a driver who it is and what it can be asked."""
+    session = DriverSession(endpoint, Limits(), SystemClock(), Unobserved())
+    subject = f"CSI driver {endpoint.driver}"
+    try:
+        agreed = await session.negotiated()
+    except CallFailed as failed:
+        return Check(subject, State.PROBLEM, str(failed), "its volumes count as of unknown health")
+    finally:
+        await session.close()
+    if agreed.protocol is None:
+        return Check(subject, State.NOTE, "answers", "it cannot say how volumes are: their health is unknown")
+    return Check(subject, State.OK, f"answers; volumes are asked about by {agreed.protocol}")
+
+
+def _report(checks: Iterable[Check], output: str) -> None:
+    lines = [_Line(check.subject, check.state, check.found, check.meaning) for check in checks]
+    if output == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(lines), indent=2).decode() + "\n")
+        return
+    rows = [(line.check, line.state, line.found, line.meaning) for line in lines]
+    console_for().print(table_of(("CHECK", "STATE", "FOUND", "WHAT IT MEANS"), rows))

@@ -1,0 +1,74 @@
+"""`pvc-prebinder health`: how volumes are, by what is reported in the cluster, and by their drivers if asked."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import cloup
+
+from csi.client.endpoint import Endpoint
+from prebinder.command_line.command import Command, log_level_option
+from prebinder.command_line.flags import ENDPOINT_FLAGS, override, settings_flags
+from prebinder.command_line.parameters import OneOf
+from prebinder.config.settings import LoggingSettings, LogLevel, Settings
+from prebinder.errors import ExitCode
+from prebinder.reports.health_watch import Clinic, Printer, watch
+from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api, read_reports, read_volumes
+from prebinder.runtime.logs import configure
+
+EXAMPLES: Final = """
+Examples:
+  pvc-prebinder health
+  pvc-prebinder health pv-17 -o wide --csi-endpoint csi.example.com=unix:///csi/csi.sock
+  pvc-prebinder health -w
+
+Exit codes, with --watch when it is stopped:
+  0 no volume is known to be unhealthy   1 error   2 usage   3 a volume is unhealthy
+"""
+
+
+@cloup.command("health", cls=Command, examples=EXAMPLES)
+@cloup.argument("volumes", nargs=-1, metavar="[VOLUME...]")
+@cloup.option(
+    "-o",
+    "--output",
+    type=OneOf(("table", "wide", "json")),
+    default="table",
+    metavar="FORM",
+    help="table (default), wide or json",
+)
+@cloup.option("-w", "--watch", "watching", is_flag=True, help="keep running and print each volume whose health changes")
+@settings_flags({"CSI drivers": ENDPOINT_FLAGS}, Settings())
+@access_flags
+@log_level_option
+def command(
+    access: ClusterAccess, volumes: tuple[str, ...], output: str, watching: bool, log_level: str | None, **given: Any
+) -> int:
+    """Reports the health of volumes, and who reported it; without VOLUME, of all PersistentVolumes.
+
+    Without --csi-endpoint the answer comes from the cluster: the annotations that a controller with an endpoint, or an
+    agent beside the driver, writes when a volume's health changes; the health fields of Kubernetes 1.37; and the
+    annotations of csi-addons. A volume without any of them was never reported. With --csi-endpoint the drivers are
+    probed as well, by read-only calls. The worst of several reports is shown.
+    """
+    # A driver that does not answer has to be seen, and why.
+    configure(LoggingSettings(level=LogLevel(log_level or LogLevel.WARNING)))
+    endpoints = override(Settings(), given, {"CSI drivers": ENDPOINT_FLAGS}).health.connections
+    return asyncio.run(_run(access, volumes, Printer(output), watching, endpoints))
+
+
+async def _run(
+    access: ClusterAccess, names: tuple[str, ...], printer: Printer, watching: bool, endpoints: Sequence[Endpoint]
+) -> int:
+    prefix = access.annotation_prefix
+    clinic = Clinic(endpoints, prefix)
+    try:
+        async with cluster_api(access) as api:
+            volumes = await read_volumes(api, names, prefix)
+            snapshot, denied = await read_reports(api, volumes, prefix)
+            printer.show(await clinic.rows(snapshot, volumes))
+            if watching:
+                await watch(api, clinic, printer, frozenset(names), denied)
+    finally:
+        await clinic.close()
+    return ExitCode.PROBLEM_FOUND if printer.any_sick else ExitCode.FINE

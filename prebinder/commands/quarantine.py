@@ -1,0 +1,134 @@
+"""`pvc-prebinder quarantine`: which volumes are kept from claims because of their health, and a way out for them."""
+
+import asyncio
+import sys
+from typing import Final
+
+import cloup
+import msgspec
+
+from binder.health.quarantine import QUARANTINE, QUARANTINED_AT, Step, end_patch, has_placeholder, holds, marks
+from binder.matching.matching import class_of
+from binder.writers.object_client import FASTER, patch_as_seen
+from kube.client.api import KubeApi
+from kube.objects.api_resource import VOLUMES
+from kube.objects.model import Volume, value_of
+from prebinder.command_line.command import Command, Verbs
+from prebinder.command_line.parameters import OneOf
+from prebinder.config.settings import LoggingSettings, LogLevel
+from prebinder.errors import CommandError, ExitCode, UsageError
+from prebinder.reports.match_report import console_for
+from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api, read_volumes, table_of
+from prebinder.runtime.logs import configure
+
+EXAMPLES: Final = """
+Examples:
+  pvc-prebinder quarantine list
+  pvc-prebinder quarantine release pv-17
+
+Exit codes:
+  0 success   1 error   2 usage
+"""
+
+_TRIES: Final = 5
+_UNMARKED: Final = "unknown: the annotations were removed"
+
+
+command: Final = Verbs(
+    name="quarantine",
+    examples=EXAMPLES,
+    help="Lists volumes in quarantine, or releases them.\n\nA controller that runs with --quarantine keeps Available "
+    "volumes that their driver reports as Inaccessible or DataLoss from every claim, by a claimRef to a claim that "
+    "does not exist. It releases them when the driver reports them healthy.",
+)
+
+
+@command.command("list", cls=Command, short_help="list the volumes in quarantine and the reason")
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+@access_flags
+def list_command(access: ClusterAccess, output: str) -> int:
+    """Lists the volumes in quarantine, with the reason."""
+    configure(LoggingSettings(level=LogLevel.WARNING))
+    return asyncio.run(_list(access, output))
+
+
+@command.command("release", cls=Command, short_help="release volumes")
+@cloup.argument("volumes", nargs=-1, metavar="[VOLUME...]")
+@cloup.option("--all", "everything", is_flag=True, help="all that are in quarantine")
+@access_flags
+def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything: bool) -> int:
+    """Releases volumes by hand: the driver cannot report them healthy, or no controller manages them any more.
+
+    A controller with --quarantine whose driver still reports a volume as unhealthy quarantines it again. A claimRef to
+    anything but the placeholder quarantine-VOLUME is left alone; a placeholder counts with or without the annotations
+    of our quarantine.
+    """
+    if bool(volumes) == everything:
+        raise UsageError("expected names of volumes, or --all. See pvc-prebinder quarantine release --help")
+    configure(LoggingSettings(level=LogLevel.WARNING))
+    return asyncio.run(_release(access, volumes))
+
+
+async def _list(access: ClusterAccess, output: str) -> int:
+    prefix = access.annotation_prefix
+    async with cluster_api(access) as api:
+        inside = [volume for volume in await read_volumes(api, (), prefix) if _inside(volume, prefix)]
+    if output == "json":
+        for volume in inside:
+            sys.stdout.buffer.write(msgspec.json.encode(_document(volume, prefix)) + b"\n")
+        return ExitCode.FINE
+    rows = [tuple(_document(volume, prefix).values()) for volume in inside]
+    table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows)
+    console_for().print(table if rows else "No volume is in quarantine.")
+    return ExitCode.FINE
+
+
+async def _release(access: ClusterAccess, names: tuple[str, ...]) -> int:
+    prefix = access.annotation_prefix
+    async with cluster_api(access) as api:
+        volumes = await read_volumes(api, names, prefix)
+        inside = [volume for volume in volumes if _inside(volume, prefix)]
+        for volume in inside:
+            await release(api, volume.name, prefix)
+            sys.stdout.write(f"{volume.name} released\n")
+    outside = sorted(set(names) - {volume.name for volume in inside})
+    if outside:
+        raise CommandError(
+            f'volume "{outside[0]}" is not in quarantine; list those that are: pvc-prebinder quarantine list'
+        )
+    return ExitCode.FINE
+
+
+async def release(api: KubeApi, name: str, prefix: str) -> None:
+    """End the quarantine of a volume as it is now. CommandError if it keeps changing while we try."""
+    for _ in range(_TRIES):
+        for volume in await read_volumes(api, (name,), prefix):
+            if not _inside(volume, prefix):
+                return
+            if has_placeholder(volume) and not holds(volume):
+                raise CommandError(
+                    f'volume "{name}" is {volume.phase}; look into that first, then remove its spec.claimRef by hand'
+                )
+            body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, prefix)
+            try:
+                version = volume.resource_version
+                await patch_as_seen(api, VOLUMES, name, body, resource_version=version, uid=volume.uid)
+            except FASTER:
+                continue
+            return
+    raise CommandError(f'volume "{name}" kept changing; try again')
+
+
+def _inside(volume: Volume, prefix: str) -> bool:
+    return bool(marks(volume, prefix)) or has_placeholder(volume)
+
+
+def _document(volume: Volume, prefix: str) -> dict[str, str]:
+    return {
+        "volume": volume.name,
+        "class": class_of(volume),
+        "reason": value_of(volume.annotations, prefix + QUARANTINE) or ("" if marks(volume, prefix) else _UNMARKED),
+        "since": value_of(volume.annotations, prefix + QUARANTINED_AT) or "",
+    }

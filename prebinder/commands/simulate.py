@@ -1,0 +1,285 @@
+"""`pvc-prebinder simulate`: schedules pods on a cluster in memory, made up or dumped, and answers "what if"."""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import cloup
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from binder.matching.index import VolumeIndex
+from binder.model.view import View
+from kube.objects.model import Namespace, Pairs, Pod
+from kube.store.snapshot import Snapshot
+from kube.store.store import snapshot_of
+from prebinder.command_line.command import Command
+from prebinder.command_line.parameters import FILE, WHOLE_NUMBER, OneOf, whole_number
+from prebinder.errors import CommandError, ExitCode, UsageError
+from prebinder.reports.match_input import read_objects
+from prebinder.simulate.changes import Asked, changes_of
+from prebinder.simulate.chart import chart
+from prebinder.simulate.flags import (
+    MADE_UP,
+    MOMENT,
+    MOST_WORKERS,
+    check_known,
+    profile_of,
+    refuse_size_of_dump,
+    workload_of,
+)
+from prebinder.simulate.limits import unanswered
+from prebinder.simulate.report import Needed, Report, WhatIf, needed_of, print_report
+from prebinder.simulate.trace import replay, written
+from scheduler.framework.profile import Profile
+from scheduler.simulator.nodes_needed import nodes_needed
+from scheduler.simulator.simulated_cluster import SimulatedCluster
+from scheduler.simulator.simulated_nodes import node_kinds
+from scheduler.simulator.simulated_workload import START, workload
+from scheduler.simulator.simulation import Simulation
+from scheduler.simulator.summary import Summary, summarise
+from scheduler.state.cluster import ClusterView, view_of
+
+DUMP: Final = "kubectl get node,pod,pv,pvc,sc,csinode,csidriver,csistoragecapacity,volumeattachment,ns -A -o json"
+
+EXAMPLES: Final = f"""
+Examples:
+  pvc-prebinder simulate --nodes=16 --pods=2000 --concurrent=8
+  pvc-prebinder simulate --zones=3 --volumes-per-node=4 --zone-down zone-b --chart spread.svg
+  {DUMP} > dump.json
+  pvc-prebinder simulate -f dump.json --drain node-7
+  pvc-prebinder simulate -f dump.json --zone-down zone-b --nodes-needed
+  pvc-prebinder simulate -f dump.json --unhealthy pv/pvc-3f2 --unhealthy driver/csi.example.com
+  pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
+  pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
+
+It does not answer whom preemption would evict, what an autoscaler or a pod's controller would do, where images are,
+or anything that the dump does not have.
+
+Exit codes:
+  0 every pod has a place   1 error   2 usage   3 a pod has none, or an object could not be read
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the user asks for. `sizes`: those of a generated cluster, None where the default holds."""
+
+    sizes: Mapping[str, int | None]
+    seed: int
+    concurrent: int
+    plugins: str | None
+    weights: str | None
+    filename: tuple[str, ...]
+    replay: str | None
+    now: datetime | None
+    drain: tuple[str, ...]
+    node_down: tuple[str, ...]
+    zone_down: tuple[str, ...]
+    unhealthy: tuple[str, ...]
+    nodes_needed: bool
+    node_like: tuple[str, ...]
+    trace: str | None
+    chart: str | None
+    output: str
+
+
+@cloup.command("simulate", cls=Command, examples=EXAMPLES)
+@cloup.option_group(
+    "Generated cluster",
+    *(
+        cloup.option(f"--{name.replace('_', '-')}", type=whole_number(least, most), metavar="N", help=text)
+        for name, (least, most, _, text) in MADE_UP.items()
+    ),
+)
+@cloup.option_group(
+    "Scheduling",
+    cloup.option("--seed", type=WHOLE_NUMBER, default=1, metavar="N", help="random seed, default 1"),
+    cloup.option(
+        "--concurrent", type=whole_number(1, MOST_WORKERS), default=8, metavar="N", help="parallel workers, default 8"
+    ),
+    cloup.option("--plugins", metavar="NAME,...", help="run only these filters and scores; default all"),
+    cloup.option("--weights", metavar="NAME=N,...", help="weights of scores; 0 leaves one out"),
+)
+@cloup.option(
+    "-f",
+    "--filename",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="a dump, as `match` reads it; - is standard input",
+)
+@cloup.option(
+    "--replay",
+    type=FILE,
+    metavar="FILE",
+    help="apply the changes that --trace wrote first, then schedule the other pods",
+)
+@cloup.option("--now", type=MOMENT, metavar="TIME", help="time of the dump, for reservations; default the current time")
+@cloup.option_group(
+    "What if, after that",
+    cloup.option("--drain", multiple=True, metavar="NODE", help="this node is drained; repeatable"),
+    cloup.option("--node-down", multiple=True, metavar="NODE", help="this node is lost; repeatable"),
+    cloup.option("--zone-down", multiple=True, metavar="ZONE", help="this zone is lost; repeatable"),
+    cloup.option(
+        "--unhealthy",
+        multiple=True,
+        metavar="pv/NAME|driver/NAME",
+        help="this volume, or all storage of this driver, fails; its pods start over with empty claims; repeatable",
+    ),
+    cloup.option("--nodes-needed", is_flag=True, help="how many more nodes would do for the pods without a place"),
+    cloup.option("--node-like", multiple=True, metavar="NODE", help="of this kind, default of any; repeatable"),
+)
+@cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
+@cloup.option("--chart", type=FILE, metavar="FILE", help="draw the result as SVG")
+@cloup.option(
+    "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
+)
+def command(**given: Any) -> int:
+    """Schedules pods on a cluster in memory, with the scheduler's plugins and volume matching, and reports the result.
+
+    Without --filename the cluster is generated; the same --seed gives byte-identical results. With it the cluster is a
+    dump of a real one, and the pods are those that have no node.
+
+    Times are simulated: a decision takes 2 ms and 1 us for each node, a write to the API server 2 to 8 ms. All pods
+    exist from the start.
+    """
+    sizes = {name: given.pop(name) for name in MADE_UP}
+    return run(Arguments(sizes=sizes, **given))
+
+
+def run(arguments: Arguments) -> int:
+    """Simulate and report. Raises UsageError for a plugin, node or zone there is none of, before anything is run."""
+    profile = profile_of(arguments.plugins, arguments.weights)
+    targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
+    _refuse_unwritable(targets)
+    beginning, limits, well = _beginning(arguments)
+    cluster = SimulatedCluster(beginning)
+    if arguments.replay is not None:
+        replay(cluster, arguments.replay)
+    changes = changes_of(
+        cluster.state.view,
+        drain=arguments.drain,
+        node_down=arguments.node_down,
+        zone_down=arguments.zone_down,
+        unhealthy=arguments.unhealthy,
+    )
+    kinds = check_known("--node-like", arguments.node_like, cluster.state.view.numbers)
+    answers = _Answers(arguments, cluster, profile)
+    result = answers.scheduled(_waiting(cluster))
+    report = Report(
+        seed=arguments.seed, concurrent=arguments.concurrent, now=beginning.now, limits=limits, result=result
+    )
+    if changes:
+        report = msgspec.structs.replace(report, what_if=answers.after(changes))
+    if arguments.nodes_needed:
+        report = msgspec.structs.replace(report, nodes_needed=answers.needed(kinds))
+    _write(arguments, report, cluster)
+    return ExitCode.PROBLEM_FOUND if answers.failed or not well else ExitCode.FINE
+
+
+@dataclass(slots=True)
+class _Answers:
+    """Answers one question after the other about a cluster. `failed` are the pods without a place so far."""
+
+    arguments: Arguments
+    cluster: SimulatedCluster
+    profile: Profile
+    failed: list[Pod] = field(default_factory=list)
+
+    def scheduled(self, pods: Sequence[Pod]) -> Summary:
+        """Schedule these pods."""
+        workers, seed = self.arguments.concurrent, self.arguments.seed
+        with _progress(len(pods)) as advance:
+            outcome = Simulation(self.cluster, self.profile, workers, seed).run(pods, advance)
+        self.failed += [pod for pod in pods if pod.key in outcome.failed]
+        return summarise(outcome, len(pods), self.cluster.state.view)
+
+    def after(self, changes: Sequence[Asked]) -> WhatIf:
+        """Make the changes, and schedule the pods that lost their node or their data."""
+        hit = [(change, pod) for change in changes for pod in change.made(self.cluster)]
+        displaced = list({pod.key: pod for _, pod in hit}.values())
+        without_data = sorted({pod.key for change, pod in hit if change.loses_data})
+        result = self.scheduled(displaced)
+        return WhatIf(tuple(map(str, changes)), len(displaced), tuple(without_data), result)
+
+    def needed(self, like: Collection[str]) -> Needed:
+        """Add nodes until no more helps a pod without a place: like these, or of any kind there is."""
+        nodes = self.cluster.state.view.nodes
+        kinds = [state for state in nodes if state.name in like] if like else node_kinds(nodes)
+        if like and not kinds:
+            raise UsageError(f"--node-like {', '.join(like)}: gone by then; expected a node that is left")
+        found = nodes_needed(self.cluster, self.failed, kinds, self.profile, self.arguments.seed)
+        return needed_of(found, len(self.failed))
+
+
+def _waiting(cluster: SimulatedCluster) -> list[Pod]:
+    placed, pods = cluster.state.placed, cluster.state.view.storage.snapshot.pods
+    unplaced = (pod for key, pod in sorted(pods.items()) if not (pod.node_name or key in placed))
+    return [pod for pod in unplaced if not (pod.finished or pod.deleting)]
+
+
+def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool]:
+    """Return the cluster, what cannot be answered about it, and whether all of it could be read."""
+    if not arguments.filename:
+        snapshot = snapshot_of(workload(workload_of(arguments.sizes), arguments.seed))
+        return _view(snapshot, arguments.now or START), (), True
+    refuse_size_of_dump(arguments.sizes)
+    objects = read_objects(arguments.filename, sys.stdin.buffer)
+    for line in objects.faults + objects.duplicates:
+        sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
+    snapshot = objects.snapshot()
+    if not snapshot.nodes:
+        raise CommandError(f"no Node is in {', '.join(arguments.filename)}; dump them too: {DUMP}")
+    namespaces = {
+        one.name: one.labels for one in objects.others.get(Namespace, {}).values() if isinstance(one, Namespace)
+    }
+    limits = unanswered(snapshot, has_namespaces=bool(namespaces))
+    return _view(snapshot, arguments.now or datetime.now(UTC), namespaces), limits, not objects.faults
+
+
+def _view(snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs] | None = None) -> ClusterView:
+    return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), now, namespaces)
+
+
+@contextmanager
+def _progress(pods: int) -> Iterator[Callable[[], None]]:
+    """Show on a terminal how many pods are through; nothing anywhere else."""
+    columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("scheduling", total=pods)
+        yield lambda: progress.advance(task)
+
+
+def _refuse_unwritable(targets: Iterable[Path]) -> None:
+    """Raise CommandError before the run for what would only be found after it."""
+    for path in targets:
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            reason = "it is a directory" if path.is_dir() else "no such directory, or it may not be written to"
+            raise CommandError(f'cannot write "{path}": {reason}')
+
+
+def _write(arguments: Arguments, report: Report, cluster: SimulatedCluster) -> None:
+    """Print first: what has been found is not lost when a disk is full."""
+    if arguments.output == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n")
+    else:
+        print_report(report)
+    if arguments.trace is not None:
+        _write_file(arguments.trace, written(cluster.log))
+    if arguments.chart is not None:
+        _write_file(arguments.chart, chart(report, cluster.log).encode())
+
+
+def _write_file(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from error

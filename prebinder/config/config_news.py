@@ -1,0 +1,43 @@
+"""Tells when the configuration was replaced, or a new one refused: as a metric, and as an Event on our Lease."""
+
+from collections.abc import Callable
+from typing import Final
+
+from binder.reporting.announce import EventSink
+from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.clock import Clock
+from prebinder.metrics.scheduler import ConfigurationMetrics
+from scheduler.standalone.config_watch import Outcome
+
+APPLIED: Final = "ConfigReloaded"
+REFUSED: Final = "ConfigRefused"
+
+
+class ConfigurationNews:
+    """Told by config_watch. `about` is what the Events are about; `applied` is called at the end."""
+
+    def __init__(
+        self,
+        metrics: ConfigurationMetrics,
+        events: EventSink,
+        about: ObjectRef,
+        clock: Clock,
+        applied: Callable[[], None],
+    ) -> None:
+        self._about = about
+        self._applied = applied
+        self._metrics = metrics
+        self._events = events
+        self._clock = clock
+
+    def configuration_changed(self, outcome: Outcome, problem: str) -> None:
+        if outcome is Outcome.APPLIED:
+            self._metrics.applied(self._clock.now())
+            self._say("Normal", APPLIED, "Scheduling goes by the new configuration from the next pod on")
+            self._applied()
+        else:
+            self._metrics.refused()
+            self._say("Warning", REFUSED, f"The last configuration stays in force: {problem}")
+
+    def _say(self, kind: str, reason: str, note: str) -> None:
+        self._events.publish(EventDraft(self._about, None, kind, reason, "Reload", note))

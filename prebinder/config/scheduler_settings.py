@@ -1,0 +1,95 @@
+"""Everything a user can set about the process of the standalone scheduler.
+
+Plugins, weights and thresholds are not here but in the scheduler's configuration (`scheduler.framework.config`), which
+is replaced while it runs.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from binder.reservation.contract import DEFAULT_PREFIX
+from prebinder.config.duration import format_duration
+from prebinder.config.loopback import refuse_reachable
+from prebinder.config.settings import (
+    NAME,
+    NAME_EXPECTED,
+    ClusterSettings,
+    LeaderElectionSettings,
+    LoggingSettings,
+    ServingSettings,
+    parse_address,
+    refuse_bad_prefix,
+)
+
+LEASE: Final = "pvc-prebinder-scheduler"
+"""Begins the name of a Lease that was given none: each scheduler has one of its own."""
+
+_SHORTEST_BIND: Final = timedelta(seconds=1)
+_LONGEST: Final = 200
+"""So that the name of the Lease keeps within 253."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingSettings:
+    """Whose pods are scheduled, and how."""
+
+    scheduler_names: tuple[str, ...] = ()
+    """What pods have in spec.schedulerName. Empty: those of the configuration."""
+    config: str | None = None
+    """Path of a SchedulerConfiguration. None: the default profile for each name."""
+    annotation_prefix: str = DEFAULT_PREFIX
+    """Prefix of the annotations by which the controller reserves volumes."""
+    bind_timeout: timedelta = timedelta(seconds=600)
+    """How long a pod's claims may take to be bound on the chosen node; then the pod is tried again."""
+
+    def __post_init__(self) -> None:
+        if self.bind_timeout < _SHORTEST_BIND:
+            raise ValueError(f"bind timeout must be at least 1s, is {format_duration(self.bind_timeout)}")
+        refuse_bad_prefix(self.annotation_prefix)
+        refuse_bad_names(self.scheduler_names)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """Where tools drive the scheduler, see prebinder.control.server."""
+
+    bind_address: str = "0"
+    """As in ServingSettings, but loopback only."""
+    token_file: str | None = None
+    """Has the token that tools must show; made if it is not there. None: see prebinder.control.token."""
+
+    def __post_init__(self) -> None:
+        address = parse_address(self.bind_address)
+        if address is not None:
+            refuse_reachable(*address)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """All of it."""
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
+    control: ControlSettings = field(default_factory=ControlSettings)
+    leader_election: LeaderElectionSettings = field(default_factory=lambda: LeaderElectionSettings(name=""))
+    """Without a name the Lease is called after the schedulers."""
+    serving: ServingSettings = field(default_factory=ServingSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+def refuse_bad_names(names: Collection[str]) -> None:
+    """Raise ValueError, with a sentence for the user, unless these can be the names of schedulers."""
+    for name in names:
+        if not NAME.fullmatch(name):
+            raise ValueError(f'expected {NAME_EXPECTED}, found "{name}"')
+    if len(set(names)) < len(names):
+        raise ValueError(f"expected each name once, found {', '.join(names)}")
+    if len(".".join(names)) > _LONGEST:
+        raise ValueError(f"expected names of {_LONGEST} characters together, found {len('.'.join(names))}")
+
+
+def lease_name(settings: LeaderElectionSettings, schedulers: Collection[str]) -> str:
+    """Return the name of the Lease: what the user said, or one that no other scheduler has."""
+    return settings.name or f"{LEASE}-{'.'.join(sorted(schedulers))}"

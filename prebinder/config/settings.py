@@ -1,0 +1,297 @@
+"""Everything a user can set about the controller: grouped, frozen, explained, with defaults that work.
+
+`prebinder.config.config_file` reads these from a file, `prebinder.command_line.flags` from the command line. A value
+that cannot work is refused when the group is made, with ValueError and a sentence for the user.
+"""
+
+import re
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Final
+
+from binder.model.decision import Mode
+from binder.model.view import UnknownHealth
+from binder.reservation.contract import DEFAULT_PREFIX
+from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
+from kube.configuration.document import CAMEL_KEYS, AsText
+from kube.rules.selectors import is_label_key
+from prebinder.config.duration import format_duration, parse_duration
+
+NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST_NAME: Final = 253
+NAME_EXPECTED: Final = 'lower-case letters, digits, "-" and "."'
+
+
+Duration = Annotated[timedelta, AsText(parse_duration, format_duration, "a duration like 5m")]
+Driver = Annotated[
+    Endpoint, AsText(parse_endpoint, lambda endpoint: f"{endpoint.driver}={endpoint}", "NAME=unix:///PATH")
+]
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """How to reach the API server."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    kubeconfig: str | None = None
+    """Path of a kubeconfig. None: $KUBECONFIG, else ~/.kube/config, else the pod's service account."""
+    context: str | None = None
+    """Context of the kubeconfig. None: its current one."""
+    qps: float = 1000.0
+    """Requests a second, on average. High, because a bind is four small writes and a pod's gate a fifth; the API
+    server's own fairness (API Priority and Fairness) is the real limit."""
+    burst: int = 2000
+    """Requests at once beyond `qps`, for pods that arrive together."""
+
+    def __post_init__(self) -> None:
+        _require(self.qps > 0, "qps", "more than 0", self.qps)
+        _require(self.burst >= 1, "burst", "at least 1", self.burst)
+
+
+@dataclass(frozen=True, slots=True)
+class BindingSettings:
+    """What is done for a claim."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    mode: Mode = Mode.ANNOTATE
+    """For claims of classes that do not choose one by annotation. Annotate only hints, hence the default."""
+    reservation_ttl: Duration = timedelta(minutes=10)
+    """How long a reservation counts. As long as kube-scheduler waits for a bind (bindTimeoutSeconds, 600)."""
+    concurrency: int = 10
+    """Pods that are worked on at once; more only queues up at the API server."""
+    annotation_prefix: str = DEFAULT_PREFIX
+    """Prefix of our annotations. The scheduler module must use the same."""
+    allow_delete_policy: bool = False
+    """Whether mode complete may bind volumes whose reclaim policy is Delete: a claim that is deleted while it is
+    bound takes the volume with it."""
+    dry_run: bool = False
+    """Say what would be written and write nothing; holds no Lease."""
+
+    def __post_init__(self) -> None:
+        minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
+        _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
+        _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
+        refuse_bad_prefix(self.annotation_prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSettings:
+    """Which CSI drivers are probed, and how."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    endpoints: tuple[Driver, ...] = ()
+    """Drivers to probe, by the unix sockets they listen on. Volumes of other drivers count as Unsupported."""
+    tls_ca: str | None = None
+    """For endpoints on TCP: file with the CA of the drivers' certificates. Reloaded when it changes."""
+    tls_certificate: str | None = None
+    """Client certificate for endpoints on TCP."""
+    tls_key: str | None = None
+    """Its key."""
+    sweep_interval: Duration = timedelta(seconds=60)
+    """Every volume is probed once in this time, Available or not: by pages where the driver can list, else one by
+    one."""
+    sweep_rate: float = 200.0
+    """Volumes probed per second and driver in a sweep. 200 cover 10,000 volumes within the interval."""
+    unhealthy_after: int = 1
+    """Consecutive bad answers that make a volume unhealthy. One, because reserving an unhealthy volume is worse than
+    waiting."""
+    healthy_after: int = 1
+    """Consecutive good answers that make it healthy again. More of them damp a volume that flaps."""
+
+    def __post_init__(self) -> None:
+        _require(self.sweep_interval >= timedelta(seconds=1), "sweep interval", "at least 1s", self.sweep_interval)
+        _require(self.sweep_rate > 0, "sweep rate", "more than 0", self.sweep_rate)
+        _require(self.unhealthy_after >= 1, "unhealthy after", "at least 1", self.unhealthy_after)
+        _require(self.healthy_after >= 1, "healthy after", "at least 1", self.healthy_after)
+        drivers = [endpoint.driver for endpoint in self.endpoints]
+        twice = sorted({name for name in drivers if drivers.count(name) > 1})
+        _require(not twice, "CSI endpoint", "one for each driver", f"several for {', '.join(twice)}")
+        for refusal in filter(None, map(refuse_plain, self.connections)):
+            raise ValueError(f"CSI endpoint {refusal}")
+
+    @property
+    def connections(self) -> tuple[Endpoint, ...]:
+        """The endpoints, each with what it takes to connect to it."""
+        files = (self.tls_ca, self.tls_certificate, self.tls_key)
+        return tuple(with_tls(endpoint, *files) for endpoint in self.endpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSettings(ProbeSettings):
+    """Which CSI drivers are probed, and what follows from their answers."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    unknown: UnknownHealth = UnknownHealth.BLOCK
+    """Whether a volume is reserved although its driver could not report its health. Block: whoever configures an
+    endpoint wants it to count."""
+    max_age: Duration = timedelta(seconds=30)
+    """Maximum age of the health result that a reservation relies on; an older one is renewed first."""
+    quarantine: bool = False
+    """Keep Available volumes that are Inaccessible or have lost data from every claim until they are healthy again."""
+    quarantine_max_share: float = 0.3
+    """Maximum share of a class's Available volumes in quarantine, so that a driver that lies cannot empty a cluster;
+    one volume is always allowed."""
+
+    def __post_init__(self) -> None:
+        ProbeSettings.__post_init__(self)
+        _require(self.max_age > timedelta(), "max age", "more than 0s", self.max_age)
+        share = self.quarantine_max_share
+        _require(0 < share <= 1, "quarantine max share", "more than 0 and at most 1", share)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElectionSettings:
+    """Which of several replicas writes."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    enabled: bool = True
+    """Without it nothing stops a second controller from writing too."""
+    namespace: str | None = None
+    """Namespace of the Lease. None: the pod's own, or kube-system outside a cluster."""
+    name: str = "pvc-prebinder"
+    """Name of the Lease."""
+
+    def __post_init__(self) -> None:
+        _require(not self.name or _is_name(self.name), "Lease name", NAME_EXPECTED, f'"{self.name}"')
+        namespace = self.namespace
+        _require(namespace is None or _is_name(namespace), "namespace", NAME_EXPECTED, f'"{namespace}"')
+
+
+@dataclass(frozen=True, slots=True)
+class ServingSettings:
+    """Where metrics and probes are served: `HOST:PORT`, `:PORT` for every address, or `0` for nowhere."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    metrics_bind_address: str = ":8080"
+    health_bind_address: str = ":8081"
+
+    def __post_init__(self) -> None:
+        parse_address(self.metrics_bind_address)
+        parse_address(self.health_bind_address)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderSettings:
+    """Where kube-scheduler asks about nodes, see prebinder.extender.process."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    bind_address: str = "0"
+    """As in ServingSettings. Pods are sent here whole, so only a loopback address may do without a certificate."""
+    tls_cert_file: str | None = None
+    """PEM certificate of the server; read again when it changes, as the two below."""
+    tls_key_file: str | None = None
+    client_ca_file: str | None = None
+    """Authority of the clients to be admitted; None admits everybody who can connect."""
+    scheduler_names: tuple[str, ...] = ()
+    """Schedulers whose pods it has something to say about; empty: all that ask."""
+    shutdown_delay_duration: timedelta = timedelta(seconds=10)
+    """How long it answers after a signal: until then kube-scheduler is still sent here, though /readyz says 503."""
+
+    def __post_init__(self) -> None:
+        parse_address(self.bind_address)
+        delay = self.shutdown_delay_duration
+        _require(delay >= timedelta(0), "shutdown delay", "0s or more", delay)
+        _require(all(self.scheduler_names), "scheduler name", "as in spec.schedulerName of pods", "empty")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggingSettings:
+    __pydantic_config__ = CAMEL_KEYS
+
+    format: LogFormat = LogFormat.TEXT
+    level: LogLevel = LogLevel.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of it."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    binding: BindingSettings = field(default_factory=BindingSettings)
+    health: HealthSettings = field(default_factory=HealthSettings)
+    leader_election: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
+    serving: ServingSettings = field(default_factory=ServingSettings)
+    extender: ExtenderSettings = field(default_factory=ExtenderSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingSettings:
+    """How the agent publishes health."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    annotation_prefix: str = DEFAULT_PREFIX
+    """Prefix of our annotations; the controller's."""
+
+    def __post_init__(self) -> None:
+        refuse_bad_prefix(self.annotation_prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Everything a user can set about the agent beside a CSI driver."""
+
+    __pydantic_config__ = CAMEL_KEYS
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    health: ProbeSettings = field(default_factory=ProbeSettings)
+    publishing: PublishingSettings = field(default_factory=PublishingSettings)
+    leader_election: LeaderElectionSettings = field(default_factory=lambda: LeaderElectionSettings(name=""))
+    """Without a name the Lease is named after the driver."""
+    serving: ServingSettings = field(default_factory=ServingSettings)
+    logging: LoggingSettings = field(default_factory=LoggingSettings)
+
+
+def with_tls(endpoint: Endpoint, authority: str | None, certificate: str | None, key: str | None) -> Endpoint:
+    """Return an endpoint on tcp with the files, if there are all three; one on a unix socket as it is."""
+    if not endpoint.remote or not (authority and certificate and key):
+        return endpoint
+    return replace(endpoint, tls=TlsFiles(authority, certificate, key))
+
+
+def parse_address(text: str) -> tuple[str, int] | None:
+    """Return host (empty: every address) and port, None for "0"; ValueError with a sentence for the user."""
+    if text == "0":
+        return None
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f'bind address must be HOST:PORT, :PORT or 0, is "{text}"')
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def refuse_bad_prefix(prefix: str) -> None:
+    """Raise ValueError, with a sentence for the user, unless this can be the prefix of annotations."""
+    holds = prefix.endswith("/") and is_label_key(f"{prefix}mode")
+    _require(holds, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
+
+
+def _is_name(name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and NAME.fullmatch(name) is not None
+
+
+def _require(holds: bool, name: str, expected: str, found: object) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {expected}, is {found}")

@@ -1,0 +1,51 @@
+"""`/config`: GET tells which configuration is in force, PUT replaces it until its file changes or the process ends."""
+
+import logging
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from kube.configuration.document import ConfigurationError
+from prebinder.control.request import read_body, refused
+from prebinder.control.server import Route
+from scheduler.framework.config import Configuration, render
+
+LARGEST_CONFIGURATION: Final = 1024 * 1024
+"""Bytes, as much as a ConfigMap can hold."""
+_YAML: Final = ("application/yaml", "application/x-yaml", "text/yaml")
+
+logger = logging.getLogger(__name__)
+
+
+class InForce(Protocol):
+    """The configuration that is scheduled by (scheduler.standalone.config_watch)."""
+
+    @property
+    def current(self) -> Configuration: ...
+
+    async def apply(self, content: bytes) -> None:
+        """Take a configuration over as a whole. Raises ConfigurationError, and then nothing changed."""
+
+
+class ConfigEndpoint:
+    """Tells and replaces a configuration."""
+
+    def __init__(self, configurations: InForce) -> None:
+        self._configurations = configurations
+
+    def routes(self) -> tuple[Route, Route]:
+        return Route("GET", "/config", self._get), Route("PUT", "/config", self._put)
+
+    async def _get(self, _: web.Request) -> web.Response:
+        return web.Response(text=render(self._configurations.current), content_type=_YAML[0])
+
+    async def _put(self, request: web.Request) -> web.Response:
+        content = await read_body(request, LARGEST_CONFIGURATION, _YAML)
+        try:
+            await self._configurations.apply(content)
+        except ConfigurationError as error:
+            logger.warning("Refused a configuration that was sent", extra={"problem": str(error)})
+            return refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        logger.info("Applied a configuration that was sent")
+        return web.Response(text="applied\n")

@@ -1,0 +1,47 @@
+"""The control port as a part of the scheduler's process: from its settings to a server that answers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kube.clock import Clock
+from prebinder.control.config_endpoint import ConfigEndpoint, InForce
+from prebinder.control.pod_binding_rpc import PodBinding, pod_binding_methods
+from prebinder.control.profile_endpoint import ProfileEndpoint
+from prebinder.control.server import ControlServer, rpc_route
+from prebinder.control.token import ControlToken
+from prebinder.errors import CommandError
+
+
+@asynccontextmanager
+async def serving_control(
+    address: tuple[str, int] | None, token_file: Path, binding: PodBinding, configurations: InForce, clock: Clock
+) -> AsyncIterator[int]:
+    """Serve while inside and yield the port; 0, and nothing is served, without an address.
+
+    Raises ValueError for an address that others can reach, CommandError when it or the token cannot be had.
+    """
+    if address is None:
+        yield 0
+        return
+    routes = (
+        rpc_route(pod_binding_methods(binding)),
+        *ConfigEndpoint(configurations).routes(),
+        ProfileEndpoint(clock).route(),
+    )
+    token = ControlToken(token_file)
+    server = ControlServer(address, lambda: token.current, routes)
+    try:
+        await server.__aenter__()
+    except OSError as error:
+        raise CommandError(
+            f"cannot serve the control port: {error.strerror or error}; choose another address with "
+            "--control-bind-address (0 serves none)"
+        ) from error
+    following = asyncio.create_task(token.follow(clock))
+    try:
+        yield server.port
+    finally:
+        following.cancel()
+        await server.__aexit__()

@@ -1,0 +1,147 @@
+"""`bind.pod` and `unbind.pod`: the two methods of the control port by which a tool drives the scheduler."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, Protocol, TypeVar
+
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
+
+from binder.matching.rejection import Rejection
+from kube.configuration.document import misfit
+from prebinder.control.cbor_rpc import Code, Method, Params, RpcError
+from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
+
+ANSWER_SECONDS: Final = 120.0
+"""After that a call is answered although the pod is still being bound. A volume that is made takes its time."""
+MOST_REJECTIONS: Final = 100
+"""Told in one answer; how many more there are is told as a number."""
+TIMED_OUT: Final = -32007
+CODES: Final[Mapping[Refusal, int]] = {
+    Refusal.NOT_READY: -32001,
+    Refusal.POD_NOT_FOUND: -32002,
+    Refusal.NOT_OURS: -32003,
+    Refusal.ALREADY_BOUND: -32004,
+    Refusal.REJECTED: -32005,
+    Refusal.FAILED: -32006,
+}
+"""Within the range that JSON-RPC leaves to servers."""
+
+
+class PodBinding(Protocol):
+    """Places one pod now, or takes a placement back. Key: `namespace/name`; uid empty: whichever pod has that name.
+
+    Neither raises for what a caller can do wrong: that is a Refused. Any other exception is a bug and is reported as
+    an internal error. Both may be called at any time, before the first list and without the lease too, and several
+    times at once; a pod that is being bound already is waited for, not bound twice. Cancelling the call gives up
+    waiting only: what has begun is finished or rolled back without the caller.
+    """
+
+    async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+        """Schedule a waiting pod ahead of its turn and return when its Binding succeeded or nothing is left of it.
+
+        Node given: that one only, after all filters; empty: the scheduler chooses. Neither backoff nor an earlier
+        failure is waited for, but a pod with scheduling gates is refused. A refused pod goes on waiting in the queue,
+        as after any other failed attempt.
+        """
+
+    async def unbind(self, key: str, uid: str) -> Released | Refused:
+        """Take back the node and the volumes promised to a pod whose Binding has not been sent; the pod waits again.
+
+        A pod to which nothing is promised is Released with an empty node. One whose Binding was sent is waited for,
+        and refused as ALREADY_BOUND if that succeeded.
+        """
+
+
+_Label = Annotated[str, StringConstraints(strict=True, pattern=r"\A[a-z0-9]([-a-z0-9]*[a-z0-9])?\z", max_length=63)]
+_Name = Annotated[str, StringConstraints(strict=True, pattern=r"\A[a-z0-9]([-.a-z0-9]*[a-z0-9])?\z", max_length=253)]
+_Uid = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=128)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unbind:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    namespace: _Label
+    name: _Name
+    uid: _Uid | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bind:
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    namespace: _Label
+    name: _Name
+    uid: _Uid | None = None
+    node: _Name | None = None
+
+
+_BIND: Final = TypeAdapter(_Bind)
+_UNBIND: Final = TypeAdapter(_Unbind)
+
+Wanted = TypeVar("Wanted", _Bind, _Unbind)
+Outcome = TypeVar("Outcome", Bound, Released)
+
+
+def pod_binding_methods(binding: PodBinding, seconds: float = ANSWER_SECONDS) -> Mapping[str, Method]:
+    """Return the methods by name. A call that takes longer than `seconds` is answered with TIMED_OUT."""
+
+    async def bind(params: Params) -> object:
+        wanted = _convert(params, _BIND)
+        bound = await _within(seconds, binding.bind(_key(wanted), wanted.uid or "", wanted.node or ""))
+        return {
+            "node": bound.node,
+            "zone": bound.zone,
+            "volumes": dict(bound.volumes),
+            "provisioned": list(bound.provisioned),
+        }
+
+    async def unbind(params: Params) -> object:
+        wanted = _convert(params, _UNBIND)
+        released = await _within(seconds, binding.unbind(_key(wanted), wanted.uid or ""))
+        return {"released": bool(released.node), "node": released.node}
+
+    return {"bind.pod": bind, "unbind.pod": unbind}
+
+
+def _key(wanted: _Bind | _Unbind) -> str:
+    return f"{wanted.namespace}/{wanted.name}"
+
+
+def _convert(params: Params, to: TypeAdapter[Wanted]) -> Wanted:
+    try:
+        return to.validate_python(params)
+    except ValidationError as error:
+        wrong = misfit(error, to)
+        place = f"params.{wrong.place}" if wrong.place else "params"
+        raise RpcError(Code.INVALID_PARAMS, f"{place}: {wrong.problem}") from error
+
+
+async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outcome:
+    try:
+        async with asyncio.timeout(seconds):
+            found = await outcome
+    except TimeoutError as error:
+        text = f"nothing after {seconds:g} s; what has begun goes on: look at the pod"
+        raise RpcError(TIMED_OUT, text) from error
+    if isinstance(found, Refused):
+        raise _error(found)
+    return found
+
+
+def _error(refused: Refused) -> RpcError:
+    data: dict[str, object] = {"refusal": str(refused.refusal)}
+    if refused.rejections:
+        data["rejections"] = [_document(one) for one in refused.rejections[:MOST_REJECTIONS]]
+        data["more"] = max(0, len(refused.rejections) - MOST_REJECTIONS)
+    return RpcError(CODES[refused.refusal], refused.text, data)
+
+
+def _document(rejection: Rejection) -> Mapping[str, str]:
+    return {
+        "subject": rejection.subject,
+        "reason": str(rejection.reason),
+        "wanted": rejection.wanted,
+        "offered": rejection.offered,
+    }

@@ -1,0 +1,201 @@
+"""The controller: builds every part, hands each what it needs, starts them and stops them in order.
+
+Read `Controller.__init__` as a table of contents. What the holder of the Lease does is in `prebinder.controller.term`.
+Another duty (`prebinder.controller.duty`) makes another controller of it: the agent beside a CSI driver.
+"""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from random import Random
+from typing import Final
+
+from csi.drivers import Drivers
+from csi.health.health import Debounce, HealthRecord
+from kube.client.connect import connect
+from kube.client.event_recorder import EventRecorder
+from kube.client.transport import Transport
+from kube.clock import Clock, SystemClock
+from kube.errors import KubeconfigError
+from kube.leaderelection.elector import new_identity
+from kube.leaderelection.leadership import Leadership
+from kube.objects.model import StorageClass
+from kube.store.store import Store
+from prebinder.config.settings import Settings
+from prebinder.controller.duty import CONTROLLER, Duty, Work
+from prebinder.controller.sweeps import all_job_names, sweep_jobs
+from prebinder.controller.term import Surroundings
+from prebinder.errors import CommandError
+from prebinder.extender.part import ExtenderPart
+from prebinder.metrics.instruments import Instruments
+from prebinder.metrics.state import ClusterState
+from prebinder.runtime.clients import Access, own_namespace
+from prebinder.runtime.dry_run import LoggedEvents, ReadOnlyTransport
+from prebinder.runtime.health_server import Checks, serve_pages
+from prebinder.runtime.heartbeat import Heartbeat
+from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
+from prebinder.runtime.jobs import Job, scheduled
+from prebinder.runtime.leader_loop import Candidate, Tenure
+from prebinder.runtime.logs import configure
+from prebinder.runtime.signals import stop_requested
+
+FLUSH_SECONDS: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+def run_controller(settings: Settings, duty: Duty = CONTROLLER) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    calm_collector()
+    try:
+        return asyncio.run(_run(settings, duty))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: Settings, duty: Duty) -> int:
+    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
+    async with transport:
+        controller = Controller(settings, transport, duty)
+        about = {"component": duty.component, "mode": settings.binding.mode.value}
+        logger.info("Starting", extra={"server": transport.server, **about})
+        with stop_requested() as stop:
+            await controller.run(stop)
+    logger.info("Stopped")
+    return 0
+
+
+class Controller:
+    """All parts of one process. `run` it once."""
+
+    def __init__(
+        self, settings: Settings, transport: Transport, duty: Duty = CONTROLLER, clock: Clock | None = None
+    ) -> None:
+        self._settings, self._duty = settings, duty
+        self._clock = clock = clock or SystemClock()
+        self._identity = new_identity()
+        binding, lease = settings.binding, settings.leader_election
+        namespace = lease.namespace or own_namespace()
+        rng = Random()
+
+        jobs = ("drift", *all_job_names(settings.health))
+        self._instruments = instruments = Instruments(lease.name, jobs, duty.resources)
+        transport = ReadOnlyTransport(transport) if binding.dry_run else transport
+        access = Access(transport, clock, settings.cluster, instruments.requests)
+        self._store = Store(binding.annotation_prefix)
+        self._store.classes.listeners.append(self._class_changed)
+        self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
+        self._cache = Cache(
+            access.api(),
+            collections_in(self._store, duty.resources),
+            binding.annotation_prefix,
+            clock,
+            rng,
+            instruments.watches,
+        )
+        health = settings.health
+        debounce = Debounce(worse=health.unhealthy_after, better=health.healthy_after)
+        self._drivers = Drivers(health.connections, clock, instruments.drivers, debounce=debounce)
+        self._drivers.records.listeners += [instruments.drivers.health_changed, self._health_changed]
+        self._drivers.answering.append(self._driver_answers)
+        instruments.drivers.expect_drivers(endpoint.driver for endpoint in health.endpoints)
+        self._recorder = EventRecorder(
+            access.api(),
+            clock,
+            instruments.events,
+            controller=duty.component,
+            instance=self._identity,
+        )
+        candidate = Candidate(self._identity, namespace, rng)
+        self._elector = None if binding.dry_run else candidate.elector(access, lease, instruments.leader)
+        events = LoggedEvents(None if binding.dry_run else self._recorder)
+        around = Surroundings(settings, access, self._store, self._drivers, events, instruments, clock, rng, namespace)
+        self._heartbeat = Heartbeat(clock)
+        self._tenure: Tenure[Work] = Tenure(
+            self._elector, Leadership.unelected(clock, self._identity), lambda leadership: duty.term(around, leadership)
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._drivers.close)
+            await self._serve(stack)
+            await stack.enter_async_context(self._extender.serving())
+            # A part that fails ends all of it: half a controller looks healthy and is not.
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
+            tasks = [group.create_task(part) for part in parts]
+            drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
+            sweeps = sweep_jobs(
+                self._settings,
+                self._drivers,
+                self._store,
+                self._instruments.drivers,
+                lambda: self._tenure.term is not None,
+            )
+            with scheduled({"drift": drift, **sweeps}, self._instruments.jobs, self._clock):
+                # The Lease is given back meanwhile: nobody has to wait for kube-scheduler to look elsewhere.
+                draining = group.create_task(self._drain(stop))
+                await self._tenure.until(stop, self._synced)
+                if stop.is_set():
+                    await draining
+                draining.cancel()
+            await self._recorder.flush(FLUSH_SECONDS)
+            for task in tasks:
+                task.cancel()
+
+    async def _synced(self) -> None:
+        await self._cache.synced()
+        settle_heap()
+        logger.info(
+            "Synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}
+        )
+        if self._elector is None:
+            self._instruments.leader.leading(not self._settings.binding.dry_run)
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        checks = Checks(
+            {"event loop": self._heartbeat.problem, "lease": self._tenure.overdue},
+            {"shutdown": self._tenure.stops, "caches": self._cache.waiting_for},
+        )
+        await serve_pages(stack, self._settings.serving, checks, self._render)
+
+    def _waiting_for(self) -> str | None:
+        return self._cache.waiting_for()
+
+    async def _drain(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        await self._extender.drain()
+
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        binding, reservations = self._instruments.binding, self._instruments.reservations
+        if new is not None:
+            binding.expect_class(new.name, new.binding_mode or "")
+            reservations.expect_class(new.name)
+        elif old is not None:
+            binding.forget_class(old.name)
+            reservations.forget_class(old.name)
+
+    def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
+        if self._tenure.term is not None:
+            self._tenure.term.health_changed(driver, handle, old, new)
+
+    def _driver_answers(self, driver: str) -> None:
+        if self._tenure.term is not None:
+            self._tenure.term.driver_answers(driver)
+
+    async def _render(self) -> bytes:
+        term = self._tenure.term
+        state = ClusterState(
+            snapshot=self._store.snapshot() if term is not None and self._duty.sees_the_cluster else None,
+            health=self._drivers.state,
+            told=term.told() if term is not None else {},
+            quarantine=term.quarantine() if term is not None else {},
+            prefix=self._settings.binding.annotation_prefix,
+            synced=self._cache.synced_kinds(),
+            endpoints_up=self._drivers.endpoints_up(),
+            queues=term.queue_seconds() if term is not None else {},
+            loop_lag=self._heartbeat.lag(),
+        )
+        return await self._instruments.render(state, self._clock.now())

@@ -1,0 +1,97 @@
+"""The extender as a part of a process that keeps a store: from its settings to a server that answers."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kube.clock import Clock
+from kube.store.store import Store
+from prebinder.config.loopback import is_loopback
+from prebinder.config.settings import ExtenderSettings, Settings, parse_address
+from prebinder.errors import CommandError, UsageError
+from prebinder.extender.server import ExtenderServer, Listening, Observer
+from prebinder.runtime.health_server import Check
+from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
+from scheduler.extender.extender import Extender
+
+logger = logging.getLogger(__name__)
+
+
+class ExtenderPart:
+    """Make it before the store's first list. Without an address it is nothing and costs nothing."""
+
+    def __init__(self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: Observer) -> None:
+        """`not_ready` says why nothing can be answered yet, None when it can. Raises UsageError."""
+        chosen = settings.extender
+        self._clock = clock
+        self._not_ready = not_ready
+        self._delay = chosen.shutdown_delay_duration.total_seconds()
+        self._certificate: ServingCertificate | None = None
+        self._server: ExtenderServer | None = None
+        address = parse_address(chosen.bind_address)
+        if address is None:
+            return
+        self._certificate = _certificate(chosen, address)
+        extender = Extender(store, settings.binding.annotation_prefix, frozenset(chosen.scheduler_names))
+        self._server = ExtenderServer(extender, not_ready, Listening(*address, self._certificate), clock, observer)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve while inside. Raises CommandError when the address cannot be had."""
+        if self._server is None:
+            yield
+            return
+        try:
+            await self._server.__aenter__()
+        except OSError as error:
+            raise CommandError(
+                f"cannot serve the extender: {error.strerror or error}; choose another address with "
+                "--bind-address (--extender-bind-address of the controller)"
+            ) from error
+        following = asyncio.create_task(self._certificate.follow(self._clock)) if self._certificate else None
+        try:
+            yield
+        finally:
+            if following is not None:
+                following.cancel()
+            await self._server.__aexit__()
+
+    async def drain(self) -> None:
+        """Go on answering for a while after a signal: kube-scheduler comes until the Service's endpoints have moved.
+
+        Nobody is sent here who never was ready.
+        """
+        if self._server is None or self._not_ready() is not None:
+            return
+        logger.info("Draining", extra={"seconds": self._delay})
+        self._server.leave()
+        await self._clock.sleep(self._delay)
+
+
+def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> ServingCertificate | None:
+    certificate, key, authority = settings.tls_cert_file, settings.tls_key_file, settings.client_ca_file
+    if certificate and key:
+        files = CertificateFiles(Path(certificate), Path(key), Path(authority) if authority else None)
+        try:
+            return ServingCertificate(files)
+        except ssl.SSLError as error:
+            named = ", ".join(dict.fromkeys(one for one in (certificate, key, authority) if one))
+            why = f" ({error.reason})" if error.reason else ""
+            raise UsageError(
+                f"cannot use the extender's certificate {certificate}: expected PEM files that belong together in "
+                f"{named}{why}"
+            ) from error
+        except OSError as error:
+            file = error.filename or certificate
+            raise UsageError(f"cannot use the extender's certificate {file}: {error.strerror or error}") from error
+    if certificate or key or authority:
+        raise UsageError("the extender needs both a certificate and its key, and the client authority needs them too")
+    if not is_loopback(address[0]):
+        raise UsageError(
+            f'the extender on "{settings.bind_address}" needs a certificate and its key, because pods are sent to it '
+            "whole; without them it serves on a loopback address only, such as 127.0.0.1:8443"
+        )
+    return None

@@ -1,0 +1,98 @@
+"""`pvc-prebinder extender`: the extender as a process of its own, which reads the cluster and writes nothing."""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from random import Random
+
+from kube.client.connect import connect
+from kube.client.transport import Transport
+from kube.clock import Clock, SystemClock
+from kube.errors import KubeconfigError
+from kube.store.store import Store
+from prebinder.config.settings import Settings
+from prebinder.errors import CommandError
+from prebinder.extender.part import ExtenderPart
+from prebinder.metrics.instruments import ExtenderInstruments
+from prebinder.runtime.clients import Access
+from prebinder.runtime.dry_run import ReadOnlyTransport
+from prebinder.runtime.health_server import Checks, serve_pages
+from prebinder.runtime.heartbeat import Heartbeat
+from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
+from prebinder.runtime.jobs import Job, scheduled
+from prebinder.runtime.logs import configure
+from prebinder.runtime.signals import stop_requested
+
+logger = logging.getLogger(__name__)
+
+
+def run_extender(settings: Settings) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    try:
+        return asyncio.run(_run(settings))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: Settings) -> int:
+    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
+    async with transport:
+        process = ExtenderProcess(settings, transport, SystemClock())
+        logger.info("Starting", extra={"server": transport.server, "address": settings.extender.bind_address})
+        with stop_requested() as stop:
+            await process.run(stop)
+    logger.info("Stopped")
+    return 0
+
+
+class ExtenderProcess:
+    """All parts of one process. `run` it once."""
+
+    def __init__(self, settings: Settings, transport: Transport, clock: Clock) -> None:
+        self._serving = settings.serving
+        self._instruments = instruments = ExtenderInstruments()
+        self._store = Store(settings.binding.annotation_prefix)
+        self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
+        access = Access(ReadOnlyTransport(transport), clock, settings.cluster, instruments.requests)
+        self._cache = Cache(
+            access.api(),
+            collections_in(self._store),
+            settings.binding.annotation_prefix,
+            clock,
+            Random(),
+            instruments.watches,
+        )
+        self._clock = clock
+        self._heartbeat = Heartbeat(clock)
+        self._stopping = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Answer until `stop` is set, and then until kube-scheduler has been told that we leave."""
+        calm_collector()
+        async with AsyncExitStack() as stack:
+            ready = {"shutdown": self._stops, "caches": self._waiting_for}
+            checks = Checks({"event loop": self._heartbeat.problem}, ready)
+            await serve_pages(stack, self._serving, checks, self._instruments.render)
+            await stack.enter_async_context(self._extender.serving())
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = (self._heartbeat.run(), self._cache.run(), self._settle())
+            tasks = [group.create_task(part) for part in parts]
+            drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
+            with scheduled({"drift": drift}, self._instruments.jobs, self._clock):
+                await stop.wait()
+                self._stopping = True
+                await self._extender.drain()
+            for task in tasks:
+                task.cancel()
+
+    async def _settle(self) -> None:
+        await self._cache.synced()
+        settle_heap()
+        logger.info("Synced", extra={"volumes": len(self._store.volumes.items), "nodes": len(self._store.nodes.items)})
+
+    def _stops(self) -> str | None:
+        return "stopping" if self._stopping else None
+
+    def _waiting_for(self) -> str | None:
+        return self._cache.waiting_for()

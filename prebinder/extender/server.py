@@ -1,0 +1,153 @@
+"""Serves the extender over HTTP: three verbs, a limit on everything, and an exact status code for what goes wrong.
+
+200 an answer; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
+cluster has not been read yet. kube-scheduler takes everything but 200 as a failure of the extender.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final, Protocol, Self
+
+from aiohttp import web
+
+from kube.clock import Clock
+from prebinder.runtime.health_server import Check
+from prebinder.runtime.serving_certificate import ServingCertificate
+from scheduler.extender.extender import Answer
+from scheduler.extender.extender_wire import BadRequest
+
+LARGEST_BODY: Final = 4 * 1024 * 1024
+"""Bytes. A pod has at most 1.5 MiB; beside it there is room for 10,000 nodes with the longest possible names."""
+BODY_SECONDS: Final = 5.0
+"""For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where and how to listen. Host empty: every address; port 0: any free one; without a certificate plain HTTP."""
+
+    host: str
+    port: int
+    certificate: ServingCertificate | None = None
+    body_seconds: float = BODY_SECONDS
+
+
+class Answers(Protocol):
+    """The verbs. All raise BadRequest."""
+
+    def filter(self, body: bytes, now: datetime) -> Answer: ...
+
+    def prioritize(self, body: bytes, now: datetime) -> Answer: ...
+
+    def preempt(self, body: bytes, now: datetime) -> Answer: ...
+
+
+class Observer(Protocol):
+    """Counts requests."""
+
+    def began(self, verb: str) -> None: ...
+
+    def answered(self, verb: str, code: int, seconds: float) -> None: ...
+
+    def looked_at(self, verb: str, nodes_in: int, nodes_out: int) -> None: ...
+
+
+class ExtenderServer:
+    """Serves while in `async with`. `port` is the port it listens on."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        not_ready: Check,
+        listening: Listening,
+        clock: Clock,
+        observer: Observer,
+    ) -> None:
+        """`not_ready` says why nothing can be answered yet, None when it can."""
+        self._not_ready = not_ready
+        self._listening = listening
+        self._clock = clock
+        self._observer = observer
+        self._verbs = {"filter": answers.filter, "prioritize": answers.prioritize, "preempt": answers.preempt}
+        self._open = AsyncExitStack()
+        self._leaving = False
+        self.port = 0
+
+    async def __aenter__(self) -> Self:
+        """Start to serve. Raises OSError when the address cannot be had."""
+        application = web.Application(client_max_size=LARGEST_BODY)
+        application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
+        # kube-scheduler does not compress; who does could make little into much.
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
+        self._open.push_async_callback(runner.cleanup)
+        try:
+            await runner.setup()
+            to = self._listening
+            context = to.certificate.context if to.certificate is not None else None
+            await web.TCPSite(runner, to.host or None, to.port, ssl_context=context).start()
+        except BaseException:
+            await self._open.aclose()
+            raise
+        self.port = runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    def leave(self) -> None:
+        """From now on end each connection with its answer: the next one goes to whoever has taken our place."""
+        self._leaving = True
+
+    def _handler(self, verb: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handler(request: web.Request) -> web.Response:
+            began, code = self._clock.monotonic(), 0
+            self._observer.began(verb)
+            try:
+                response = await self._respond(verb, request)
+                code = response.status
+                if self._leaving:
+                    response.force_close()
+            except web.HTTPException as error:
+                code = error.status
+                raise
+            finally:
+                # 0: the client went away before there was an answer.
+                self._observer.answered(verb, code, self._clock.monotonic() - began)
+            return response
+
+        return handler
+
+    async def _respond(self, verb: str, request: web.Request) -> web.Response:
+        problem = self._not_ready()
+        if problem is not None:
+            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
+        if (request.content_length or 0) > LARGEST_BODY:
+            return _refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"expected at most {LARGEST_BODY} bytes")
+        try:
+            async with asyncio.timeout(self._listening.body_seconds):
+                body = await request.read()
+        except TimeoutError:
+            text = f"the body did not arrive within {self._listening.body_seconds:g} s"
+            return _refused(HTTPStatus.REQUEST_TIMEOUT, text)
+        except web.RequestPayloadError as error:
+            return _refused(HTTPStatus.BAD_REQUEST, str(error))
+        try:
+            answer = self._verbs[verb](body, self._clock.now())
+        except BadRequest as error:
+            return _refused(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception:
+            logger.exception("Could not answer", extra={"verb": verb})
+            return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a bug in pvc-prebinder; its log has the traceback")
+        self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
+        return web.Response(body=answer.body, content_type="application/json")
+
+
+def _refused(status: HTTPStatus, text: str) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n")

@@ -1,0 +1,115 @@
+"""Asks an API server what it is, what it serves and what we may do there. Nothing is changed."""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kube.client.transport import Request, Response, Transport
+from kube.errors import error_from_status
+from kube.objects.api_resource import LEASES, Resource
+from prebinder.preflight.doctor_checks import Check, Served, check_rights, check_served, check_version
+from prebinder.preflight.requirements import Need, Requirements
+
+T = TypeVar("T", bound=Struct)
+
+_SECONDS: Final = 10.0
+_VERSION_PATH: Final = "/version"
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class _Version(Struct):
+    git_version: str = msgspec.field(name="gitVersion", default="")
+
+
+class _Served(Struct):
+    name: str = ""
+
+
+class _ServedList(Struct):
+    resources: list[_Served] = []
+
+
+class _Status(Struct):
+    allowed: bool = False
+
+
+class _Review(Struct):
+    status: _Status | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a server says of itself: its version, empty when it says none, and what it serves."""
+
+    version: str
+    served: Served
+
+
+async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
+    """Return the version, and what is served where these kinds are.
+
+    Raises Unavailable when nobody answers, Unauthorized when the credentials are not accepted: every other answer would
+    be about them.
+    """
+    answer = await transport.send(Request("GET", _VERSION_PATH, timeout=_SECONDS))
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        raise error_from_status("GET", _VERSION_PATH, answer.status, answer.body, answer.headers)
+    version = _decoded(answer, _Version)
+    groups = dict.fromkeys(resource.api_version for resource in kinds)
+    served = {group: await _served(transport, group) for group in groups}
+    return Offer(version.git_version if version is not None else "", served)
+
+
+async def cluster_checks(transport: Transport, wanted: Requirements, lease_namespace: str) -> list[Check]:
+    """Return the checks of a cluster. Raises as `offer_of`."""
+    offer = await offer_of(transport, wanted.kinds)
+    asked = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
+    rights = dict(zip(wanted.rights, await asyncio.gather(*asked), strict=True))
+    return [check_version(offer.version), *check_served(offer.served, wanted.kinds), *check_rights(rights)]
+
+
+async def _served(transport: Transport, api_version: str) -> Collection[str] | None:
+    path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    answer = await transport.send(Request("GET", path, timeout=_SECONDS))
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return ()
+    found = _decoded(answer, _ServedList)
+    return None if found is None else [one.name for one in found.resources]
+
+
+async def _allowed(transport: Transport, need: Need, lease: str, lease_namespace: str) -> bool | None:
+    """Return whether a right is granted, None when the server does not say."""
+    attributes = {"verb": need.verb, "group": need.resource.group, "resource": need.resource.plural}
+    if need.subresource:
+        attributes["subresource"] = need.subresource
+    if need.resource is LEASES:
+        attributes["namespace"] = lease_namespace
+        if need.verb != "create":
+            attributes["name"] = lease
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    review = await _read(transport, _REVIEWS, _Review, msgspec.json.encode(body))
+    return None if review is None or review.status is None else review.status.allowed
+
+
+async def _read(transport: Transport, path: str, kind: type[T], body: bytes | None = None) -> T | None:
+    """Return what is at a path, None when it is refused or is not what it should be."""
+    answer = await transport.send(Request("POST" if body else "GET", path, body=body, timeout=_SECONDS))
+    return _decoded(answer, kind)
+
+
+def _decoded(answer: Response, kind: type[T]) -> T | None:
+    if not 200 <= answer.status < 300:
+        return None
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,100 @@
+"""What the cluster and the drivers have to offer, and what is missing for it to work in full. Pure judgements."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from kube.objects.api_resource import Resource
+from prebinder.preflight.requirements import Lack, Need
+
+Version = tuple[int, int]
+OLDEST: Final[Version] = (1, 27)
+"""Scheduling gates (KEP-3521) are on from this version."""
+TESTED: Final[Version] = (1, 36)
+
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+
+
+Served = Mapping[str, Collection[str] | None]
+"""Group and version -> the plural names of its kinds, empty if there is no such API; None where it was not learned."""
+
+
+class State(StrEnum):
+    """How a check went. Only a problem makes the command fail."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report: what was looked at, what was found, and what that means."""
+
+    subject: str
+    state: State
+    found: str
+    meaning: str = ""
+
+
+def parse_version(text: str) -> Version | None:
+    """Read `v1.36.3` or `1.27+`; None for anything else."""
+    found = _VERSION.match(text)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def check_version(text: str) -> Check:
+    """Judge the server's version."""
+    version, subject = parse_version(text), "server version"
+    if version is None:
+        return Check(subject, State.PROBLEM, text or "none told", "expected a version such as v1.36.3")
+    if version < OLDEST:
+        least = ".".join(map(str, OLDEST))
+        return Check(subject, State.PROBLEM, text, f"scheduling gates need {least}; everything else is untested there")
+    if version > TESTED:
+        return Check(subject, State.NOTE, text, f"newer than {'.'.join(map(str, TESTED))}, the last one tested")
+    return Check(subject, State.OK, text)
+
+
+def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Check]:
+    """Judge what is served of the kinds that are needed."""
+    for api_version in dict.fromkeys(resource.api_version for resource in kinds):
+        subject, names = f"API {api_version}", served.get(api_version)
+        wanted = [resource for resource in kinds if resource.api_version == api_version]
+        missing = [resource for resource in wanted if names is not None and resource.plural not in names]
+        if names is None:
+            yield Check(subject, State.NOTE, "not known", f"needed for {_plurals(wanted)}")
+        elif missing:
+            lacks = [kinds[resource] for resource in missing]
+            state = State.PROBLEM if any(lack.vital for lack in lacks) else State.NOTE
+            meanings = dict.fromkeys(lack.meaning for lack in sorted(lacks, key=lambda lack: not lack.vital))
+            yield Check(subject, state, f"without {_plurals(missing)}", "; ".join(meanings))
+        else:
+            yield Check(subject, State.OK, _plurals(wanted))
+
+
+def unserved(served: Served, kinds: Iterable[Resource]) -> tuple[Resource, ...]:
+    """Return the kinds that are known not to be served."""
+    names = ((resource, served.get(resource.api_version)) for resource in kinds)
+    return tuple(resource for resource, known in names if known is not None and resource.plural not in known)
+
+
+def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
+    """Judge the rights; None where the server did not say. Those that are there make one line."""
+    granted = sum(answer is True for answer in allowed.values())
+    if granted:
+        yield Check("rights", State.OK, f"{granted} of {len(allowed)} granted")
+    unknown = [need for need, answer in allowed.items() if answer is None]
+    if unknown:
+        yield Check(
+            "rights", State.NOTE, f"{len(unknown)} not known", "the server does not answer reviews of one's own"
+        )
+    for need, answer in allowed.items():
+        if answer is False:
+            yield Check(str(need), State.PROBLEM if need.vital else State.NOTE, "not granted", need.without)
+
+
+def _plurals(resources: Iterable[Resource]) -> str:
+    return ", ".join(resource.plural for resource in resources)

@@ -1,0 +1,250 @@
+"""Whether a KubeSchedulerConfiguration makes kube-scheduler ask the extender, and as it should. Pure judgements.
+
+Sources: pkg/scheduler/extender.go, pkg/scheduler/apis/config/validation/validation.go and the types of
+k8s.io/kube-scheduler/config/v1.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from kube.configuration.document import CAMEL_KEYS, ConfigurationError, ConfigurationFile, show
+from prebinder.config.duration import format_duration, parse_duration
+from prebinder.config.loopback import is_loopback
+from prebinder.preflight.doctor_checks import Check, State
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+OWN_NAME: Final = "pvc-prebinder"
+"""In the address or server name of an extender that is ours."""
+
+ALL_NODES: Final = 100
+LONGEST_TIMEOUT: Final = timedelta(seconds=1)
+SHORTEST_TIMEOUT: Final = timedelta(milliseconds=100)
+_POINTS: Final = 100
+"""What one unit of weight is worth at most: kube-scheduler stretches our 0 to 10 to its own 0 to 100."""
+
+
+_OF_MANY: Final[Mapping[str, object]] = {**CAMEL_KEYS, "extra": "ignore"}
+"""Of these, kube-scheduler knows more keys than matter here."""
+
+
+@dataclass(frozen=True, slots=True)
+class TLS:
+    __pydantic_config__ = CAMEL_KEYS
+
+    insecure: bool | None = None
+    server_name: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    ca_file: str | None = None
+    cert_data: str | None = None
+    key_data: str | None = None
+    ca_data: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedResource:
+    __pydantic_config__ = CAMEL_KEYS
+
+    name: str = ""
+    ignored_by_scheduler: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderEntry:
+    __pydantic_config__ = CAMEL_KEYS
+
+    url_prefix: str | None = None
+    filter_verb: str | None = None
+    preempt_verb: str | None = None
+    prioritize_verb: str | None = None
+    bind_verb: str | None = None
+    weight: int | None = None
+    enable_https: bool | None = None
+    tls_config: TLS | None = None
+    http_timeout: str | None = None
+    node_cache_capable: bool | None = None
+    managed_resources: list[ManagedResource] | None = None
+    ignorable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileEntry:
+    __pydantic_config__ = _OF_MANY
+
+    scheduler_name: str = "default-scheduler"
+    percentage_of_nodes_to_score: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerFile:
+    __pydantic_config__ = _OF_MANY
+
+    percentage_of_nodes_to_score: int | None = None
+    profiles: list[ProfileEntry] | None = None
+    extenders: list[ExtenderEntry] | None = None
+
+
+FILE: Final = ConfigurationFile(KIND, SchedulerFile, API_VERSION)
+
+
+def scheduler_file_checks(text: str) -> list[Check]:
+    """Judge a file by its text. One that cannot be read is a problem, and the only line of the report."""
+    try:
+        file = FILE.parse(text)
+    except ConfigurationError as error:
+        return [Check(error.place or "file", State.PROBLEM, error.problem, "kube-scheduler does not start with it")]
+    return [*_extenders(file.extenders or []), *_samples(file)]
+
+
+def _extenders(entries: Sequence[ExtenderEntry]) -> Iterator[Check]:
+    if not entries:
+        meaning = "kube-scheduler asks nobody: it takes unhealthy and reserved volumes"
+        yield Check("extenders", State.PROBLEM, "none", meaning)
+        return
+    ours = [number for number, entry in enumerate(entries) if OWN_NAME in _names(entry)]
+    for number in ours or range(len(entries)):
+        subject, entry = f"extenders[{number}]", entries[number]
+        checks = [check for judge in _JUDGES for check in judge(entry, subject)]
+        if all(check.state is State.OK for check in checks):
+            yield Check(subject, State.OK, f"{entry.url_prefix}: as it should be")
+        yield from (check for check in checks if check.state is not State.OK)
+
+
+def _names(entry: ExtenderEntry) -> str:
+    return f"{entry.url_prefix} {entry.tls_config.server_name if entry.tls_config else ''}"
+
+
+def _address(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
+    subject = f"{subject}.urlPrefix"
+    url = _url(entry)
+    if url is None:
+        yield Check(subject, State.PROBLEM, show(entry.url_prefix), "expected an address such as https://10.96.0.42")
+        return
+    host = url.hostname or ""
+    if url.path not in {"", "/"}:
+        yield Check(subject, State.PROBLEM, f"path {url.path}", "the verbs are served at the root: every call is a 404")
+    if ".svc" in f"{host}.":
+        meaning = (
+            "names of Services are not resolved in the host's network: give the cluster IP, the name as serverName"
+        )
+        yield Check(subject, State.NOTE, f"the name {host}", meaning)
+    if url.scheme == "http" and not is_loopback(host):
+        meaning = "the extender serves plain HTTP on loopback only, because pods are sent whole: use https"
+        yield Check(subject, State.PROBLEM, f"http to {host}", meaning)
+
+
+def _url(entry: ExtenderEntry) -> SplitResult | None:
+    try:
+        url = urlsplit(entry.url_prefix or "")
+        usable = url.scheme in {"http", "https"} and bool(url.hostname)
+        return url if usable and url.port != 0 else None
+    except ValueError:
+        return None
+
+
+def _tls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
+    url, tls, subject = _url(entry), entry.tls_config or TLS(), f"{subject}.tlsConfig"
+    if url is None or url.scheme != "https":
+        return
+    authority = tls.ca_file or tls.ca_data
+    if tls.insecure or (entry.enable_https and not authority):
+        found = "insecure" if tls.insecure else "no caFile"
+        meaning = "the server is not verified: whoever answers at that address decides about nodes"
+        yield Check(subject, State.PROBLEM, found, meaning)
+    elif not authority:
+        yield Check(subject, State.NOTE, "no caFile", "the server is verified by the authorities of the host")
+    elif not tls.server_name and _is_address(url.hostname or ""):
+        meaning = "the certificate has to name the address; expected the name in the certificate"
+        yield Check(f"{subject}.serverName", State.NOTE, "not set", meaning)
+    certificate, key = tls.cert_file or tls.cert_data, tls.key_file or tls.key_data
+    if bool(certificate) != bool(key):
+        meaning = "kube-scheduler does not start with it: a certificate and its key belong together"
+        yield Check(subject, State.PROBLEM, "a key alone" if key else "a certificate alone", meaning)
+    elif not certificate:
+        meaning = "refused by an extender with --client-ca-file, as the manifests run it"
+        yield Check(subject, State.NOTE, "no client certificate", meaning)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _verbs(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
+    evicted = "pods are evicted on nodes where the one that wants in is refused afterwards"
+    verbs = (
+        ("filterVerb", entry.filter_verb, "filter", "pods get unhealthy and reserved volumes"),
+        ("prioritizeVerb", entry.prioritize_verb, "prioritize", "no reserved zone or node is preferred"),
+        ("preemptVerb", entry.preempt_verb, "preempt", evicted),
+    )
+    for key, verb, expected, without in verbs:
+        if not verb:
+            yield Check(f"{subject}.{key}", State.PROBLEM, "not set", f"{without}: expected {expected}")
+        elif verb.strip("/") != expected:
+            yield Check(f"{subject}.{key}", State.PROBLEM, show(verb), f"every call is a 404: expected {expected}")
+    if entry.bind_verb:
+        meaning = "the extender binds nothing: no pod would be assigned; take the key out"
+        yield Check(f"{subject}.bindVerb", State.PROBLEM, show(entry.bind_verb), meaning)
+    if entry.prioritize_verb and (entry.weight or 0) <= 0:
+        meaning = "kube-scheduler does not start with it: expected a weight such as 5"
+        yield Check(f"{subject}.weight", State.PROBLEM, show(entry.weight), meaning)
+
+
+def _calls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
+    if not entry.node_cache_capable:
+        meaning = "whole nodes are sent, and kube-scheduler scores every node as if it were empty: expected true"
+        yield Check(f"{subject}.nodeCacheCapable", State.PROBLEM, show(entry.node_cache_capable), meaning)
+    if not entry.ignorable:
+        meaning = "no pod is scheduled while the extender is down or slow: expected true, unless that is wanted"
+        yield Check(f"{subject}.ignorable", State.NOTE, show(entry.ignorable), meaning)
+    managed = [resource.name for resource in entry.managed_resources or ()]
+    if managed:
+        meaning = "it is asked only about pods that request one of these, not about pods with volumes: take the key out"
+        yield Check(f"{subject}.managedResources", State.PROBLEM, ", ".join(managed), meaning)
+    yield from _timeout(entry.http_timeout, f"{subject}.httpTimeout")
+
+
+def _timeout(said: str | None, subject: str) -> Iterator[Check]:
+    if not said or said in {"0", "0s"}:
+        meaning = "every pod waits 5s for an extender that hangs: expected some 500ms"
+        yield Check(subject, State.NOTE, "not set", meaning)
+        return
+    try:
+        timeout = parse_duration(said)
+    except ValueError as error:
+        yield Check(subject, State.PROBLEM, show(said), str(error))
+        return
+    if timeout > LONGEST_TIMEOUT:
+        meaning = f"every pod waits {format_duration(timeout)} for an extender that hangs: expected some 500ms"
+        yield Check(subject, State.NOTE, said, meaning)
+    elif timeout < SHORTEST_TIMEOUT:
+        yield Check(subject, State.NOTE, said, "answers that come later are given up: expected some 500ms")
+
+
+Judge = Callable[[ExtenderEntry, str], Iterator[Check]]
+_JUDGES: Final[Sequence[Judge]] = (_address, _tls, _verbs, _calls)
+
+
+def _samples(file: SchedulerFile) -> Iterator[Check]:
+    """Judge how many nodes are shown to the extender; a profile's own number overrides that of the file."""
+    for number, profile in enumerate(file.profiles or [ProfileEntry()]):
+        own = profile.percentage_of_nodes_to_score
+        percentage = file.percentage_of_nodes_to_score if own is None else own
+        subject = f"profiles[{number}].percentageOfNodesToScore" if own is not None else "percentageOfNodesToScore"
+        if percentage is not None and percentage >= ALL_NODES:
+            yield Check(subject, State.OK, f"{percentage} for {profile.scheduler_name}")
+            continue
+        found = f"{percentage or 'not set'} for {profile.scheduler_name}"
+        meaning = (
+            "with more than 100 nodes the extender is asked about a sample: reservations of local volumes are strict "
+            f"only with {ALL_NODES}, or for classes in mode prebind"
+        )
+        yield Check(subject, State.NOTE, found, meaning)

@@ -1,0 +1,125 @@
+"""What each component needs of the API server, and what does not work without it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kube.objects.api_resource import (
+    ATTACHMENTS,
+    CAPACITIES,
+    CLAIMS,
+    CSI_DRIVERS,
+    DISRUPTION_BUDGETS,
+    EVENTS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    WATCHED,
+    Resource,
+)
+
+_READ: Final = ("list", "watch")
+_UNLED: Final = "no replica becomes leader, so nothing is written"
+_UNREADY: Final = "the controller does not become ready"
+_BLIND: Final = "nothing can be decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A right, and what does not work without it. One that is not `vital` is needed for a feature only."""
+
+    resource: Resource
+    verb: str
+    without: str
+    vital: bool = True
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        group = f".{self.resource.group}" if self.resource.group else ""
+        subresource = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.resource.plural}{subresource}{group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What a kind that is not served means. If it is not `vital`, the component does without."""
+
+    meaning: str
+    vital: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What one component needs: kinds, rights, and the name of the Lease that the rights are asked for."""
+
+    lease: str
+    kinds: Mapping[Resource, Lack]
+    rights: tuple[Need, ...]
+
+
+def _controller_rights() -> Iterator[Need]:
+    """Yield the rights that manifests/base and its components grant."""
+    for resource in WATCHED:
+        for verb in _READ:
+            yield Need(resource, verb, _UNREADY)
+    for resource in (CLAIMS, VOLUMES):
+        yield Need(resource, "patch", "nothing can be reserved")
+    yield from _everybodys_rights()
+    yield Need(PODS, "patch", "pods with our scheduling gate stay gated (component scheduling-gate)", vital=False)
+
+
+def _scheduler_rights() -> Iterator[Need]:
+    """Yield the rights that manifests/components/scheduler grants."""
+    for resource in SCHEDULER_KINDS:
+        if resource not in {LEASES, EVENTS}:
+            for verb in _READ:
+                yield Need(resource, verb, "the scheduler does not become ready")
+    yield Need(PODS, "create", "no pod is assigned", subresource="binding")
+    yield Need(PODS, "get", "an assignment whose answer was lost is not looked up; no pod says why it waits")
+    yield Need(PODS, "patch", "no pod says why it waits", subresource="status")
+    yield Need(PODS, "create", "no pod is evicted for one of higher priority", vital=False, subresource="eviction")
+    for resource in (CLAIMS, VOLUMES):
+        for verb in ("get", "patch"):
+            yield Need(resource, verb, "pods with volumes that are not bound are not scheduled")
+    yield from _everybodys_rights()
+
+
+def _everybodys_rights() -> Iterator[Need]:
+    for verb in ("create", "patch"):
+        yield Need(EVENTS, verb, "no Events are written")
+    for verb in ("get", "create", "patch"):
+        yield Need(LEASES, verb, _UNLED)
+
+
+def _controller_kinds() -> Iterator[tuple[Resource, Lack]]:
+    deciding = {CLAIMS, VOLUMES, PODS, NODES, STORAGE_CLASSES}
+    for resource in WATCHED:
+        yield resource, Lack(_BLIND if resource in deciding else _UNREADY)
+    yield LEASES, Lack(_UNLED)
+    yield EVENTS, Lack("no Events are written")
+
+
+_DISPENSABLE: Final = {
+    CSI_DRIVERS: "storage capacity is not looked at",
+    CAPACITIES: "storage capacity is not looked at",
+    ATTACHMENTS: "volumes attached to a node count only while a pod there uses them",
+    DISRUPTION_BUDGETS: "victims of preemption are chosen without regard to PodDisruptionBudgets",
+    NAMESPACES: "a namespaceSelector knows namespaces by their names only",
+    EVENTS: "no Events are written",
+}
+
+
+def _scheduler_kinds() -> Iterator[tuple[Resource, Lack]]:
+    for resource in (*WATCHED, DISRUPTION_BUDGETS, NAMESPACES, EVENTS):
+        lacking = _DISPENSABLE.get(resource)
+        yield resource, Lack(lacking or _BLIND, vital=lacking is None)
+    yield LEASES, Lack(_UNLED)
+
+
+SCHEDULER_KINDS: Final = dict(_scheduler_kinds())
+
+CONTROLLER: Final = Requirements("pvc-prebinder", dict(_controller_kinds()), tuple(_controller_rights()))
+SCHEDULER: Final = Requirements("pvc-prebinder-scheduler", SCHEDULER_KINDS, tuple(_scheduler_rights()))

@@ -1,0 +1,58 @@
+"""Compares what the API server offers with what a component needs, before it reads anything there."""
+
+import logging
+from random import Random
+from typing import Final
+
+from kube.backoff import backoff
+from kube.client.transport import Transport
+from kube.clock import Clock
+from kube.errors import KubeError
+from kube.objects.api_resource import Resource
+from prebinder.errors import CommandError
+from prebinder.preflight.cluster_checks import Offer, offer_of
+from prebinder.preflight.doctor_checks import State, check_served, check_version, unserved
+from prebinder.preflight.requirements import Requirements
+
+_BACKOFF_BASE: Final = 0.5
+_BACKOFF_CAP: Final = 10.0
+
+logger = logging.getLogger(__name__)
+
+
+async def kinds_to_do_without(
+    transport: Transport, wanted: Requirements, clock: Clock, rng: Random
+) -> tuple[Resource, ...]:
+    """Return the kinds that are not served and can be done without; what that means is logged.
+
+    Waits as long as the server does not answer. Raises CommandError when it does not serve what cannot be done without.
+    """
+    offer = await _patient_offer(transport, wanted, clock, rng)
+    version = check_version(offer.version)
+    if version.state is not State.OK:
+        logger.warning("Untested version of Kubernetes", extra={"version": version.found, "problem": version.meaning})
+    for check in check_served(offer.served, wanted.kinds):
+        if check.state is not State.OK:
+            logger.warning("The API server lacks something", extra={check.subject: check.found, "means": check.meaning})
+    missing = unserved(offer.served, wanted.kinds)
+    vital = [kind for kind in missing if wanted.kinds[kind].vital]
+    if vital:
+        names = ", ".join(f"{kind.plural} ({kind.api_version})" for kind in vital)
+        raise CommandError(f"the API server does not serve {names}; `pvc-prebinder doctor` says what it serves")
+    return missing
+
+
+async def _patient_offer(transport: Transport, wanted: Requirements, clock: Clock, rng: Random) -> Offer:
+    failures, complaint = 0, ""
+    while True:
+        try:
+            offer = await offer_of(transport, wanted.kinds)
+            if offer.version:
+                return offer
+            problem = "it does not tell its version"
+        except KubeError as error:
+            problem = str(error)
+        if problem != complaint:
+            logger.warning("Waiting for the API server", extra={"err": problem})
+        failures, complaint = failures + 1, problem
+        await clock.sleep(backoff(failures, _BACKOFF_BASE, _BACKOFF_CAP, rng.random()))

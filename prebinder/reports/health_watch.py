@@ -1,0 +1,189 @@
+"""Follows the health of volumes in a cluster and prints what changes."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from binder.health.node_storage import NodeStorage
+from binder.health.reported_health import reported
+from csi.client.endpoint import Endpoint
+from csi.drivers import Drivers
+from csi.health.verdict import HealthState, Verdict
+from kube.client.api import KubeApi
+from kube.client.reflector import Reflector
+from kube.clock import SystemClock
+from kube.decoding.decode import decoders
+from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resource
+from kube.objects.model import Volume
+from kube.store.snapshot import Snapshot
+from kube.store.store import Store
+from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
+from prebinder.reports.match_report import console_for
+from prebinder.reports.volume_access import table_of
+from prebinder.runtime.signals import stop_requested
+
+BETWEEN_QUESTIONS: Final = 5.0
+"""Seconds after which drivers are asked again: they cannot be watched."""
+GATHERING: Final = 0.1
+"""Seconds in which changes are gathered, so that one that shows in two objects is printed once."""
+_AT_ONCE: Final = 8
+_MAX_AGE: Final = timedelta(seconds=0.9 * BETWEEN_QUESTIONS)
+"""A change in the cluster in between does not have everything asked again."""
+_LISTED_WITHIN: Final = 5.0
+"""Seconds to wait for kinds other than volumes, which the user may not be allowed to read."""
+
+
+class Clinic:
+    """Says how volumes are, asking those drivers that have an endpoint. Close it at the end."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], prefix: str) -> None:
+        self.prefix = prefix
+        self.asked = frozenset(endpoint.driver for endpoint in endpoints)
+        self._node_storage = NodeStorage()
+        self._clock = SystemClock()
+        self._drivers = Drivers(endpoints, self._clock, Unobserved())
+
+    async def rows(self, snapshot: Snapshot, volumes: Collection[Volume]) -> list[HealthRow]:
+        """Return a row for each volume, by name."""
+        verdicts = await self._ask([volume for volume in volumes if volume.driver in self.asked])
+        now = self._clock.now()
+        return [
+            health_row(
+                volume,
+                verdicts.get(volume.name),
+                reported(volume, snapshot, self._node_storage, self.prefix, self.asked, now),
+                self.prefix,
+                now,
+            )
+            for volume in sorted(volumes, key=lambda volume: volume.name)
+        ]
+
+    async def close(self) -> None:
+        await self._drivers.close()
+
+    async def _ask(self, volumes: Sequence[Volume]) -> Mapping[str, Verdict]:
+        """Return by volume name what the drivers say, asked a few at a time."""
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(volume: Volume) -> Verdict:
+            async with turns:
+                return await self._drivers.verdict(volume.driver, volume.handle, _MAX_AGE)
+
+        verdicts = await asyncio.gather(*map(one, volumes))
+        return {volume.name: verdict for volume, verdict in zip(volumes, verdicts, strict=True)}
+
+
+class Printer:
+    """Prints rows that say something new: a whole table at first, then only rows; in JSON one document a line."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._seen: dict[str, HealthRow] = {}
+        self._began = self._headed = False
+
+    @property
+    def any_sick(self) -> bool:
+        """Whether a volume was sick when it was shown last."""
+        return any(row.sick for row in self._seen.values())
+
+    def show(self, rows: Sequence[HealthRow]) -> None:
+        """Print what is new in these rows, which are all there are."""
+        here = {row.volume for row in rows}
+        gone = [self._seen.pop(name).deleted() for name in sorted(self._seen.keys() - here)]
+        news = [row for row in rows if not row.same_news(self._seen.get(row.volume))]
+        self._seen.update({row.volume: row for row in rows})
+        if self._output == "json":
+            for row in (*gone, *news):
+                sys.stdout.buffer.write(msgspec.json.encode(row.document()) + b"\n")
+            sys.stdout.buffer.flush()
+        else:
+            self._print([*gone, *news])
+        self._began = True
+
+    def _print(self, rows: Sequence[HealthRow]) -> None:
+        if self._began and not rows:
+            return
+        wide = self._output == "wide"
+        table = table_of(WIDE_HEADERS if wide else HEADERS, (row.cells(wide=wide) for row in rows))
+        table.show_header = not self._headed
+        self._headed = self._headed or bool(rows)
+        console_for().print(table if rows else "There are no PersistentVolumes.")
+        sys.stdout.flush()
+
+
+async def watch(
+    api: KubeApi, clinic: Clinic, printer: Printer, names: Collection[str], denied: Collection[Resource]
+) -> None:
+    """Print what changes about these volumes (all, if none is named) until somebody asks to stop."""
+    with stop_requested() as stop:
+        async with _following(api, clinic.prefix, denied) as (store, changed):
+            while not stop.is_set():
+                changed.clear()
+                snapshot = store.snapshot()
+                found = snapshot.volumes.values()
+                printer.show(await clinic.rows(snapshot, [one for one in found if not names or one.name in names]))
+                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.asked else None)
+                await asyncio.sleep(GATHERING)
+
+
+async def _first_of(changed: asyncio.Event, stop: asyncio.Event, seconds: float | None) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in (changed, stop)]
+    try:
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _following(
+    api: KubeApi, prefix: str, denied: Collection[Resource]
+) -> AsyncIterator[tuple[Store, asyncio.Event]]:
+    """Give a store that follows the cluster, listed once, and an event for its changes."""
+    store, changed = Store(prefix), asyncio.Event()
+    kinds: Mapping[Resource, Any] = {
+        VOLUMES: store.volumes,
+        CLAIMS: store.claims,
+        CSI_NODES: store.csi_nodes,
+        NODES: store.nodes,
+    }
+    reflectors: dict[Resource, Reflector[Any]] = {}
+    for resource, collection in kinds.items():
+        if resource not in denied:
+            collection.listeners.append(lambda _old, _new: changed.set())
+            decode: Any = decoders(prefix)[resource.kind]
+            reflectors[resource] = Reflector(
+                api, resource, decode, collection, clock=SystemClock(), observer=Unobserved(), rng=Random()
+            )
+    tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors.values()]
+    try:
+        await reflectors[VOLUMES].synced.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LISTED_WITHIN):
+                await asyncio.gather(*(reflector.synced.wait() for reflector in reflectors.values()))
+        yield store, changed
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Unobserved:
+    """Counts nothing: a command has no metrics."""
+
+    def operation(self, driver: str, method: str, code: str, seconds: float) -> None: ...
+
+    def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None: ...
+
+    def watch_restarted(self, resource: str, cause: str) -> None: ...
+
+    def event_seen(self, resource: str, now: datetime) -> None: ...
+
+    def malformed(self, resource: str) -> None: ...

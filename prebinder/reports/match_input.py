@@ -1,0 +1,182 @@
+"""Objects from files for `match`: any mix of YAML documents, JSON objects one after another, and lists of objects.
+
+An object that cannot be read is named and left out, and the rest goes on. A file of 300 MB is mapped, not copied, and
+each byte of it is looked at twice: once to cut the list, once to decode the object.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
+from os import fstat
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, BinaryIO, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from kube.decoding.decode import DECODERS, MalformedObject
+from kube.objects.model import Claim, Node, Pod, Record, StorageClass, Volume, record_key
+from kube.store.snapshot import Snapshot
+from kube.store.store import snapshot_of
+from prebinder.errors import CommandError
+from prebinder.reports.match_documents import ENVELOPE, Document, Unreadable, documents
+
+_KINDS: Final = {
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "Node": "v1",
+    "StorageClass": "storage.k8s.io",
+    "CSINode": "storage.k8s.io",
+    "CSIDriver": "storage.k8s.io",
+    "CSIStorageCapacity": "storage.k8s.io",
+    "VolumeAttachment": "storage.k8s.io",
+    "Namespace": "v1",
+}
+"""What we read, and the API it belongs to: other APIs have a Node too."""
+
+_EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` prints them"
+
+_HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
+"""How the API and kubectl begin an object; anything else is decoded to learn its kind."""
+
+
+@dataclass(slots=True)
+class Objects:
+    """What the input held, by key; `others` are the kinds that say what drivers can do and have attached.
+
+    `faults` and `duplicates` are lines for the user, `ignored` counts kinds that are not needed.
+    """
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    volumes: dict[str, Volume] = field(default_factory=dict)
+    classes: dict[str, StorageClass] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    others: dict[type[Record], dict[str, Record]] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    duplicates: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Keep an object; of two with the same kind and key the later one counts."""
+        by_kind: dict[type, dict[str, Any]] = {
+            Claim: self.claims,
+            Volume: self.volumes,
+            StorageClass: self.classes,
+            Pod: self.pods,
+            Node: self.nodes,
+        }
+        kept = by_kind.get(type(record))
+        if kept is None:
+            kept = self.others.setdefault(type(record), {})
+        key = record_key(record)
+        if key in kept:
+            self.duplicates.append(f"{type(record).__name__} {key} is there twice: the later one counts")
+        kept[key] = record
+
+    def snapshot(self) -> Snapshot:
+        """Return all objects as the rules see a cluster."""
+        kinds: list[Mapping[str, Record]] = [self.claims, self.volumes, self.classes, self.pods, self.nodes]
+        return snapshot_of(record for kind in (*kinds, *self.others.values()) for record in kind.values())
+
+    def summary(self) -> str:
+        """Say in one line what was read and what was not."""
+        counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
+        told = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
+        told += [f"{len(found)} {kind.__name__}" for kind, found in self.others.items()]
+        read = ", ".join(told)
+        ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
+        return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")
+
+
+def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
+    """Read all objects of these files; `-` is the standard input.
+
+    Raises CommandError for a file that cannot be read, or in which nothing is JSON or YAML, and when all are empty.
+    """
+    objects, found = Objects(), 0
+    for path in paths:
+        with _contents(path, stdin) as contents:
+            found += _read(contents, _name(path), objects)
+    if not found:
+        raise CommandError(f"nothing is in {' and '.join(map(_name, paths))}. {_EXPECTED}")
+    return objects
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+@contextmanager
+def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
+    if path == "-":
+        yield memoryview(stdin.read())
+        return
+    try:
+        with Path(path).open("rb") as file:
+            status = fstat(file.fileno())
+            mappable = S_ISREG(status.st_mode) and status.st_size
+            yield memoryview(mmap(file.fileno(), 0, access=ACCESS_READ) if mappable else file.read())
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _read(contents: memoryview, source: str, objects: Objects) -> int:
+    """Add what the file holds, and return how many documents it has."""
+    found = 0
+    faults = []
+    for document in documents(contents):
+        if isinstance(document, Unreadable):
+            faults.append(f"{source}, line {document.line}: {document.problem}")
+            continue
+        found += 1
+        _add_document(document, source, objects)
+    if faults and not found:
+        raise CommandError(f"{faults[0]}. {_EXPECTED}")
+    objects.faults += faults
+    return found
+
+
+def _add_document(document: Document, source: str, objects: Objects) -> None:
+    api, kind, items = document.envelope.api_version or "", document.envelope.kind or "", document.envelope.items
+    if items is UNSET or not kind.endswith("List"):
+        _add_object(bytes(document.text), api, kind, source, objects)
+        return
+    for item in items or ():
+        _add_item(item, api, kind.removesuffix("List"), source, objects)
+
+
+def _add_item(item: Raw, api: str, kind: str, source: str, objects: Objects) -> None:
+    """Add one item of a list. Items of a typed list, such as PodList, need not say what they are."""
+    if not kind:
+        head = _HEAD.match(memoryview(item))
+        if head:
+            api, kind = head[1].decode(), head[2].decode()
+        else:
+            api, kind = _described(item)
+    _add_object(item, api, kind, source, objects)
+
+
+def _described(item: Raw) -> tuple[str, str]:
+    try:
+        envelope = ENVELOPE.decode(item)
+    except msgspec.ValidationError:
+        return "", ""
+    return envelope.api_version or "", envelope.kind or ""
+
+
+def _add_object(raw: bytes | Raw, api: str, kind: str, source: str, objects: Objects) -> None:
+    if not kind:
+        objects.faults.append(f"{source}: an object has no kind")
+    elif _KINDS.get(kind) != api.partition("/")[0] and (api or kind not in _KINDS):
+        objects.ignored[kind] += 1
+    else:
+        try:
+            objects.add(DECODERS[kind](raw))
+        except MalformedObject as error:
+            objects.faults.append(f"{source}: {error}")

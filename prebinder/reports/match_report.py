@@ -1,0 +1,192 @@
+"""The two forms of `match`'s answer: JSON, one refusal at a time, and tables for people."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import BinaryIO, Final
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from binder.matching.evidence import quantity_text
+from binder.matching.match import Match
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import BIND_COMPLETED, Node, Volume, value_of
+
+HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
+
+_PLAIN_WIDTH: Final = 160
+"""Columns when the output is not a terminal, where nothing says how wide the reader's window is."""
+
+_MOST_TELLING_FIRST: Final = (
+    Reason.OTHER_VOLUME_PREBOUND,
+    Reason.TIED_WITH_CHOSEN,
+    Reason.LARGER_THAN_CHOSEN,
+    Reason.MORE_ACCESS_MODES_THAN_CHOSEN,
+    Reason.TAKEN_BY_OTHER_CLAIM_OF_POD,
+    Reason.DELAYED_BINDING,
+    Reason.NODE_AFFINITY_MISMATCH,
+    Reason.SELECTOR_MISMATCH,
+    Reason.NOT_AVAILABLE,
+    Reason.VOLUME_DELETING,
+    Reason.ATTRIBUTES_CLASS_MISMATCH,
+    Reason.VOLUME_MODE_MISMATCH,
+    Reason.TOO_SMALL,
+    Reason.CLAIMED_BY_OTHER,
+    Reason.ACCESS_MODES_MISMATCH,
+    Reason.CLASS_MISMATCH,
+)
+"""Roughly the rules backwards: a volume that failed a late test came close."""
+
+_IN_WORDS: Final[Mapping[Reason, str]] = {
+    Reason.NO_VOLUME_FITS: "no volume fits",
+    Reason.SELECTOR_MISMATCH: "its selector cannot be parsed",
+    Reason.WAIT_FOR_FIRST_CONSUMER: "waits for a pod; see --node for what the scheduler would take",
+    Reason.DYNAMIC_CLASS: "none fits; the provisioner of the class makes one",
+    Reason.PROVISIONING_CHOSEN: "a new volume is already being made for the selected node",
+    Reason.BINDING_MODE_MISSING: "its StorageClass has no volumeBindingMode",
+    Reason.REQUESTED_VOLUME_MISSING: "the volume it asks for is not in the input",
+    Reason.REQUESTED_VOLUME_MISMATCH: "the volume it asks for cannot be bound to it",
+    Reason.CLAIM_LOST: "lost: the volume it was bound to is gone or another claim's",
+}
+
+
+class _Row(msgspec.Struct):
+    volume: str
+    reason: str
+    wanted: str
+    offered: str
+
+
+def write_claims(matches: Iterable[Match], volumes: Sequence[Volume], node: Node | None, out: BinaryIO) -> None:
+    """Write the report's beginning and its claims, one refusal a line. No more than a line is held in memory."""
+    out.write(HEADER)
+    for number, match in enumerate(matches):
+        out.write(b",\n" if number else b"\n")
+        out.write(_opening(match, node))
+        for position, rejection in enumerate(match.rejections(volumes)):
+            row = _Row(rejection.subject, rejection.reason, rejection.wanted, rejection.offered)
+            out.write((b",\n  " if position else b"\n  ") + msgspec.json.encode(row))
+        out.write(b"]}")
+    out.write(b"\n]")
+
+
+def _opening(match: Match, node: Node | None) -> bytes:
+    head = {
+        "claim": match.claim.key,
+        "node": node.name if node else None,
+        "bindingMode": match.binding_mode,
+        "volume": match.volume.name if match.volume else None,
+    }
+    return msgspec.json.encode(head)[:-1] + b',"rejections":['
+
+
+@dataclass(slots=True)
+class Tally:
+    """One claim's refusals for one reason: how many, and the volume that came nearest in size."""
+
+    reason: Reason
+    volumes: list[Volume] = field(default_factory=list)
+
+    def nearest(self, request: int, count: int) -> list[Volume]:
+        return nsmallest(count, self.volumes, key=lambda one: (abs(one.capacity - request), one.name))
+
+
+def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
+    """Return the refusals of a claim grouped by reason, the most telling first."""
+    found: dict[Reason, Tally] = {}
+    for volume, reason in match.refusals(volumes):
+        found.setdefault(reason, Tally(reason)).volumes.append(volume)
+    order = {reason: place for place, reason in enumerate(_MOST_TELLING_FIRST)}
+    return sorted(found.values(), key=lambda tally: order.get(tally.reason, -1))
+
+
+def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Console) -> None:
+    """Print what each claim gets, and then for each claim why it does not get the others."""
+    if not matches:
+        console.print("There is no PersistentVolumeClaim in the input. Add the output of: kubectl get pvc -A -o json")
+        return
+    console.print(_answers(matches, volumes))
+    for match in matches:
+        refused = tallies(match, volumes)
+        if refused:
+            console.print()
+            console.print(_heading(match, sum(len(tally.volumes) for tally in refused)))
+            console.print(_refusals(match, refused))
+
+
+def console_for() -> Console:
+    """Return a console on the standard output: drawing on a terminal, plain and wide anywhere else."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
+
+
+def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
+    """Say in words what becomes of the claim, and of these volumes what decided it."""
+    if match.reason is not None:
+        return _IN_WORDS[match.reason]
+    if value_of(match.claim.annotations, BIND_COMPLETED) is not None:
+        return "bound"
+    if match.claim.volume_name:
+        return "asked for by name"
+    if match.volume is not None and match.volume.claim is not None:
+        return "reserved for it by its claimRef"
+    if match.volume is not None and _modes_decided(match, match.volume, volumes):
+        return "of those with the fewest access modes the smallest that fits"
+    return "the smallest that fits"
+
+
+def _modes_decided(match: Match, chosen: Volume, volumes: Iterable[Volume]) -> bool:
+    """Whether a volume of that size or less fits too, and lost because it offers more access modes."""
+    rivals = (volume for volume in volumes if volume.capacity <= chosen.capacity and volume.name != chosen.name)
+    return any(match.why_not(volume) is Reason.MORE_ACCESS_MODES_THAN_CHOSEN for volume in rivals)
+
+
+def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> Table:
+    table = plain_table("CLAIM", "CLASS", "REQUEST", "BINDING", "VOLUME", "SIZE", "WHY")
+    for match in matches:
+        volume = match.volume
+        table.add_row(
+            Text(match.claim.key),
+            Text(class_of(match.claim) or "-"),
+            quantity_text(match.claim.request),
+            match.binding_mode or "-",
+            Text(volume.name if volume else "-", style="green" if volume else "yellow"),
+            quantity_text(volume.capacity) if volume else "-",
+            answer_text(match, volumes),
+        )
+    return table
+
+
+def _heading(match: Match, count: int) -> Text:
+    where = f" on node {match.node.name}" if match.node else ""
+    others = "other volume" if match.volume else "volume"
+    return Text(f"{match.claim.key}{where}: why not the {count} {others}{'' if count == 1 else 's'}", style="bold")
+
+
+def _refusals(match: Match, refused: Iterable[Tally]) -> Table:
+    table = plain_table("REASON", "VOLUMES", "NEAREST", "WANTED", "FOUND")
+    table.columns[1].justify = "right"
+    for rejection, count in _nearest(match, refused):
+        table.add_row(
+            rejection.reason, str(count), Text(rejection.subject), Text(rejection.wanted), Text(rejection.offered)
+        )
+    return table
+
+
+def _nearest(match: Match, refused: Iterable[Tally]) -> Iterator[tuple[Rejection, int]]:
+    for tally in refused:
+        nearest = tally.nearest(match.claim.request, 1)
+        yield next(match.rejections(nearest)), len(tally.volumes)
+
+
+def plain_table(*headers: str) -> Table:
+    """Return an empty table in the form of this report."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    return table

@@ -1,0 +1,47 @@
+"""The API server as the user allows us to use it: at which rate, and for whom."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kube.client.api import KubeApi
+from kube.client.rate_limit import PacedTransport, RequestObserver
+from kube.client.transport import Transport
+from kube.clock import Clock
+from kube.leaderelection.leadership import FencedTransport, Leadership
+from prebinder.config.settings import ClusterSettings
+
+NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Makes the APIs of one process. Each has the whole rate for itself, so that none waits behind another."""
+
+    transport: Transport
+    clock: Clock
+    settings: ClusterSettings
+    observer: RequestObserver
+
+    def api(self) -> KubeApi:
+        """Return an API for reading and for Events."""
+        return self._paced(self.transport)
+
+    def for_lease(self) -> KubeApi:
+        """Return an API for the Lease: a renewal waits behind nothing else, neither for a token nor to be sent."""
+        return self._paced(self.transport, urgent=True)
+
+    def fenced(self, leadership: Leadership) -> KubeApi:
+        """Return an API that writes only as long as we lead."""
+        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
+        return self._paced(FencedTransport(self.transport, leadership))
+
+    def _paced(self, transport: Transport, *, urgent: bool = False) -> KubeApi:
+        qps, burst = self.settings.qps, self.settings.burst
+        paced = PacedTransport(transport, self.clock, self.observer, qps=qps, burst=burst)
+        return KubeApi(paced, urgent=urgent)
+
+
+def own_namespace() -> str:
+    """Return the pod's namespace; outside a cluster one that every cluster has."""
+    return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else "kube-system"

@@ -1,0 +1,113 @@
+"""Serves `/livez`, `/readyz`, `/healthz` and `/metrics`.
+
+Probes answer 200 or 503. `?verbose` lists every check, and a failure always says which check and why. Liveness never
+depends on the API server: restarting us would not bring it back.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from aiohttp import web
+
+from prebinder.config.settings import ServingSettings, parse_address
+from prebinder.errors import CommandError
+
+Check = Callable[[], str | None]
+"""Returns what is wrong, None when all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is served at a path."""
+
+    path: str
+    handler: Callable[[web.Request], Awaitable[web.Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What the probes look at, by name."""
+
+    live: Mapping[str, Check]
+    ready: Mapping[str, Check]
+
+
+async def serve_pages(
+    stack: AsyncExitStack, settings: ServingSettings, checks: Checks, render: Callable[[], Awaitable[bytes]]
+) -> None:
+    """Serve probes and metrics until the stack is closed. Raises CommandError when an address cannot be had."""
+    health, metrics = parse_address(settings.health_bind_address), parse_address(settings.metrics_bind_address)
+    pages = [(health, page) for page in probe_pages(checks.live, checks.ready)]
+    try:
+        await stack.enter_async_context(HealthServer([*pages, (metrics, metrics_page(render))]))
+    except OSError as error:
+        raise CommandError(
+            f"cannot serve metrics or probes: {error.strerror or error}; choose another address with "
+            "--metrics-bind-address or --health-bind-address (0 serves none)"
+        ) from error
+
+
+def probe_pages(live: Mapping[str, Check], ready: Mapping[str, Check]) -> tuple[Page, ...]:
+    """Return the pages for kubelet's probes. `/healthz` is another name of `/livez`, for habit."""
+    return (Page("/livez", _probe(live)), Page("/healthz", _probe(live)), Page("/readyz", _probe(ready)))
+
+
+def metrics_page(render: Callable[[], Awaitable[bytes]]) -> Page:
+    """Return the page Prometheus scrapes, in its text format."""
+
+    async def handler(_: web.Request) -> web.Response:
+        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=await render(), headers=headers)
+
+    return Page("/metrics", handler)
+
+
+def _probe(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def handler(request: web.Request) -> web.Response:
+        problems = {name: check() for name, check in checks.items()}
+        failed = any(problem is not None for problem in problems.values())
+        if not failed and "verbose" not in request.query:
+            return web.Response(text="ok\n")
+        lines = [f"[+]{name} ok" if problem is None else f"[-]{name}: {problem}" for name, problem in problems.items()]
+        return web.Response(text="\n".join([*lines, "failed" if failed else "ok", ""]), status=503 if failed else 200)
+
+    return handler
+
+
+class HealthServer:
+    """Serves pages while in `async with`. Pages for the same address share one port."""
+
+    def __init__(self, pages: Sequence[tuple[tuple[str, int] | None, Page]]) -> None:
+        """Take pages with the address (host, port) each is served at; None leaves a page out."""
+        self._pages: dict[tuple[str, int], list[Page]] = {}
+        for address, page in pages:
+            if address is not None:
+                self._pages.setdefault(address, []).append(page)
+        self._open = AsyncExitStack()
+        self.ports: list[int] = []
+        """The ports that are listened on, one an address, in the order the addresses were first named."""
+
+    async def __aenter__(self) -> Self:
+        """Start to serve. Raises OSError when an address cannot be had."""
+        try:
+            for (host, port), pages in self._pages.items():
+                await self._serve(host, port, pages)
+        except BaseException:
+            await self._open.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    async def _serve(self, host: str, port: int, pages: Sequence[Page]) -> None:
+        application = web.Application()
+        application.add_routes([web.get(page.path, page.handler) for page in pages])
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        self._open.push_async_callback(runner.cleanup)
+        await runner.setup()
+        site = web.TCPSite(runner, host or None, port)
+        await site.start()
+        self.ports.append(runner.addresses[0][1])

@@ -1,0 +1,121 @@
+"""The cluster in memory: a reflector for each kind fills a collection, and a check finds what it missed."""
+
+import asyncio
+import gc
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any, Final
+
+from kube.client.api import KubeApi
+from kube.client.reflector import Reflector
+from kube.client.resync import DriftCheck, DriftPart
+from kube.clock import Clock
+from kube.decoding.decode import decoders
+from kube.objects.api_resource import (
+    ATTACHMENTS,
+    CAPACITIES,
+    CLAIMS,
+    CSI_DRIVERS,
+    CSI_NODES,
+    DISRUPTION_BUDGETS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    WATCHED,
+    Resource,
+)
+from kube.store.collection import Collection
+from kube.store.store import Store
+from prebinder.metrics.api import WatchMetrics
+
+DRIFT_SECONDS: Final = 30.0
+"""How often the cache is compared with the API server."""
+
+
+def collections_in(store: Store, watched: Iterable[Resource] = WATCHED) -> dict[Resource, Collection[Any]]:
+    """Return the store's collections of these kinds."""
+    collections: Mapping[Resource, Collection[Any]] = {
+        CLAIMS: store.claims,
+        VOLUMES: store.volumes,
+        STORAGE_CLASSES: store.classes,
+        PODS: store.pods,
+        NODES: store.nodes,
+        CSI_NODES: store.csi_nodes,
+        CSI_DRIVERS: store.csi_drivers,
+        CAPACITIES: store.capacities,
+        ATTACHMENTS: store.attachments,
+        DISRUPTION_BUDGETS: store.budgets,
+        NAMESPACES: store.namespaces,
+    }
+    return {resource: collections[resource] for resource in watched}
+
+
+class Cache:
+    """Fills collections while `run` runs."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        collections: Mapping[Resource, Collection[Any]],
+        prefix: str,
+        clock: Clock,
+        rng: Random,
+        observer: WatchMetrics,
+    ) -> None:
+        self._collections = collections
+        self._reflectors: dict[Resource, Reflector[Any]] = {}
+        parts: list[DriftPart[Any]] = []
+        for resource, collection in collections.items():
+            decode: Any = decoders(prefix)[resource.kind]
+            reflector: Reflector[Any] = Reflector(
+                api, resource, decode, collection, clock=clock, observer=observer, rng=rng
+            )
+            self._reflectors[resource] = reflector
+            parts.append(DriftPart(resource, decode, collection, reflector))
+        self.drift = DriftCheck(api, parts, observer)
+
+    def do_without(self, resource: Resource) -> None:
+        """Take it, before `run`, that there is nothing of a kind: the server does not know it."""
+        del self._reflectors[resource]
+        self._collections[resource].replace((), "")
+
+    async def run(self) -> None:
+        """List and watch all kinds until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+
+    async def synced(self) -> None:
+        """Return when every kind has been listed once."""
+        await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+
+    def synced_kinds(self) -> dict[str, bool]:
+        """Return for each kind whether it has been listed."""
+        return {resource.label: reflector.synced.is_set() for resource, reflector in self._reflectors.items()}
+
+    def waiting_for(self) -> str | None:
+        """Say which kinds have not been listed yet, None when all have."""
+        waiting = [resource for resource, is_synced in self.synced_kinds().items() if not is_synced]
+        return f"waiting for the API server to list {', '.join(waiting)}" if waiting else None
+
+
+def calm_collector() -> None:
+    """Keep the garbage collector quiet until everything has been listed: call it before anything runs.
+
+    Left alone it walks through everything read so far again and again, in pauses of half a second. The limit is for
+    lists that never come to an end.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(250_000, 2, 1_000)
+
+
+def settle_heap() -> None:
+    """Take what is cached now out of the garbage collector's sight, and let it look at the rest, seldom.
+
+    Without a collection before it: that would stop everything for a while on a large cluster, to find next to nothing.
+    """
+    gc.freeze()
+    gc.set_threshold(10_000, 2, 1_000)

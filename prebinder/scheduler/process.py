@@ -1,0 +1,182 @@
+"""`pvc-prebinder scheduler`: the standalone scheduler as a process. Of several replicas the holder of the Lease works.
+
+Read `SchedulerProcess.__init__` as a table of contents. What the holder of the Lease does is in
+`prebinder.scheduler.term`.
+"""
+
+import asyncio
+import logging
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from binder.model.view import PlanSettings
+from kube.client.connect import connect
+from kube.client.event_recorder import EventRecorder, ObjectRef
+from kube.client.transport import Transport
+from kube.clock import Clock, SystemClock
+from kube.errors import KubeconfigError
+from kube.leaderelection.elector import new_identity
+from kube.leaderelection.leadership import Leadership
+from kube.objects.api_resource import LEASES
+from kube.store.store import Store
+from prebinder.config.config_news import ConfigurationNews
+from prebinder.config.scheduler_settings import SchedulerSettings, lease_name
+from prebinder.config.settings import parse_address
+from prebinder.control.driven_term import DrivenTerm
+from prebinder.control.part import serving_control
+from prebinder.control.token import default_token_file
+from prebinder.errors import CommandError
+from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler_state import SchedulerState
+from prebinder.preflight.requirements import SCHEDULER
+from prebinder.preflight.server_skew import kinds_to_do_without
+from prebinder.runtime.clients import Access, own_namespace
+from prebinder.runtime.health_server import Checks, serve_pages
+from prebinder.runtime.heartbeat import Heartbeat
+from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, settle_heap
+from prebinder.runtime.jobs import Job, scheduled
+from prebinder.runtime.leader_loop import Candidate, Tenure
+from prebinder.runtime.logs import configure
+from prebinder.runtime.signals import stop_requested
+from prebinder.scheduler.profiles import configuration_for
+from prebinder.scheduler.term import SchedulerSurroundings, SchedulerTerm
+from prebinder.scheduler.watches import Watches
+from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.config_watch import WatchedConfiguration
+
+COMPONENT: Final = "pvc-prebinder-scheduler"
+FLUSH_SECONDS: Final = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+def run_scheduler(settings: SchedulerSettings) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    calm_collector()
+    try:
+        return asyncio.run(_run(settings))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: SchedulerSettings) -> int:
+    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
+    async with transport:
+        process = SchedulerProcess(settings, transport, SystemClock())
+        logger.info("Starting", extra={"server": transport.server, "schedulers": ",".join(process.names)})
+        with stop_requested() as stop:
+            await process.run(stop)
+    logger.info("Stopped")
+    return 0
+
+
+class SchedulerProcess:
+    """All parts of one process. `run` it once. `names` are those of its schedulers."""
+
+    def __init__(self, settings: SchedulerSettings, transport: Transport, clock: Clock) -> None:
+        """Raises UsageError for a configuration that cannot be used."""
+        self._settings, self._clock = settings, clock
+        rng = self._rng = Random()
+        identity = new_identity()
+        namespace = settings.leader_election.namespace or own_namespace()
+        planning = PlanSettings(prefix=settings.scheduling.annotation_prefix)
+        self._configuration = configuration_for(settings.scheduling)
+        self.names = tuple(self._configuration.current.profiles)
+        lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
+
+        self._store = Store(planning.prefix)
+        cluster = self._cluster = LiveCluster(self._store, planning)
+        watches = Watches(self._store, self.names)
+        self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
+        instruments.attempts.expect_profiles(self.names)
+        access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
+        self._recorder = EventRecorder(access.api(), clock, instruments.events, controller=COMPONENT, instance=identity)
+        about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)
+        self._configuration.observers.append(
+            ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
+        )
+        self._cache = Cache(access.api(), watches.collections, planning.prefix, clock, rng, instruments.watches)
+        around = SchedulerSurroundings(
+            access,
+            self._store,
+            watches.pods,
+            cluster,
+            self._configuration,
+            planning,
+            settings.scheduling.bind_timeout,
+            self._recorder,
+            instruments.attempts,
+            clock,
+        )
+        self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
+        self._heartbeat = Heartbeat(clock)
+        self._suited = asyncio.Event()
+        self._tenure: Tenure[SchedulerTerm] = Tenure(
+            self._elector,
+            Leadership.unelected(clock, identity),
+            lambda leadership: SchedulerTerm(around, leadership),
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Schedule until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        async with AsyncExitStack() as stack:
+            checks = Checks(
+                {"event loop": self._heartbeat.problem, "lease": self._tenure.overdue},
+                {"shutdown": self._tenure.stops, "caches": self._cache.waiting_for},
+            )
+            await serve_pages(stack, self._settings.serving, checks, self._render)
+            await stack.enter_async_context(self._serving_control())
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            parts = [self._heartbeat.run(), self._recorder.run(), self._follow_cluster()]
+            if isinstance(self._configuration, WatchedConfiguration):
+                parts.append(self._configuration.follow(self._clock))
+            tasks = [group.create_task(part) for part in parts]
+            drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
+            with scheduled({"drift": drift}, self._instruments.jobs, self._clock):
+                await self._tenure.until(stop, self._synced)
+            await self._recorder.flush(FLUSH_SECONDS)
+            for task in tasks:
+                task.cancel()
+
+    async def _render(self) -> bytes:
+        term = self._tenure.term
+        state = SchedulerState(
+            synced=self._cache.synced_kinds(),
+            loop_lag=self._heartbeat.lag(),
+            queues=term.waiting.sizes() if term is not None else {},
+            # Only who leads looks at the nodes, and sums over replicas would double.
+            nodes=self._cluster.view(self._clock.now()).nodes if term is not None else (),
+        )
+        return await self._instruments.render(state)
+
+    def _serving_control(self) -> AbstractAsyncContextManager[int]:
+        control = self._settings.control
+        return serving_control(
+            parse_address(control.bind_address),
+            Path(control.token_file) if control.token_file else default_token_file(),
+            DrivenTerm(lambda: self._tenure.term.binding if self._tenure.term is not None else None),
+            self._configuration,
+            self._clock,
+        )
+
+    def _rules_changed(self) -> None:
+        if self._tenure.term is not None:
+            self._tenure.term.rules_changed()
+
+    async def _follow_cluster(self) -> None:
+        for kind in await kinds_to_do_without(self._access.transport, SCHEDULER, self._clock, self._rng):
+            self._cache.do_without(kind)
+        self._suited.set()
+        await self._cache.run()
+
+    async def _synced(self) -> None:
+        await self._suited.wait()
+        await self._cache.synced()
+        settle_heap()
+        logger.info("Synced", extra={"nodes": len(self._store.nodes.items), "pods": len(self._store.pods.items)})
+        if self._elector is None:
+            self._instruments.leader.leading(True)

@@ -1,0 +1,67 @@
+"""The configuration of the standalone scheduler in force: from a file, or the default profile for each name."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from kube.configuration.document import ConfigurationError
+from prebinder.config.scheduler_settings import SchedulingSettings, refuse_bad_names
+from prebinder.errors import UsageError
+from scheduler.framework.config import Configuration, parse
+from scheduler.plugins.registry import REGISTRY, default_data, default_profile
+from scheduler.standalone.config_watch import ConfigurationInForce, WatchedConfiguration
+
+_PROFILES: Final = "profiles"
+
+
+def configuration_for(settings: SchedulingSettings) -> ConfigurationInForce:
+    """Return the configuration to begin with. Raises UsageError for a file that cannot be read or is wrong.
+
+    Which schedulers there are stays as it is: their pods are watched and their Lease is named from the start.
+    """
+    if settings.config is None:
+        names = settings.scheduler_names
+        begun = Configuration({name: default_profile(name) for name in names})
+        return ConfigurationInForce(begun, lambda text: _parse_same(text, names))
+    return _watched(Path(settings.config))
+
+
+def _watched(path: Path) -> WatchedConfiguration:
+    names: list[str] = []
+
+    def parse_next(text: str) -> Configuration:
+        return _parse_same(text, names) if names else _parse(text)
+
+    try:
+        watched = WatchedConfiguration(path, parse_next)
+    except OSError as error:
+        raise UsageError(f"cannot read the configuration file {path}: {error.strerror or error}") from error
+    except ConfigurationError as error:
+        raise UsageError(f"configuration file {path}: {error}") from error
+    names += watched.current.profiles
+    return watched
+
+
+def _parse(text: str) -> Configuration:
+    found = parse(text, REGISTRY, default_data)
+    for place, name in enumerate(found.profiles):
+        _check_names((name,), f"{_PROFILES}[{place}].schedulerName")
+    _check_names(found.profiles, f"{_PROFILES}[*].schedulerName")
+    return found
+
+
+def _check_names(names: Collection[str], place: str) -> None:
+    try:
+        refuse_bad_names(names)
+    except ValueError as error:
+        raise ConfigurationError(place, str(error)) from error
+
+
+def _parse_same(text: str, names: Collection[str]) -> Configuration:
+    found = _parse(text)
+    if set(found.profiles) != set(names):
+        expected, given = ", ".join(sorted(names)), ", ".join(sorted(found.profiles))
+        raise ConfigurationError(
+            f"{_PROFILES}[*].schedulerName", f"expected {expected}, found {given}; other schedulers need a restart"
+        )
+    return found

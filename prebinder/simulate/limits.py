@@ -1,0 +1,44 @@
+"""What a simulation of a dump cannot answer, because the dump lacks what the rules would look at. Pure."""
+
+from collections.abc import Iterator
+
+from kube.objects.constraints import NO_CONSTRAINTS
+from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Pod
+from kube.store.snapshot import Snapshot
+
+
+def unanswered(snapshot: Snapshot, *, has_namespaces: bool) -> tuple[str, ...]:
+    """Return sentences for the user, each with what to dump too."""
+    return (*_capacities(snapshot), *_attach_limits(snapshot), *_namespaces(snapshot, has_namespaces))
+
+
+def _capacities(snapshot: Snapshot) -> Iterator[str]:
+    told = {capacity.storage_class for capacity in snapshot.capacities.values()}
+    for name, storage_class in sorted(snapshot.classes.items()):
+        driver = snapshot.csi_drivers.get(storage_class.provisioner)
+        delayed = storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
+        if delayed and driver is not None and driver.storage_capacity and name not in told:
+            yield (
+                f"class {name}: {driver.name} publishes capacity, but no CSIStorageCapacity is in the dump: nothing "
+                "can be made; dump csistoragecapacity too"
+            )
+
+
+def _attach_limits(snapshot: Snapshot) -> Iterator[str]:
+    if not snapshot.csi_nodes and any(volume.driver for volume in snapshot.volumes.values()):
+        yield "no CSINode is in the dump: every node can attach any number of volumes; dump csinode too"
+
+
+def _namespaces(snapshot: Snapshot, has_namespaces: bool) -> Iterator[str]:
+    if not has_namespaces and any(map(_selects_namespaces, snapshot.pods.values())):
+        yield (
+            "pods select namespaces by labels and no Namespace is in the dump: each has its name as its only label; "
+            "dump ns too"
+        )
+
+
+def _selects_namespaces(pod: Pod) -> bool:
+    said = pod.constraints or NO_CONSTRAINTS
+    wishes = (*said.preferred_affinity, *said.preferred_anti_affinity)
+    terms = (*said.affinity, *said.anti_affinity, *(wish.term for wish in wishes))
+    return any(term.namespace_selector is not None for term in terms)

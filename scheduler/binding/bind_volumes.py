@@ -1,0 +1,90 @@
+"""Has a pod's claims bound before the pod is assigned: writes what kube-scheduler writes, and waits for the others.
+
+A volume that exists gets the claimRef, a claim that needs a new one gets the selected node; the PV controller and the
+provisioner do the rest (BindPodVolumes in pkg/scheduler/framework/plugins/volumebinding/binder.go). Every write is
+decided on the newest that is known and conditional on it. Beyond kube-scheduler, a failed attempt takes back what it
+wrote, as far as nothing came of it: a bind that the PV controller went on with is never undone.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import PlanSettings
+from binder.writers.object_client import LiveObjects
+from kube.client.deadline import within
+from kube.clock import Clock
+from kube.objects.model import Pod
+from kube.store.collection import Collection
+from kube.store.store import Store
+from scheduler.binding.store_waits import StoreWaits
+from scheduler.binding.volume_commitment import progress
+from scheduler.binding.volume_orders import VolumeOrders, orders_of
+from scheduler.framework.plugin import Placement
+
+
+class BindVolumes:
+    """The PreBind plugin. `pods` are those that wait to be scheduled: one that leaves them ends its attempt.
+
+    `limit` is how long the claims may take to be bound (bindTimeoutSeconds of kube-scheduler's VolumeBinding).
+    """
+
+    name: Final = "BindVolumes"
+
+    def __init__(
+        self,
+        live: LiveObjects,
+        store: Store,
+        pods: Collection[Pod],
+        clock: Clock,
+        settings: PlanSettings,
+        limit: timedelta,
+    ) -> None:
+        self._orders = VolumeOrders(live, store, clock, settings)
+        self._waits = StoreWaits(store, pods)
+        self._store = store
+        self._pods = pods
+        self._clock = clock
+        self._limit = limit.total_seconds()
+
+    def has_work(self, placement: Placement) -> bool:
+        """Whether a claim of the pod has to be bound."""
+        return bool(orders_of(placement))
+
+    async def pre_bind(self, placement: Placement) -> Rejection | None:
+        """Return None once all claims of the pod are bound, else why they will not be.
+
+        Then, and after a KubeError or a cancellation, `roll_back` is due. After LeadershipLost it is not: what was
+        written stays, for the PV controller and for whoever leads next.
+        """
+        if not self.has_work(placement):
+            return None
+        refused = await self._orders.write(placement) or await self._all_bound(placement)
+        if refused is None:
+            await self._orders.leave(placement)
+        return refused
+
+    async def roll_back(self, placement: Placement) -> None:
+        """Take back what `pre_bind` wrote and nothing came of. After a `pre_bind` that succeeded that is nothing."""
+        await self._orders.leave(placement)
+
+    async def _all_bound(self, placement: Placement) -> Rejection | None:
+        try:
+            return await within(self._clock, self._limit, self._wait(placement))
+        except TimeoutError:
+            wanted = f"claims bound within {self._limit:.0f} s"
+            return Rejection(Reason.BIND_TIMEOUT, placement.pod.key, wanted, f"unbound: {self._unbound(placement)}")
+
+    async def _wait(self, placement: Placement) -> Rejection | None:
+        with self._waits.changes(placement) as changed:
+            while True:
+                changed.clear()
+                found = progress(placement, self._pods.items.get(placement.pod.key), self._store.snapshot())
+                if found is not False:
+                    return found if isinstance(found, Rejection) else None
+                await changed.wait()
+
+    def _unbound(self, placement: Placement) -> str:
+        claims = self._store.snapshot().claims
+        keys = [order.claim.key for order in orders_of(placement)]
+        return ", ".join(key for key in keys if key not in claims or not claims[key].volume_name)

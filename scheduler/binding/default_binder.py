@@ -1,0 +1,96 @@
+"""Assigns a pod to its node: the Binding subresource, as kube-scheduler's DefaultBinder does, conditional on the uid.
+
+An answer can get lost, and a Binding cannot be sent twice: the second is told that the pod is assigned already. Then
+the pod itself says whether it was ours that took place.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from binder.matching.rejection import Reason, Rejection
+from kube.decoding.decode import decode_pod_record
+from kube.errors import Conflict, NotFound, Unavailable
+from kube.objects.api_resource import PODS, Resource
+from kube.objects.model import Pod
+from scheduler.framework.plugin import Placement
+
+TRIES: Final = 3
+"""Bindings sent while answers get lost, before the attempt is given up."""
+
+
+class BindingApi(Protocol):
+    """The two verbs used here (kube.client.api.KubeApi)."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
+        """Return one object. Raises NotFound."""
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> msgspec.Raw:
+        """Post to an object's subresource. Raises Conflict, NotFound, Unavailable."""
+
+
+class BindPod:
+    """The Bind plugin."""
+
+    name: Final = "BindPod"
+
+    def __init__(self, api: BindingApi) -> None:
+        self._api = api
+
+    async def bind(self, placement: Placement) -> Rejection | None:
+        """Return None once the API server said that the pod is on the node, else why it cannot be put there.
+
+        Raises KubeError when the server fails us. The pod may be assigned all the same: the watch will show it.
+        """
+        pod, failure = placement.pod, None
+        for _ in range(TRIES):
+            try:
+                body = binding(placement)
+                await self._api.create(PODS, body, pod.namespace, name=pod.name, subresource="binding")
+            except NotFound:
+                return _gone(pod)
+            except (Conflict, Unavailable) as error:
+                failure = error
+            else:
+                return None
+            seen = await self._read(pod)
+            if seen is None or seen.uid != pod.uid:
+                return _gone(pod)
+            if seen.node_name == placement.node:
+                return None
+            if seen.node_name or isinstance(failure, Conflict):
+                return _refused(seen, failure)
+        assert failure is not None
+        raise failure
+
+    async def _read(self, pod: Pod) -> Pod | None:
+        try:
+            return decode_pod_record(await self._api.get(PODS, pod.name, pod.namespace))
+        except NotFound:
+            return None
+
+
+def binding(placement: Placement) -> dict[str, Any]:
+    """Return the Binding. With the uid it does not reach another pod of that name."""
+    pod = placement.pod
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": placement.node},
+    }
+
+
+def _gone(pod: Pod) -> Rejection:
+    return Rejection(Reason.POD_ENDED, pod.key, "the pod that was scheduled", "it was deleted")
+
+
+def _refused(seen: Pod, failure: Conflict | Unavailable) -> Rejection:
+    """Say why a pod that exists is not assigned: by somebody else, on its way out, or gated again."""
+    if seen.node_name:
+        return Rejection(Reason.ALREADY_ASSIGNED, seen.key, "an unassigned pod", f"it is on node {seen.node_name}")
+    reason = Reason.POD_ENDED if seen.deleting else Reason.KEPT_CHANGING
+    return Rejection(reason, seen.key, "a pod that can be assigned", failure.message)

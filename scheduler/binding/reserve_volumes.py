@@ -1,0 +1,108 @@
+"""Promises to a pod the volumes that were chosen for it, so that no pod decided next is given them too. Pure.
+
+A promise is a hold in the ledger, from the decision until the cluster itself shows what was written. A claim that
+several pods use is promised once: another pod in flight may have it on the same terms, and on no others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from immutables import Map
+
+from binder.health.volume_policy import refuse_use
+from binder.matching.matching import scheduler_refusal
+from binder.matching.rejection import Reason, Rejection
+from binder.model.ledger import Hold
+from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Volume
+from scheduler.framework.plugin import Placement
+from scheduler.state.cluster import ClusterView
+
+_MADE: Final = "to be made for "
+"""Stands, with the claim's uid, for a volume that does not exist yet. No name of a volume has blanks."""
+
+
+class PromiseVolumes:
+    """The Reserve plugin."""
+
+    name: Final = "PromiseVolumes"
+
+    def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+        """Return the cluster with a hold for each claim of the pod, or why one of them cannot be had any more."""
+        if not placement.pod.claims:
+            return cluster
+        refused = next(_refusals(placement, cluster), None)
+        if refused is not None:
+            return refused
+        ledger = cluster.storage.ledger
+        # A hold that is there already is another pod's, for the same claim on the same terms: it stays the other's.
+        made = [hold for hold in _holds(placement, cluster) if hold.volume not in ledger.holds]
+        return replace(cluster, storage=replace(cluster.storage, ledger=ledger.with_holds(made))) if made else cluster
+
+
+def _refusals(placement: Placement, cluster: ClusterView) -> Iterator[Rejection]:
+    used = _used_alone(placement, cluster)
+    if used is not None:
+        yield used
+    choice = placement.volumes
+    for claim, volume in choice.volumes:
+        refused = _refuse_otherwise(claim, volume.name, placement.node, cluster) or _refuse_volume(
+            claim, volume, cluster
+        )
+        if refused is not None:
+            yield refused
+    for claim in choice.provision:
+        refused = _refuse_otherwise(claim, _MADE + claim.uid, placement.node, cluster)
+        if refused is not None:
+            yield refused
+
+
+def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView) -> Rejection | None:
+    """Return why the claim is not to be had so: to a pod in flight it was promised another volume, or another node."""
+    for hold in cluster.storage.ledger.of_claim(claim.key):
+        same = hold.volume == volume and (hold.node == node or not volume.startswith(_MADE))
+        if hold.claim_uid == claim.uid and not same:
+            promised = f"a volume made for node {hold.node}" if hold.volume.startswith(_MADE) else hold.volume
+            return Rejection(
+                Reason.CLAIM_PROMISED, claim.key, "an undecided claim", f"{promised}, as promised to pod {hold.pod_key}"
+            )
+    return None
+
+
+def _refuse_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Rejection | None:
+    """Return why a volume that was free when it was chosen cannot be promised now."""
+    storage = cluster.storage
+    volume = storage.snapshot.volumes.get(chosen.name)
+    if volume is None:
+        return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {chosen.name}", "no such volume")
+    reason = scheduler_refusal(claim, volume)
+    if reason is not None:
+        return Rejection(reason, volume.name, f"a volume for {claim.key}", "it changed since it was chosen")
+    # A volume whose claimRef names the claim was given to it already; whether it was wise is not asked any more.
+    return refuse_use(storage, volume, cluster.now, claim) if volume.claim is None else None
+
+
+def _used_alone(placement: Placement, cluster: ClusterView) -> Rejection | None:
+    """Return why a ReadWriteOncePod claim is not to be had: a pod that is there, or assumed to be, has it (KEP-2485).
+
+    The filter looks at pods that the cluster shows; those decided a moment ago are in the view alone.
+    """
+    pod, claims = placement.pod, cluster.storage.snapshot.claims
+    for key in pod.claim_keys:
+        claim = claims.get(key)
+        if claim is None or READ_WRITE_ONCE_POD not in claim.access_modes:
+            continue
+        user = next((other for other in cluster.claim_users.get(key, Map()) if other != pod.key), None)
+        if user is not None:
+            wanted = f"claim {key} for itself ({READ_WRITE_ONCE_POD})"
+            return Rejection(Reason.VOLUME_IN_USE, placement.node, wanted, f"in use by pod {user}")
+    return None
+
+
+def _holds(placement: Placement, cluster: ClusterView) -> Iterator[Hold]:
+    pod, choice = placement.pod, placement.volumes
+    names = [(claim, volume.name) for claim, volume in choice.volumes]
+    names += [(claim, _MADE + claim.uid) for claim in choice.provision]
+    for claim, volume in names:
+        # The view counts the pod on its node; the hold books nothing besides.
+        yield Hold(volume, claim.key, claim.uid, pod.key, placement.node, (), cluster.now)

@@ -1,0 +1,50 @@
+"""Before a pod is assigned: is there still room for it? Its volumes took their time, and others schedule too.
+
+Nobody but a kubelet can refuse a pod for which there is no room (OutOfcpu): the API server accepts every Binding. So
+two schedulers can overcommit a node between a decision and its Binding. That gap is kept short, and where it is long,
+because volumes had to be bound, it is looked again.
+"""
+
+from datetime import datetime
+from typing import Final, Protocol
+
+from binder.matching.node_fit import refuse_resources
+from binder.matching.rejection import Reason, Rejection
+from kube.clock import Clock
+from kube.store.snapshot import Snapshot
+from scheduler.framework.plugin import Placement
+from scheduler.plugins.resource_fit import refuse_disks, refuse_ports
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState, state_without_pod
+
+
+class Follower(Protocol):
+    """Whoever knows the cluster of this moment (scheduler.standalone.cache.LiveCluster)."""
+
+    def view(self, now: datetime) -> ClusterView: ...
+
+
+class StillFits:
+    """A Bind plugin that assigns nothing: it stands before the one that does, and refuses."""
+
+    name: Final = "StillFits"
+
+    def __init__(self, cluster: Follower, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+
+    async def bind(self, placement: Placement) -> Rejection | None:
+        """Return why the node has no room left. Pods without claims were decided about just now."""
+        if not placement.pod.claims:
+            return None
+        view = self._cluster.view(self._clock.now())
+        return refuse_taken(placement, view.node(placement.node), view.storage.snapshot)
+
+
+def refuse_taken(placement: Placement, node: NodeState | None, snapshot: Snapshot) -> Rejection | None:
+    """Return what others took of the node since the pod was counted there, None if it still has its place."""
+    pod = placement.pod
+    if node is None:
+        return Rejection(Reason.NODE_MISSING, placement.node, "a node", "it is gone")
+    others = state_without_pod(node, pod, snapshot) or node
+    return refuse_resources(pod, node.name, others.free) or refuse_ports(pod, others) or refuse_disks(pod, others)

@@ -1,0 +1,90 @@
+"""Waiting for objects of the store to change, without looking again and again."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from binder.controllers.listening import Listened, listening
+from kube.objects.model import Claim, Node, Pod, Volume
+from kube.store.store import Store
+from scheduler.framework.plugin import Placement
+
+Subject = tuple[type, str]
+"""A kind of record and a key."""
+
+
+class StoreWaits:
+    """Wakes those who wait for something about a placement. It listens only while somebody waits.
+
+    `pods` are those that wait to be scheduled.
+    """
+
+    def __init__(self, store: Store, pods: Listened[Pod]) -> None:
+        self._store = store
+        self._pods = pods
+        self._waiting: dict[Subject, set[asyncio.Event]] = {}
+        self._listening = ExitStack()
+
+    @contextmanager
+    def changes(self, placement: Placement) -> Iterator[asyncio.Event]:
+        """While inside, the event is set at each change of the pod, its node, its claims or their volumes."""
+        event, subjects = asyncio.Event(), _subjects(placement)
+        if not self._waiting:
+            self._listen()
+        for subject in subjects:
+            self._waiting.setdefault(subject, set()).add(event)
+        try:
+            yield event
+        finally:
+            for subject in subjects:
+                waiting = self._waiting[subject]
+                waiting.discard(event)
+                if not waiting:
+                    del self._waiting[subject]
+            if not self._waiting:
+                self._listening.close()
+
+    def _listen(self) -> None:
+        store = self._store
+        self._listening.enter_context(listening(self._pods, self._pod_changed))
+        self._listening.enter_context(listening(store.nodes, self._node_changed))
+        self._listening.enter_context(listening(store.claims, self._claim_changed))
+        self._listening.enter_context(listening(store.volumes, self._volume_changed))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is not None:
+            self._wake(Pod, pod.key)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None or old is None or old.labels != new.labels:
+            node = new or old
+            self._wake(Node, node.name if node is not None else "")
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        claim = new or old
+        if claim is not None:
+            self._wake(Claim, claim.key)
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        for volume in (old, new):
+            if volume is not None:
+                self._wake(Volume, volume.name)
+                if volume.claim is not None:
+                    # A volume that was just made is known to those who wait by its claim alone.
+                    self._wake(Claim, f"{volume.claim.namespace}/{volume.claim.name}")
+
+    def _wake(self, kind: type, key: str) -> None:
+        for event in self._waiting.get((kind, key), ()):
+            event.set()
+
+
+def _subjects(placement: Placement) -> set[Subject]:
+    choice = placement.volumes
+    claims = [*(claim for claim, _ in choice.volumes), *choice.provision]
+    return {
+        (Pod, placement.pod.key),
+        (Node, placement.node),
+        *((Claim, claim.key) for claim in claims),
+        *((Volume, volume.name) for _, volume in choice.volumes),
+    }

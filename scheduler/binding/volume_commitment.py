@@ -1,0 +1,185 @@
+"""How far a pod's claims are on the way to being bound, and what may still be written for them. Pure.
+
+As checkBindings in pkg/scheduler/framework/plugins/volumebinding/binder.go, and stricter: a claim that is deleted or
+that got a volume out of the node's reach ends the attempt at once.
+"""
+
+from datetime import datetime
+
+from binder.health.node_storage import refuse_storage
+from binder.health.volume_policy import refuse_use
+from binder.matching.matching import controller_refusal, is_mine, scheduler_refusal
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import View
+from kube.objects.model import PROVISIONER_ANNOTATIONS, SELECTED_NODE, Claim, Node, Pod, Volume, value_of
+from kube.rules.selectors import node_matches
+from kube.store.snapshot import Snapshot
+from scheduler.framework.plugin import Placement
+from scheduler.volumes.volume_binding import is_bound, provisioner_of, refuse_provisioning
+
+
+def refers_to(volume: Volume, claim: Claim) -> bool:
+    """Whether the volume's claimRef is to exactly this claim, its uid included."""
+    return volume.claim is not None and bool(volume.claim.uid) and is_mine(claim, volume)
+
+
+def is_written(claim: Claim, volume: Volume | None, node_name: str, snapshot: Snapshot) -> bool:
+    """Whether the claim has all it needs from us: the volume's claimRef or, without a volume, the selected node.
+
+    A claim that has a volume needs nothing, whichever it is.
+    """
+    fresh = snapshot.claims.get(claim.key)
+    if fresh is None or fresh.uid != claim.uid:
+        return False
+    if fresh.volume_name:
+        return True
+    if volume is None:
+        return value_of(fresh.annotations, SELECTED_NODE) == node_name
+    taken = snapshot.volumes.get(volume.name)
+    return taken is not None and refers_to(taken, claim)
+
+
+def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now: datetime) -> Rejection | None:
+    """Return why the volume must not be taken for the claim now, by the newest that is known; None when it may.
+
+    Ask it only while nothing `is_written`.
+    """
+    snapshot = view.snapshot
+    node = snapshot.nodes.get(node_name)
+    refused = _refuse_claim(claim, snapshot) or _refuse_node(node_name, node) or _refuse_second(claim, volume, snapshot)
+    if refused is not None or node is None:
+        return refused
+    fresh = snapshot.volumes.get(volume.name)
+    if fresh is None or fresh.uid != volume.uid:
+        return _volume_gone(volume, claim)
+    reason = scheduler_refusal(claim, fresh, dict(node.labels))
+    if reason is not None:
+        return Rejection(reason, volume.name, f"a volume for {claim.key} on node {node_name}", _state(fresh))
+    selected = value_of(snapshot.claims[claim.key].annotations, SELECTED_NODE)
+    if selected is not None:
+        found = f"one is being made for node {selected}"
+        return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for a volume", found)
+    unreached = refuse_storage([fresh.driver], snapshot, node_name)
+    return unreached or (refuse_use(view, fresh, now, claim) if fresh.claim is None else None)
+
+
+def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
+    """Return why no volume must be ordered for the claim and this node now; None when one may be.
+
+    Ask it only while nothing `is_written`.
+    """
+    node = snapshot.nodes.get(node_name)
+    refused = _refuse_claim(claim, snapshot) or _refuse_node(node_name, node) or _refuse_second(claim, None, snapshot)
+    if refused is not None or node is None:
+        return refused
+    fresh = snapshot.claims[claim.key]
+    selected = value_of(fresh.annotations, SELECTED_NODE)
+    if selected not in {None, node_name}:
+        found = f"node {selected} was chosen to make it"
+        return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", found)
+    unreached = refuse_storage([provisioner_of(fresh, snapshot)], snapshot, node_name)
+    return refuse_provisioning(fresh, node, snapshot) or unreached
+
+
+def progress(placement: Placement, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
+    """Return whether all claims are bound by now, or why they will not be for this node.
+
+    `pod` is the one that waits to be scheduled, None when there is none any more.
+    """
+    if pod is None or pod.uid != placement.pod.uid or pod.deleting:
+        return Rejection(
+            Reason.POD_ENDED,
+            placement.pod.key,
+            "a pod that waits for its node",
+            "it is gone, or somebody else placed it",
+        )
+    node = snapshot.nodes.get(placement.node)
+    if node is None:
+        return _refuse_node(placement.node, None) or False
+    choice, finished = placement.volumes, True
+    for claim, volume in [*choice.volumes, *((claim, None) for claim in choice.provision)]:
+        found = _refuse_claim(claim, snapshot) or _progress(claim, volume, node, snapshot)
+        if isinstance(found, Rejection):
+            return found
+        finished = finished and found
+    return finished
+
+
+def may_deselect(claim: Claim | None, uid: str, node_name: str) -> bool:
+    """Whether the node selected for the claim may be taken back: nobody was asked to make the volume yet."""
+    if claim is None or claim.uid != uid or claim.volume_name:
+        return False
+    asked = any(value_of(claim.annotations, key) is not None for key in PROVISIONER_ANNOTATIONS)
+    return value_of(claim.annotations, SELECTED_NODE) == node_name and not asked
+
+
+def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapshot) -> bool | Rejection:
+    fresh = snapshot.claims[claim.key]
+    name = fresh.volume_name
+    if name:
+        # Whichever volume it got, it will do if the node reaches it. It may be shown later than the claim.
+        volume = snapshot.volumes.get(name)
+        unreachable = None if volume is None else _refuse_reach(volume, claim, node)
+        return unreachable or (volume is not None and is_bound(fresh))
+    if chosen is None:
+        selected = value_of(fresh.annotations, SELECTED_NODE)
+        if selected == node.name:
+            return False
+        found = "it was given up" if selected is None else f"node {selected} was chosen instead"
+        return Rejection(Reason.PROVISIONING_FAILED, claim.key, f"a volume made for node {node.name}", found)
+    volume = snapshot.volumes.get(chosen.name)
+    if volume is None:
+        return _volume_gone(chosen, claim)
+    if not refers_to(volume, fresh):
+        return Rejection(Reason.CLAIMED_BY_OTHER, volume.name, f"the volume of {claim.key}", _state(volume))
+    return _refuse_reach(volume, claim, node) or False
+
+
+def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
+    fresh = snapshot.claims.get(claim.key)
+    if fresh is None or fresh.uid != claim.uid:
+        return Rejection(Reason.CLAIM_NOT_FOUND, claim.key, "the claim that was scheduled", "it was deleted")
+    if fresh.deleting:
+        return Rejection(Reason.CLAIM_DELETING, claim.key, "a claim that stays", "being deleted")
+    if fresh.phase == "Lost":
+        return Rejection(Reason.CLAIM_LOST, claim.key, "the volume it was bound to", "phase Lost")
+    return None
+
+
+def _refuse_node(name: str, node: Node | None) -> Rejection | None:
+    return None if node is not None else Rejection(Reason.NODE_MISSING, name, "a node of that name", "it was deleted")
+
+
+def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:
+    """Return why the claim needs no volume: it was given another one, and must never have two."""
+    for name in snapshot.volumes_by_claim.get(claim.key, ()):
+        volume = snapshot.volumes[name]
+        if (chosen is None or name != chosen.name) and _is_given(volume, claim):
+            wanted = "a claim without a volume" if chosen is None else f"volume {chosen.name}"
+            return Rejection(Reason.OTHER_VOLUME_PREBOUND, claim.key, wanted, f"it was given volume {name}")
+    return None
+
+
+def _is_given(volume: Volume, claim: Claim) -> bool:
+    """Whether the volume is the claim's. By its name alone only if the PV controller would bind the two."""
+    if refers_to(volume, claim):
+        return True
+    return is_mine(claim, volume) and controller_refusal(claim, volume, delayed=True) is None
+
+
+def _refuse_reach(volume: Volume, claim: Claim, node: Node) -> Rejection | None:
+    if node_matches(volume.node_affinity, dict(node.labels)):
+        return None
+    wanted = f"a volume for {claim.key} that node {node.name} reaches"
+    return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"volume {volume.name}, which it does not reach")
+
+
+def _volume_gone(volume: Volume, claim: Claim) -> Rejection:
+    return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {volume.name}", "it was deleted")
+
+
+def _state(volume: Volume) -> str:
+    reference = volume.claim
+    if reference is None:
+        return f"it has no claim, phase {volume.phase or '(none)'}"
+    return f"it belongs to claim {reference.namespace}/{reference.name}"

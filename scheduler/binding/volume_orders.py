@@ -1,0 +1,189 @@
+"""The writes by which a pod's claims get their volumes, and how they are taken back. All conditional, one by one.
+
+Several pods in flight may need one claim. What was written for it is taken back when the last of them has left, and
+only as far as nothing came of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from binder.health.node_storage import NodeStorage
+from binder.matching.index import VolumeIndex
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import PlanSettings, View
+from binder.reservation.release import may_clear
+from binder.reservation.writes import give_back_volume, select_node, take_volume
+from binder.writers.attempt import TRIES
+from binder.writers.locks import KeyedLocks
+from binder.writers.object_client import FASTER, LiveObjects
+from binder.writers.rollback import Now
+from kube.errors import KubeError, Unavailable
+from kube.objects.model import Claim, Volume
+from kube.store.store import Store
+from scheduler.binding.volume_commitment import is_written, may_deselect, refuse_selecting, refuse_taking
+from scheduler.framework.plugin import Placement
+
+AT_ONCE: Final = 50
+"""Orders written at the same time. More do not get faster, and assignments and the lease would wait behind them."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a claim is to get: a volume, or None for one that is made for the node."""
+
+    claim: Claim
+    volume: Volume | None
+    node: str
+
+
+class VolumeOrders:
+    """Writes orders for pods and remembers which of them are its own."""
+
+    def __init__(self, live: LiveObjects, store: Store, clock: Now, settings: PlanSettings) -> None:
+        self._live = live
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._node_storage = NodeStorage()
+        self._locks = KeyedLocks()
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._pods: dict[str, set[str]] = {}
+        self._written: dict[str, Order] = {}
+
+    async def write(self, placement: Placement) -> Rejection | None:
+        """Write all orders of the pod, volumes that exist first; return why one of them cannot be, or None.
+
+        After that, whatever came of it, `leave` is due. Raises KubeError when the API server fails us.
+        """
+        orders = orders_of(placement)
+        for order in orders:
+            self._pods.setdefault(order.claim.key, set()).add(placement.pod.uid)
+        async with self._locks.held(order.claim.key for order in orders):
+            # Asked for all before the first write: what is known to be lost needs no taking back.
+            refused = next((found for order in orders if (found := self._refusal(order)) is not None), None)
+            for order in orders if refused is None else ():
+                async with self._room:
+                    refused = await self._write(order)
+                if refused is not None:
+                    return refused
+        return refused
+
+    async def leave(self, placement: Placement) -> None:
+        """The pod needs its orders no more, or has got what it needs: take back those of which nothing came.
+
+        What the API server prevents now stays as kube-scheduler would leave it: the claim keeps its volume or node.
+        """
+        for order in reversed(orders_of(placement)):
+            key = order.claim.key
+            async with self._locks.held([key]):
+                users = self._pods.get(key, set())
+                users.discard(placement.pod.uid)
+                if users:
+                    continue
+                self._pods.pop(key, None)
+                written = self._written.pop(key, None)
+                if written is not None and not self._served(written):
+                    await self._take_back_if_possible(written)
+
+    def _refusal(self, order: Order) -> Rejection | None:
+        view = View(self._store.snapshot(), VolumeIndex(), settings=self._settings, node_storage=self._node_storage)
+        if is_written(order.claim, order.volume, order.node, view.snapshot):
+            return None
+        if order.volume is None:
+            return refuse_selecting(order.claim, order.node, view.snapshot)
+        return refuse_taking(order.claim, order.volume, order.node, view, self._clock.now())
+
+    async def _write(self, order: Order) -> Rejection | None:
+        in_doubt = False
+        for _ in range(TRIES):
+            refused, snapshot = self._refusal(order), self._store.snapshot()
+            if refused is not None or is_written(order.claim, order.volume, order.node, snapshot):
+                return refused
+            claim = snapshot.claims[order.claim.key]
+            volume = None if order.volume is None else snapshot.volumes[order.volume.name]
+            self._written[claim.key] = Order(claim, volume, order.node)
+            try:
+                if volume is None:
+                    await self._live.patch_claim(claim, select_node(order.node))
+                else:
+                    await self._live.patch_volume(volume, take_volume(volume, claim))
+            except FASTER:
+                if not in_doubt:
+                    del self._written[claim.key]
+            except Unavailable:
+                # It may have been done, or be done yet. What is there now tells, else the next write.
+                in_doubt = True
+            else:
+                return None
+            gone = await self._look_again(order)
+            if gone is not None:
+                return gone
+        what = order.claim.key if order.volume is None else f"volume {order.volume.name}"
+        return Rejection(Reason.KEPT_CHANGING, order.claim.key, f"{what} to stay for a moment", "it kept changing")
+
+    async def _look_again(self, order: Order) -> Rejection | None:
+        """Bring claim and volume up to date. The store learns from the watch alone that something is gone."""
+        claim = await self._live.claim(order.claim.key)
+        if claim is None:
+            return Rejection(Reason.CLAIM_NOT_FOUND, order.claim.key, "the claim that was scheduled", "it was deleted")
+        if order.volume is not None and await self._live.volume(order.volume.name) is None:
+            wanted = f"volume {order.volume.name}"
+            return Rejection(Reason.VOLUME_MISSING, order.claim.key, wanted, "it was deleted")
+        return None
+
+    def _served(self, order: Order) -> bool:
+        """Whether the claim has the volume that was ordered for it."""
+        claim = self._store.snapshot().claims.get(order.claim.key)
+        if claim is None or claim.uid != order.claim.uid or not claim.volume_name:
+            return False
+        return order.volume is None or claim.volume_name == order.volume.name
+
+    async def _take_back_if_possible(self, order: Order) -> None:
+        name = "" if order.volume is None else order.volume.name
+        told = {"pv": name, "pvc": order.claim.key, "node": order.node}
+        try:
+            done = await (self._deselect(order) if order.volume is None else self._give_back(order.claim, order.volume))
+        except KubeError as error:
+            logger.warning("Left a claim with the volume chosen for it", extra={**told, "err": str(error)})
+        else:
+            logger.info("Took back the choice for a claim" if done else "Left the choice for a claim", extra=told)
+
+    async def _give_back(self, claim: Claim, before: Volume) -> bool:
+        """Remove the claimRef we wrote, unless something came of it or somebody else has written one."""
+        for _ in range(TRIES):
+            live = await self._live.volume(before.name)
+            if live is None or not live.record.claim or live.record.claim.uid != claim.uid:
+                return False
+            if not may_clear(live.record, await self._live.claim(claim.key)):
+                return False
+            try:
+                await self._live.patch_volume(live.record, give_back_volume(before))
+            except FASTER:
+                continue
+            return True
+        return False
+
+    async def _deselect(self, order: Order) -> bool:
+        """Take the selected node back, unless somebody was asked already to make the volume."""
+        for _ in range(TRIES):
+            claim = await self._live.claim(order.claim.key)
+            if claim is None or not may_deselect(claim, order.claim.uid, order.node):
+                return False
+            try:
+                await self._live.patch_claim(claim, select_node(None))
+            except FASTER:
+                continue
+            return True
+        return False
+
+
+def orders_of(placement: Placement) -> Sequence[Order]:
+    """Return what the pod's claims are to get, in the order of writing."""
+    choice, node = placement.volumes, placement.node
+    found = [Order(claim, volume, node) for claim, volume in choice.volumes]
+    return [*found, *(Order(claim, None, node) for claim in choice.provision)]

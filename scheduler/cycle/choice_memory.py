@@ -1,0 +1,205 @@
+"""What becomes of claims on each node, kept for claims of the same kind until the volumes a node reaches change.
+
+Taking a volume changes what few nodes reach: the volume's own, when it is local. A volume that says something of its
+health, or for whom it is kept, may say otherwise a moment later, and so may a CSINode of its driver's storage: nodes
+with such volumes are asked each time. Nodes that are cut off from some storage are not like others.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import compress, islice
+from operator import is_not
+from typing import Final
+
+from immutables import Map
+
+from binder.matching.capacity_order import CapacityOrder
+from binder.matching.matching import class_of
+from binder.model.ledger import Hold
+from binder.model.view import View
+from binder.reservation.contract import reservation_of_claim
+from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, Volume, value_of
+from kube.store.index import KeyMap, Keys
+from scheduler.cycle.cycle import mask_of
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volumes import PodInfo
+
+MOST_KINDS: Final = 1024
+"""Kinds of claims remembered at once; beyond it those are forgotten that were asked about longest ago."""
+
+MOST_REMEMBERED: Final = 1_000_000
+"""Nodes remembered in all kinds together, each with two pointers: 16 MB. At 5,000 nodes these are 200 kinds."""
+
+_FEW: Final = 16
+"""A node that reaches more volumes than this is asked each time: to look at all of them would cost more. So many nodes
+are asked one by one; more are parted by what is alike first."""
+
+_Groups = tuple[Map[NodeSelector | None, CapacityOrder], ...]
+
+
+@dataclass(slots=True)
+class _Kind:
+    """The answer about each node, and all that it was found from."""
+
+    states: list[NodeState | None] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    restless: int = 0
+    groups: _Groups = ()
+    filed: dict[int, NodeSelector | None] = field(default_factory=dict)
+    holds: Map[str, Hold] = field(default_factory=Map)
+    makers: tuple[object, ...] = ()
+    ailing: Mapping[str, Keys] = field(default_factory=KeyMap)
+
+
+class ChoiceMemory:
+    """Answers about nodes that follow from `PodInfo.choice` alone. Purely a memory."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Hashable, _Kind] = {}
+
+    def answers(
+        self, question: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeState], int]
+    ) -> list[int]:
+        """Return the answer for each node, by number.
+
+        The question has the `kind_of` the pod's claims in it; equal ones must come with functions that answer alike.
+        """
+        # Taken out and put back: the first one is always the one that was wanted longest ago.
+        kind = self._kinds.pop(question, None)
+        if kind is None:
+            most = max(1, min(MOST_KINDS, MOST_REMEMBERED // len(cluster.nodes)))
+            while len(self._kinds) >= most:
+                del self._kinds[next(iter(self._kinds))]
+            kind = _Kind()
+        self._kinds[question] = kind
+        stale = _stale(kind, info, cluster)
+        parts = _singly(stale) if stale.bit_count() <= _FEW else cluster.index.alike(info.keys)
+        for asked in _with_cut_off_apart(parts, stale, cluster):
+            if asked:
+                state = cluster.nodes[(asked & -asked).bit_length() - 1]
+                answer = work_out(state)
+                for number in _numbers(asked):
+                    kind.answers[number] = answer
+                kind.restless &= ~asked
+                kind.restless |= asked if _is_restless(info, state, cluster.storage) else 0
+        return kind.answers
+
+    def forget(self) -> None:
+        self._kinds.clear()
+
+
+def kind_of(info: PodInfo, storage: View) -> Hashable | None:
+    """Return what the choice depends on beside the node and the volumes; None when it is on these very claims."""
+    claims = info.claims
+    if claims.bound or claims.orphaned or len(claims.wanted) != len(claims.delayed):
+        return None
+    if storage.verdicts or any(_is_particular(claim, storage) for claim in claims.delayed):
+        return None
+    return tuple(_shape(claim) for claim in sorted(claims.delayed, key=lambda claim: claim.key))
+
+
+def _shape(claim: Claim) -> Hashable:
+    modes = claim.access_modes, claim.volume_mode, claim.attributes_class
+    return class_of(claim), claim.storage_class, claim.request, claim.selector, modes
+
+
+def _is_particular(claim: Claim, storage: View) -> bool:
+    """Whether anything speaks of this claim by name."""
+    snapshot = storage.snapshot
+    return (
+        claim.key in snapshot.volumes_by_claim
+        or claim.key in snapshot.volumes_reserved_for
+        or claim.key in storage.ledger.by_claim
+        or value_of(claim.annotations, SELECTED_NODE) is not None
+        or reservation_of_claim(claim, storage.settings.prefix) is not None
+    )
+
+
+def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
+    """Return the nodes, as bits, that have to be asked again, and take over what they will be asked about."""
+    snapshot, nodes = cluster.storage.snapshot, cluster.nodes
+    makers = (snapshot.classes, snapshot.capacities, snapshot.csi_drivers)
+    ailing = snapshot.csi_nodes_by_ailing_driver
+    if len(kind.states) != len(nodes) or any(map(is_not, makers, kind.makers)) or kind.ailing != ailing:
+        kind.states, kind.answers, kind.restless = [None] * len(nodes), [0] * len(nodes), 0
+    kind.makers, kind.ailing = makers, ailing
+    stale = kind.restless
+    for state in compress(nodes, map(is_not, nodes, kind.states)):
+        before = kind.states[state.number]
+        if before is None:
+            stale = cluster.index.everything
+        elif (before.name, before.labels, before.cut_off) != (state.name, state.labels, state.cut_off):
+            stale |= 1 << state.number
+        kind.states[state.number] = state
+    groups = tuple(group for claim in info.claims.delayed for group in cluster.storage.index.by_topology(claim))
+    for affinity in {*_refiled(kind, groups), *_promised(kind.holds, cluster.storage)}:
+        stale |= cluster.index.reaching(affinity)
+    kind.holds = cluster.storage.ledger.holds
+    return stale
+
+
+def _with_cut_off_apart(parts: Iterable[int], stale: int, cluster: ClusterView) -> Iterator[int]:
+    """Yield the stale nodes of each part, those one by one that may be cut off from storage."""
+    ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
+    names = {name for found in ailing.values() for name in found if name in cluster.numbers}
+    apart = sum(1 << cluster.numbers[name] for name in names)
+    for alike in parts:
+        yield alike & stale & ~apart
+        yield from _singly(alike & stale & apart)
+
+
+def _singly(nodes: int) -> Iterator[int]:
+    while nodes:
+        yield nodes & -nodes
+        nodes &= nodes - 1
+
+
+def _numbers(nodes: int) -> Iterable[int]:
+    if not nodes & (nodes - 1):
+        return (nodes.bit_length() - 1,)
+    mask = mask_of(nodes)
+    return compress(range(len(mask)), mask)
+
+
+def _refiled(kind: _Kind, groups: _Groups) -> Iterable[NodeSelector | None]:
+    """Return the affinities whose volumes are not the same as before, and take over what they are now."""
+    if len(kind.groups) == len(groups) and not any(map(is_not, kind.groups, groups)):
+        return ()
+    before, after = kind.filed, _by_identity(groups)
+    changed = [after[one] if one in after else before[one] for one in before.keys() ^ after.keys()]
+    # The old groups are let go only now: as long as they live, no new order has the identity of an old one.
+    kind.groups, kind.filed = groups, after
+    return changed
+
+
+def _by_identity(groups: _Groups) -> dict[int, NodeSelector | None]:
+    found: dict[int, NodeSelector | None] = {}
+    for group in groups:
+        found.update(zip(map(id, group.values()), group.keys(), strict=True))
+    return found
+
+
+def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | None]:
+    """Yield the affinities of volumes that were promised or given back."""
+    after = storage.ledger.holds
+    if before is after:
+        return
+    changed: Iterable[str] = {name for name in {*before, *after} if before.get(name) is not after.get(name)}
+    for name in changed:
+        volume = storage.snapshot.volumes.get(name)
+        if volume is not None:
+            yield volume.node_affinity
+
+
+def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
+    prefix, ailing = storage.settings.prefix, storage.snapshot.csi_nodes_by_ailing_driver
+    for claim in {_shape(claim): claim for claim in info.claims.delayed}.values():
+        for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
+            if count == _FEW or volume.driver in ailing or _speaks(volume, prefix):
+                return True
+    return False
+
+
+def _speaks(volume: Volume, prefix: str) -> bool:
+    return any(key.startswith(prefix) for key, _ in volume.annotations)

@@ -1,0 +1,183 @@
+"""One scheduling cycle: a pod, a view of the cluster and a profile in, a placement or the reasons against it out.
+
+As schedulePod in pkg/scheduler/schedule_one.go, without its chance: among nodes that score alike the first one wins,
+counted from where the search began, so the same input gives the same answer.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final
+
+from binder.matching.rejection import Rejection
+from kube.objects.model import Pod
+from scheduler.framework.plugin import NodeRule, Placement
+from scheduler.framework.profile import ALL_NODES, Profile
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volumes import PodInfo, pod_info
+
+_FEWEST_NODES: Final = 100
+"""Clusters up to this size are looked at whole (minFeasibleNodesToFind)."""
+
+_LEAST_PERCENTAGE: Final = 5
+_DIGITS: Final = bytes.maketrans(b"01", b"\x00\x01")
+
+_CHUNK: Final = 128
+"""Nodes that are asked together before it is looked whether there are enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All filters of a profile, prepared for one pod.
+
+    `rejection` is why the pod fits no node at all; `among` the only nodes that can fit, as bits by number. `rules` are
+    by the name of their filter, in the profile's order.
+    """
+
+    info: PodInfo
+    rejection: Rejection | None
+    among: int
+    rules: tuple[tuple[str, NodeRule], ...]
+
+    def why(self, node: NodeState) -> Rejection | None:
+        """Return why the node is refused: the first reason in the profile's order, None when it fits."""
+        if self.rejection is not None:
+            return self.rejection
+        return next((found for _, rule in self.rules if (found := rule.why(node)) is not None), None)
+
+    def refusing(self, node: NodeState) -> str | None:
+        """Return the name of the filter that refuses the node first, None when it fits or no filter was asked."""
+        return next((name for name, rule in self.rules if rule.why(node) is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """No node was found. `judgement` tells why, node by node, when asked."""
+
+    judgement: Judgement
+    cluster: ClusterView
+
+    def rejections(self) -> Iterator[Rejection]:
+        """Yield the reason of every node, or the one reason there is for the pod as a whole."""
+        if self.judgement.rejection is not None:
+            yield self.judgement.rejection
+            return
+        for node in self.cluster.nodes:
+            found = self.judgement.why(node)
+            if found is not None:
+                yield found
+
+
+def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
+    """Prepare the profile's filters for a pod."""
+    info = pod_info(pod, cluster.storage, cluster.now)
+    among = cluster.index.everything
+    for pre_filter in profile.pre_filters:
+        found = pre_filter.confine(info, cluster)
+        if isinstance(found, Rejection):
+            return Judgement(info, found, 0, ())
+        if found is not None:
+            among &= found
+    prepared = ((one.name, one.rule(info, cluster)) for one in profile.filters)
+    rules = tuple((name, rule) for name, rule in prepared if rule is not None)
+    for _, rule in rules:
+        if rule.among is not None:
+            among &= rule.among
+    return Judgement(info, None, among, rules)
+
+
+def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeState]:
+    """Return nodes that fit, looking from node number `start` on, no more of them than the profile wants to score."""
+    rules = [rule for _, rule in judgement.rules if rule.among is None]
+    wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
+    candidates = _candidates(judgement.among, cluster, start)
+    return first_passing(rules, candidates, wanted)
+
+
+def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeState], wanted: int) -> Sequence[NodeState]:
+    """Return the first of the candidates that no rule refuses, no more of them than are wanted."""
+    if not rules:
+        return candidates[:wanted]
+    found: list[NodeState] = []
+    for first in range(0, len(candidates), _CHUNK):
+        found += passing(rules, candidates[first : first + _CHUNK])
+        if len(found) >= wanted:
+            return found[:wanted]
+    return found
+
+
+def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    """Return those of the nodes that none of the rules refuses."""
+    for rule in rules:
+        nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
+    return nodes
+
+
+def nodes_wanted(nodes: int, percentage: int) -> int:
+    """Return how many fitting nodes are enough (numFeasibleNodesToFind); 0 percent adapts to the cluster's size."""
+    if nodes < _FEWEST_NODES or percentage >= ALL_NODES:
+        return nodes
+    if not percentage:
+        percentage = max(_LEAST_PERCENTAGE, 50 - nodes // 125)
+    return max(_FEWEST_NODES, nodes * percentage // 100)
+
+
+def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]) -> Sequence[int]:
+    """Return the weighted sum of all scores for each of the nodes."""
+    sums = [0] * len(nodes)
+    for weighted in profile.scores:
+        scores = weighted.plugin.scores(info, cluster, nodes)
+        if scores is not None:
+            weight = weighted.weight
+            sums = [known + weight * score for known, score in zip(sums, scores, strict=True)]
+    return sums
+
+
+def breakdown(
+    info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]
+) -> Mapping[str, Sequence[int]]:
+    """Return the scores of each plugin that had something to say, by its name, before weighting."""
+    found = {one.plugin.name: one.plugin.scores(info, cluster, nodes) for one in profile.scores}
+    return {name: scores for name, scores in found.items() if scores is not None}
+
+
+def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> Placement | Unschedulable:
+    """Return where the pod goes. `start` is the node number the search begins at; rotate it to spread the looking."""
+    judgement = judge(pod, cluster, profile)
+    nodes = feasible(judgement, cluster, profile, start)
+    if not nodes:
+        return Unschedulable(judgement, cluster)
+    return placed(judgement, best(judgement, cluster, profile, nodes))
+
+
+def best(judgement: Judgement, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]) -> NodeState:
+    """Return the first of the nodes with the highest total."""
+    if len(nodes) == 1:
+        return nodes[0]
+    sums = totals(judgement.info, cluster, profile, nodes)
+    return nodes[sums.index(max(sums))]
+
+
+def placed(judgement: Judgement, node: NodeState) -> Placement:
+    """Return the placement on a node that fits."""
+    return Placement(judgement.info.pod, node.name, judgement.info.choice(node).own)
+
+
+def mask_of(numbers: int) -> bytes:
+    """Return for each node number, up to the highest in the set, 1 if it is in it and 0 if not."""
+    return f"{numbers:b}"[::-1].encode().translate(_DIGITS)
+
+
+def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeState]:
+    nodes = cluster.nodes
+    found: Sequence[NodeState] = nodes
+    if among != cluster.index.everything:
+        found = list(compress(nodes, mask_of(among)))
+    first = bisect_left(found, start, key=lambda state: state.number)
+    return [*found[first:], *found[:first]] if first else found
+
+
+def _unrefused(rule: NodeRule, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+    return [node for node in nodes if rule.why(node) is None]

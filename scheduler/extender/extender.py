@@ -1,0 +1,246 @@
+"""The extender for kube-scheduler: a request's body in, an answer's body out, from memory alone."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import repeat
+from typing import Final
+
+from binder.health.node_storage import cut_off
+from binder.matching.matching import class_of
+from kube.objects.model import NodeSelector
+from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL
+from kube.store.store import Store
+from scheduler.extender.extender_cache import ExtenderCache
+from scheduler.extender.extender_preempt import preemption_result, read_preemption
+from scheduler.extender.extender_rules import (
+    OpenClaim,
+    PodClaims,
+    Storage,
+    fit_points,
+    has_place,
+    local_nodes,
+    place_points,
+    pod_claims,
+    refusal,
+    reporting,
+    suspect_places,
+)
+from scheduler.extender.extender_wire import (
+    HIGHEST,
+    Candidates,
+    HostPriority,
+    NameLists,
+    filter_result,
+    priorities,
+    read,
+)
+from scheduler.state.node_groups import Grouping, LabelKeys
+from scheduler.volumes.volume_labels import pin_of
+
+FEW_KINDS: Final = 64
+MOST_LOOKS: Final = 500
+"""Kinds of nodes for which the tightest volume is looked for in one request, some 10 ms. In a cluster of local volumes
+each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back, and how many nodes were asked about and kept."""
+
+    body: bytes
+    nodes_in: int
+    nodes_out: int
+
+
+class Extender:
+    """Answers about nodes by what `store` holds. Make it before the store's first list."""
+
+    def __init__(self, store: Store, prefix: str, scheduler_names: frozenset[str] = frozenset()) -> None:
+        """`scheduler_names`: about pods of other schedulers nothing is said; empty, there are no others."""
+        self._store = store
+        self._prefix = prefix
+        self._scheduler_names = scheduler_names
+        self._cache = ExtenderCache(store, prefix)
+        self._lists = NameLists()
+
+    def filter(self, body: bytes, now: datetime) -> Answer:
+        """Answer to the verb `filter`: ExtenderFilterResult. Raises BadRequest."""
+        asked = read(body, self._lists)
+        refused = self._refused(asked, now)
+        return Answer(filter_result(asked, refused), len(asked.names), len(asked.names) - len(refused))
+
+    def preempt(self, body: bytes, now: datetime) -> Answer:
+        """Answer to the verb `preempt`: ExtenderPreemptionResult. Raises BadRequest.
+
+        No eviction makes a volume well or takes it from whom it is held for: without the nodes that `filter` would
+        refuse, pods do not die for one that gets no node by it.
+        """
+        preemption = read_preemption(body)
+        asked = preemption.candidates
+        refused = self._refused(asked, now)
+        return Answer(preemption_result(preemption, refused), len(asked.names), len(asked.names) - len(refused))
+
+    def prioritize(self, body: bytes, now: datetime) -> Answer:
+        """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises BadRequest."""
+        asked = read(body, self._lists)
+        scores = self._scores(asked, self._claims(asked, now))
+        return Answer(priorities(scores), len(scores), len(scores))
+
+    def _refused(self, asked: Candidates, now: datetime) -> dict[str, str]:
+        pod = self._claims(asked, now)
+        return _local_refusals(asked, pod) | self._refusals(asked, pod, now)
+
+    def _claims(self, asked: Candidates, now: datetime) -> PodClaims:
+        if not asked.claims or (self._scheduler_names and asked.scheduler_name not in self._scheduler_names):
+            return PodClaims()
+        keys = (f"{asked.namespace}/{name}" for name in asked.claims)
+        return pod_claims(self._store.snapshot(), keys, now, self._prefix)
+
+    def _refusals(self, asked: Candidates, pod: PodClaims, now: datetime) -> dict[str, str]:
+        storage = self._cache.storage()
+        places = suspect_places(storage, pod)
+        reports = reporting(storage.snapshot) if pod.open or pod.bound else set()
+        apart = reports.intersection(asked.names) if reports else reports
+        if not places and not apart:
+            return {}
+        grouping = self._cache.groups.by(self._keys(pod))
+        told = _refusals_of_reporting(apart, storage, pod, grouping, now)
+        if not places:
+            return told
+        reasons = {
+            number: reason
+            for number in _near(places, grouping, _kinds(grouping, asked.names))
+            if (reason := refusal(storage, pod, grouping.labels(number), now))
+        }
+        if not reasons:
+            return told
+        numbers = map(grouping.numbers.get, asked.names)
+        by_kind = {name: reasons[at] for name, at in zip(asked.names, numbers, strict=True) if at in reasons}
+        return told | {name: reason for name, reason in by_kind.items() if name not in apart}
+
+    def _scores(self, asked: Candidates, pod: PodClaims) -> list[HostPriority]:
+        count = len(pod.open) + len(pod.bound)
+        if not count:
+            return [HostPriority(name, 0) for name in asked.names]
+        grouping = self._cache.groups.by(self._keys(pod))
+        points = self._points(pod, grouping, _kinds(grouping, asked.names))
+        # Thousands of kinds have a few different points.
+        rounded = {found: _score(found, count) for found in set(points.values())}
+        scores = {number: rounded[found] for number, found in points.items()}
+        answer = list(map(HostPriority, asked.names, _of_names(asked.names, grouping, scores)))
+        by_name = self._points_by_name(pod)
+        if by_name:
+            for one in answer:
+                if one.host in by_name:
+                    reached = points.get(grouping.numbers.get(one.host, -1), 0.0)
+                    one.score = _score(reached + by_name[one.host], count)
+        return answer
+
+    def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:
+        """Return the points of kinds of nodes, by what the claims reach there."""
+        storage = self._cache.storage()
+        by_claim = [
+            (self._place_points if has_place(one) else self._fit_points)(storage, one, grouping, kinds)
+            for one in pod.open
+        ]
+        if len(by_claim) == 1:
+            return by_claim[0]
+        return {number: sum(points[number] for points in by_claim) for number in kinds}
+
+    def _place_points(
+        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
+    ) -> Mapping[int, float]:
+        return {number: place_points(storage, one, grouping.labels(number)) for number in kinds}
+
+    def _fit_points(
+        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
+    ) -> Mapping[int, float]:
+        known = self._cache.tightest.known(one.claim, grouping.keys)
+        found = {number: known.get(grouping.kinds[number], -1.0) for number in kinds}
+        missing = [number for number, points in found.items() if points < 0]
+        for number in missing[:MOST_LOOKS]:
+            found[number] = known[grouping.kinds[number]] = fit_points(storage, one.claim, grouping.labels(number))
+        return found | dict.fromkeys(missing[MOST_LOOKS:], 0.0)
+
+    def _points_by_name(self, pod: PodClaims) -> Mapping[str, float]:
+        """Return the points of nodes that have a promised local volume, or a bound one attached."""
+        found: dict[str, float] = {}
+        places = [*local_nodes(pod), *(self._cache.nodes_with(claim.volume_name) for claim in pod.bound)]
+        for nodes in places:
+            for name in nodes:
+                found[name] = found.get(name, 0.0) + HIGHEST
+        return found
+
+    def _keys(self, pod: PodClaims) -> LabelKeys:
+        """Return the node labels that decide which volumes of the pod's claims a node reaches."""
+        keys = {key for one in pod.open for key in self._cache.labels.keys(class_of(one.claim))}
+        if any(one.reservation for one in pod.open):
+            keys |= {ZONE_LABEL, BETA_ZONE_LABEL}
+        return tuple(sorted(keys))
+
+
+def _of_names(names: Iterable[str], grouping: Grouping, scores: Mapping[int, int]) -> Iterable[int]:
+    """Return the scores of nodes by those of their kinds, 0 for an unknown node."""
+    if len(grouping.kinds) <= FEW_KINDS:
+        by_name = grouping.scores(tuple(scores.get(number, 0) for number in range(len(grouping.kinds))))
+        return map(by_name.get, names, repeat(0))
+    return map(scores.get, map(grouping.numbers.get, names, repeat(-1)), repeat(0))
+
+
+def _kinds(grouping: Grouping, names: Iterable[str]) -> Collection[int]:
+    """Return the kinds of the named nodes. A few others among them do no harm, and to look up names takes longer."""
+    if len(grouping.kinds) <= FEW_KINDS:
+        return range(len(grouping.kinds))
+    found = set(map(grouping.numbers.get, names))
+    return [number for number in found if number is not None]
+
+
+def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iterable[int]) -> Iterator[int]:
+    """Yield the kinds of nodes that may reach one of the places; which ones do is found out later."""
+    pins = [pin_of(place) for place in places]
+    values: dict[int, set[str | None]] = {}
+    for pin in pins:
+        if pin is not None and pin[0] in grouping.keys:
+            values.setdefault(grouping.keys.index(pin[0]), set()).update(pin[1])
+    anywhere = None in pins
+    for number in kinds:
+        kind = grouping.kinds[number]
+        if anywhere or any(kind[at] in wanted for at, wanted in values.items()):
+            yield number
+
+
+def _refusals_of_reporting(
+    names: Iterable[str], storage: Storage, pod: PodClaims, grouping: Grouping, now: datetime
+) -> dict[str, str]:
+    """Go through nodes that report on storage: of one kind they may still be cut off from different drivers."""
+    known: dict[tuple[int, frozenset[str]], str] = {}
+    refused: dict[str, str] = {}
+    for name in names:
+        number = grouping.numbers.get(name)
+        if number is None:
+            continue
+        alike = number, cut_off(storage.snapshot, name)
+        if alike not in known:
+            known[alike] = refusal(storage, pod, grouping.labels(number), now, alike[1])
+        if known[alike]:
+            refused[name] = known[alike]
+    return refused
+
+
+def _local_refusals(asked: Candidates, pod: PodClaims) -> dict[str, str]:
+    """Where a local volume is promised and its node is among those asked about, no other node will do.
+
+    If it is not, its node is full or gone, and the promise must not keep the pod from all others.
+    """
+    refused: dict[str, str] = {}
+    for nodes in local_nodes(pod):
+        if not nodes.isdisjoint(asked.names):
+            reason = f"a local volume is reserved for the pod on {', '.join(sorted(nodes))}"
+            refused |= {name: reason for name in asked.names if name not in nodes}
+    return refused
+
+
+def _score(points: float, count: int) -> int:
+    """Return the average over the claims, rounded: an integer from 0 to HIGHEST."""
+    return min(HIGHEST, max(0, int(points / count + 0.5)))

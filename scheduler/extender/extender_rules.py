@@ -1,0 +1,255 @@
+"""What the extender says about nodes: which must not be chosen for the sake of a pod's volumes, and which should.
+
+On the node it chooses kube-scheduler takes the smallest volume that fits, whatever anybody recommends
+(`findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go). So a node is refused when the volume
+taken there would be a sick one, one that is held for somebody else's claim, or one whose storage the node does not
+reach. Of volumes of the same size it may take any: then a node is refused only when all of them are wrong.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from binder.health.node_storage import NodeStorage
+from binder.health.published_health import published_health
+from binder.matching.index import VolumeIndex
+from binder.matching.matching import binding_mode, scheduler_refusal
+from binder.matching.rejection import Reason
+from binder.reservation.contract import ClaimReservation, VolumeReservation, reservation_of, reservation_of_claim
+from csi.health.verdict import SICK
+from kube.objects.model import (
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    NodeSelector,
+    Volume,
+    value_of,
+)
+from kube.rules.selectors import node_matches
+from kube.rules.topology import zone_of
+from kube.store.snapshot import Snapshot
+from scheduler.extender.extender_wire import HIGHEST
+from scheduler.volumes.volume_binding import provisioner_of
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """What a volume's annotations of ours say against it: for whom it is held, and how it is sick, empty if well."""
+
+    reservation: VolumeReservation | None
+    sick: str
+
+    def forbids(self, claims: Iterable[Claim], now: datetime) -> bool:
+        """Whether the volume must not go to any of the claims of one pod."""
+        if self.sick:
+            return True
+        held = self.reservation
+        return held is not None and not held.expired(now) and not any(held.is_for(claim) for claim in claims)
+
+    def __str__(self) -> str:
+        held = self.reservation
+        if self.sick or held is None:
+            return f"{Reason.UNHEALTHY}, {self.sick}"
+        return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at:%H:%M:%S}Z"
+
+
+Objection = Suspicion | str
+"""What is to be said against a volume, empty if nothing. It is put into words only for the node that is refused."""
+Objecting = Callable[[Volume], Objection]
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The volumes of a moment. Free ones are in `clear`, or in `suspect` if `suspicions` has something about them;
+    `suspicions` are by name and about volumes that are not free too. `node_storage` remembers what the nodes report."""
+
+    snapshot: Snapshot
+    clear: VolumeIndex
+    suspect: VolumeIndex
+    suspicions: Mapping[str, Suspicion]
+    node_storage: NodeStorage
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClaim:
+    """A claim whose volume is chosen together with the node: `prebound` has a claimRef that names it already,
+    `reservation` is the one that counts now."""
+
+    claim: Claim
+    prebound: Volume | None = None
+    reservation: ClaimReservation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """A pod's claims, as far as they are known: `bound` to a volume, or `open`, in the order they are served."""
+
+    bound: tuple[Claim, ...] = ()
+    open: tuple[OpenClaim, ...] = ()
+
+
+def suspicion_of(volume: Volume, prefix: str) -> Suspicion | None:
+    """Read what a volume says against itself; None if nothing."""
+    if not any(key.startswith(prefix) for key, _ in volume.annotations):
+        return None
+    said = published_health(volume, prefix)
+    sick = f"{said.state}: {said.reason}" if said is not None and said.state in SICK else ""
+    reservation = reservation_of(volume, prefix)
+    return Suspicion(reservation, sick) if sick or reservation is not None else None
+
+
+def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, prefix: str) -> PodClaims:
+    """Look up a pod's claims. Those that others decide about (Immediate, dynamic and begun) are left out."""
+    claims = [snapshot.claims[key] for key in keys if key in snapshot.claims]
+    waiting = [claim for claim in claims if _is_open(claim, snapshot)]
+    return PodClaims(
+        bound=tuple(claim for claim in claims if claim.volume_name),
+        open=tuple(
+            OpenClaim(claim, _prebound(claim, snapshot), _reservation(claim, now, prefix))
+            for claim in sorted(waiting, key=lambda claim: (claim.request, claim.key))
+        ),
+    )
+
+
+def suspect_places(storage: Storage, pod: PodClaims) -> set[NodeSelector | None]:
+    """Return the affinities of the volumes for whose sake a node could be refused; usually there are none."""
+    found = {affinity for one in pod.open for affinity in storage.suspect.topologies(one.claim)}
+    prebound = (one.prebound for one in pod.open if one.prebound is not None)
+    return found | {volume.node_affinity for volume in prebound if volume.name in storage.suspicions}
+
+
+def reporting(snapshot: Snapshot) -> set[str]:
+    """Return the names of the nodes that report on the storage of some driver; usually there are none."""
+    return {name for names in snapshot.csi_nodes_by_ailing_driver.values() for name in names}
+
+
+def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()) -> str:
+    """Return why a node with these labels, cut off from these drivers, must not be chosen; empty if it may.
+
+    Goes through what kube-scheduler takes there, for one claim after another.
+    """
+    claims = [*pod.bound, *(one.claim for one in pod.open)]
+
+    def objection(volume: Volume) -> Objection:
+        suspicion = storage.suspicions.get(volume.name)
+        if suspicion is not None and suspicion.forbids(claims, now):
+            return suspicion
+        if volume.driver in cut:
+            return _unreached(volume.driver)
+        said = storage.node_storage.finding(volume, storage.snapshot, now)
+        return f"{Reason.UNHEALTHY}, {said.state}: {said.reason}" if said is not None and said.sick else ""
+
+    taken: set[str] = set()
+    for one in pod.open:
+        volume, against = _taken(storage, one, labels, taken, objection)
+        if against and volume is not None:
+            return f"claim {one.claim.name} would get volume {volume.name}: {against}"
+        if volume is not None:
+            taken.add(volume.name)
+        elif cut and one.prebound is None and (driver := provisioner_of(one.claim, storage.snapshot)) in cut:
+            return f"claim {one.claim.name} would get a new volume: {_unreached(driver)}"
+    return _bound_refusal(storage.snapshot, pod, cut)
+
+
+def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
+    """Return 0 to HIGHEST by the smallest free volume that fits the claim on a node: the less space is wasted the
+    more. kube-scheduler minds that on one node, but not across nodes (kubernetes/kubernetes#83323)."""
+    found = (storage.clear.smallest(claim, labels), storage.suspect.smallest(claim, labels))
+    capacity = min((volume.capacity for volume in found if volume is not None), default=0)
+    return HIGHEST * claim.request / capacity if capacity else 0.0
+
+
+def has_place(wanted: OpenClaim) -> bool:
+    """Whether a volume is known that the claim is to get."""
+    return wanted.prebound is not None or wanted.reservation is not None
+
+
+def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
+    """Return HIGHEST where the claim's own volume is reached and 0 elsewhere.
+
+    Local volumes have their points by node, see `local_nodes`.
+    """
+    if wanted.prebound is not None:
+        return HIGHEST * node_matches(wanted.prebound.node_affinity, labels)
+    if wanted.reservation is None or wanted.reservation.nodes:
+        return 0.0
+    return HIGHEST * _is_promised_place(storage, wanted.reservation, labels)
+
+
+def local_nodes(pod: PodClaims) -> list[frozenset[str]]:
+    """Return for each claim that is promised a local volume the nodes that have it."""
+    promises = (one.reservation for one in pod.open if one.prebound is None)
+    return [frozenset(promise.nodes) for promise in promises if promise is not None and promise.nodes]
+
+
+def _is_promised_place(storage: Storage, reservation: ClaimReservation, labels: Labels) -> bool:
+    volume = storage.snapshot.volumes.get(reservation.volume)
+    if volume is None:
+        return bool(reservation.zone) and zone_of(labels) == reservation.zone
+    return node_matches(volume.node_affinity, labels)
+
+
+def _is_open(claim: Claim, snapshot: Snapshot) -> bool:
+    begun = any(value_of(claim.annotations, key) is not None for key in (BIND_COMPLETED, SELECTED_NODE))
+    delayed = binding_mode(claim, snapshot.classes) == WAIT_FOR_FIRST_CONSUMER
+    return delayed and not begun and not claim.volume_name
+
+
+def _prebound(claim: Claim, snapshot: Snapshot) -> Volume | None:
+    """Return the volume whose claimRef names the claim: it decides alone, even where the node does not reach it."""
+    names = snapshot.volumes_by_claim.get(claim.key, ())
+    found = (snapshot.volumes[name] for name in names)
+    return next((volume for volume in found if scheduler_refusal(claim, volume) is None), None)
+
+
+def _reservation(claim: Claim, now: datetime, prefix: str) -> ClaimReservation | None:
+    found = reservation_of_claim(claim, prefix)
+    return None if found is None or found.expired(now) else found
+
+
+def _taken(
+    storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], objection: Objecting
+) -> tuple[Volume | None, Objection]:
+    """Return the volume that kube-scheduler takes, None without a static one, and what is to be said against it."""
+    prebound = wanted.prebound
+    if prebound is not None:
+        return (prebound, objection(prebound)) if node_matches(prebound.node_affinity, labels) else (None, "")
+    clear, against = _smallest(storage.clear.candidates(wanted.claim, labels), taken, objection)
+    suspect, against_it = _smallest(storage.suspect.candidates(wanted.claim, labels), taken, objection)
+    if clear is None or suspect is None:
+        return (suspect, against_it) if clear is None else (clear, against)
+    if (clear.capacity, bool(against)) <= (suspect.capacity, bool(against_it)):
+        return clear, against
+    return suspect, against_it
+
+
+def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) -> tuple[Volume | None, Objection]:
+    """Return the first of the smallest, if possible one against which nothing is to be said."""
+    first: Volume | None = None
+    against: Objection = ""
+    for volume in volumes:
+        if volume.name in taken:
+            continue
+        if first is not None and volume.capacity > first.capacity:
+            break
+        said = objection(volume)
+        if not said:
+            return volume, ""
+        if first is None:
+            first, against = volume, said
+    return first, against
+
+
+def _bound_refusal(snapshot: Snapshot, pod: PodClaims, cut: Set[str]) -> str:
+    for claim in pod.bound if cut else ():
+        volume = snapshot.volumes.get(claim.volume_name)
+        if volume is not None and volume.driver in cut:
+            return f"claim {claim.name} has volume {volume.name}: {_unreached(volume.driver)}"
+    return ""
+
+
+def _unreached(driver: str) -> str:
+    return f"{Reason.STORAGE_UNREACHABLE}, the node's CSINode says so of {driver}"

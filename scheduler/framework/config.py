@@ -1,0 +1,157 @@
+"""The configuration file of the scheduler: YAML, versioned, decoded strictly. What is wrong is named with its place.
+
+What is left out of a profile keeps its default; a list or mapping that is there replaces the default as a whole. To
+switch a plugin off, list the others. The order of filters is the order in which they are asked and complained about.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+import yaml
+from annotated_types import Interval, Len
+
+from kube.configuration.document import API_VERSION, CAMEL_KEYS, AsText, ConfigurationError, ConfigurationFile
+from kube.configuration.nearest import nearest
+from kube.rules.selectors import is_label_key
+from scheduler.framework.config_affinity import AffinityEntry, AffinityError, added_affinity, affinity_document
+from scheduler.framework.profile import ALL_NODES, AddedAffinity, Profile, ProfileData, Registry, Thresholds, build
+
+KIND: Final = "SchedulerConfiguration"
+HEAVIEST: Final = 100
+"""Weight of a score."""
+
+Name = Annotated[str, Len(1, 253)]
+Weights = dict[Name, Annotated[int, Interval(ge=1, le=HEAVIEST)]]
+Defaults = Callable[[str], ProfileData]
+"""Scheduler name -> the profile for which nothing was said."""
+
+
+def _label_key(text: str) -> str:
+    if text and not is_label_key(text):
+        raise ValueError(f'expected a label key, found "{text}"')
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Thresholds:
+    __pydantic_config__ = CAMEL_KEYS
+
+    storage_label: Annotated[str, AsText(_label_key, str, "a label key")] = ""
+    """Nodes without this label get no local volumes; empty asks for none."""
+    resources: Weights | None = None
+    """Weight of each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    __pydantic_config__ = CAMEL_KEYS
+
+    scheduler_name: Name
+    """Pods with this spec.schedulerName are scheduled by this profile."""
+    percentage_of_nodes_to_score: Annotated[int, Interval(ge=0, le=ALL_NODES)] | None = None
+    """Stop looking for nodes once that many of all fit; 0 chooses it by the cluster's size as kube-scheduler does."""
+    queue_sort: str | None = None
+    """In what order pods are tried."""
+    pre_filters: list[str] | None = None
+    """Rules that are asked about the pod alone."""
+    filters: list[str] | None = None
+    """Rules that are asked about each node, in this order."""
+    scores: Weights | None = None
+    """Scores and their weights."""
+    thresholds: _Thresholds = field(default_factory=_Thresholds)
+    added_affinity: AffinityEntry | None = None
+    """Node affinity of all pods of the profile, beside their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    __pydantic_config__ = CAMEL_KEYS
+
+    profiles: Annotated[list[_Profile], Len(1)]
+
+
+FILE: Final = ConfigurationFile(KIND, _File)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The profiles, by the scheduler name that pods ask for."""
+
+    profiles: Mapping[str, Profile]
+
+
+def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
+    """Return the configuration in a document. Raises ConfigurationError for the first thing that is wrong."""
+    profiles: dict[str, Profile] = {}
+    for place, profile in enumerate(FILE.parse(text).profiles):
+        path = f"profiles[{place}]"
+        name = profile.scheduler_name
+        if name in profiles:
+            raise ConfigurationError(f"{path}.schedulerName", f'there is another profile "{name}"')
+        profiles[name] = build(_data(profile, path, registry, defaults(name)), registry)
+    return Configuration(profiles)
+
+
+def render(configuration: Configuration) -> str:
+    """Return the document that says all of it, defaults included: `parse` reads the same configuration from it."""
+    profiles = [_document(profile) for profile in configuration.profiles.values()]
+    document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def _document(profile: Profile) -> Mapping[str, object]:
+    limits = profile.thresholds
+    added = affinity_document(limits.added_affinity)
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "queueSort": profile.queue_sort.name,
+        "preFilters": [one.name for one in profile.pre_filters],
+        "filters": [one.name for one in profile.filters],
+        "scores": {one.plugin.name: one.weight for one in profile.scores},
+        "thresholds": {"storageLabel": limits.storage_label, "resources": dict(limits.resources)},
+        **({"addedAffinity": added} if added else {}),
+    }
+
+
+def _data(profile: _Profile, path: str, registry: Registry, default: ProfileData) -> ProfileData:
+    queue_sort = default.queue_sort if profile.queue_sort is None else profile.queue_sort
+    pre_filters = default.pre_filters if profile.pre_filters is None else tuple(profile.pre_filters)
+    filters = default.filters if profile.filters is None else tuple(profile.filters)
+    scores = default.scores if profile.scores is None else profile.scores
+    percentage = profile.percentage_of_nodes_to_score
+    _check_names(f"{path}.queueSort", (queue_sort,), registry.queue_sorts)
+    _check_names(f"{path}.preFilters", pre_filters, registry.pre_filters)
+    _check_names(f"{path}.filters", filters, registry.filters)
+    _check_names(f"{path}.scores", scores, registry.scores)
+    limits = profile.thresholds
+    resources = default.thresholds.resources if limits.resources is None else limits.resources
+    return ProfileData(
+        scheduler_name=profile.scheduler_name,
+        queue_sort=queue_sort,
+        pre_filters=pre_filters,
+        filters=filters,
+        scores=scores,
+        thresholds=Thresholds(limits.storage_label, resources, _added(profile, path)),
+        percentage_of_nodes_to_score=default.percentage_of_nodes_to_score if percentage is None else percentage,
+    )
+
+
+def _added(profile: _Profile, path: str) -> AddedAffinity:
+    try:
+        return added_affinity(profile.added_affinity)
+    except AffinityError as error:
+        raise ConfigurationError(f"{path}.addedAffinity.{error.place}", error.problem) from error
+
+
+def _check_names(path: str, names: Iterable[str], known: Mapping[str, object]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name not in known:
+            meant = nearest(name, known)
+            rest = f'did you mean "{meant}"?' if meant else f"expected some of {', '.join(sorted(known))}"
+            raise ConfigurationError(path, f'there is no "{name}"; {rest}')
+        if name in seen:
+            raise ConfigurationError(path, f'"{name}" is listed twice')
+        seen.add(name)

@@ -1,0 +1,150 @@
+"""What a scheduler plugin is: a rule prepared once for a pod and then asked about nodes.
+
+The phases are those of kube-scheduler's framework (KEP-624): a pod leaves the queue (QueueSort), may be refused or
+confined to some nodes as a whole (PreFilter), is refused nodes one by one (Filter), ranks those that are left (Score),
+has volumes promised on the chosen one (Reserve), gets them bound (PreBind), and is assigned (Bind). All but the last
+two are pure. `scheduler.state.cluster` has the values they look at, `scheduler.cycle.cycle` runs them,
+`scheduler.framework.profile` says which ones and in what order.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Pod
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volume_binding import VolumeChoice
+from scheduler.volumes.volumes import PodInfo
+
+LOWEST: Final = 0
+HIGHEST: Final = 100
+"""Every score is an integer between these two (MinNodeScore and MaxNodeScore of the framework)."""
+
+SortKey = tuple[int, float, str]
+"""Ascending: the pod with the least key is scheduled first."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRule:
+    """One filter's judgement about nodes, prepared for one pod.
+
+    `why` says why a node is refused, with the evidence, or None when it is not; it is asked only where the answer is
+    told. `fitting` and `among` are quick forms that must agree with it: `fitting(nodes)` are those of the nodes, in
+    their order, for which `why` says None, and `among` has the bit `1 << node.number` of every node that is allowed.
+    The cycle uses `among` if it is there, else `fitting`, else `why`. With a `question` the answer about a node follows
+    from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one. `by_choice` says
+    that it follows from `PodInfo.choice` for the node alone. `reasons(nodes)` says of these
+    nodes which ones `why` refuses for which reason; sets of nodes are bits.
+    """
+
+    why: Callable[[NodeState], Rejection | None]
+    fitting: Callable[[Sequence[NodeState]], Sequence[NodeState]] | None = None
+    among: int | None = None
+    question: Hashable | None = None
+    by_choice: bool = False
+    reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A pod and the node chosen for it, with the volumes it takes there."""
+
+    pod: Pod
+    node: str
+    volumes: VolumeChoice
+
+
+class QueueSort(Protocol):
+    """Which of two waiting pods is scheduled first."""
+
+    @property
+    def name(self) -> str: ...
+
+    def key(self, pod: Pod, /) -> SortKey: ...
+
+
+class PreFilter(Protocol):
+    """Looks at the pod before any node."""
+
+    @property
+    def name(self) -> str: ...
+
+    def confine(self, info: PodInfo, cluster: ClusterView, /) -> int | Rejection | None:
+        """Return the only nodes to be considered (bits by `NodeState.number`), why the pod fits none, or None."""
+
+
+class Filter(Protocol):
+    """Refuses nodes."""
+
+    @property
+    def name(self) -> str: ...
+
+    def rule(self, info: PodInfo, cluster: ClusterView, /) -> NodeRule | None:
+        """Return the judgement for this pod; None when there is nothing in the pod that any node could fail."""
+
+
+class Score(Protocol):
+    """Ranks the nodes that fit."""
+
+    @property
+    def name(self) -> str: ...
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState], /) -> Sequence[int] | None:
+        """Return LOWEST to HIGHEST for each node, in their order; None when this pod makes no difference to any node.
+
+        Whether it is None does not depend on `nodes`.
+        """
+
+
+@runtime_checkable
+class ScoreAlone(Score, Protocol):
+    """Ranks a node without a look at any other."""
+
+    def question(self, info: PodInfo, /) -> Hashable:
+        """Return what of the pod the score depends on: with it and the node's state the score is always the same."""
+
+
+@runtime_checkable
+class ScoreChoice(Score, Protocol):
+    """Ranks a node by the volumes the pod takes there, and by nothing else."""
+
+    def of_choice(self, info: PodInfo, choice: VolumeChoice, /) -> int:
+        """Return the score of any node with this choice, for a pod that has claims to bind."""
+
+
+class Reserve(Protocol):
+    """Promises to the pod what it takes on the chosen node, so that pods decided next do not get it too."""
+
+    @property
+    def name(self) -> str: ...
+
+    def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+        """Return the cluster with the promise made, or why it cannot be made."""
+
+
+class PreBind(Protocol):
+    """Makes the cluster keep the promise, before the pod is assigned. Effects."""
+
+    @property
+    def name(self) -> str: ...
+
+    def has_work(self, placement: Placement) -> bool:
+        """Whether `pre_bind` has anything to write or to wait for (PreBindPreFlight)."""
+
+    async def pre_bind(self, placement: Placement) -> Rejection | None:
+        """Write and wait; return why it failed, or None."""
+
+    async def roll_back(self, placement: Placement) -> None:
+        """Undo what `pre_bind` wrote and what can be undone."""
+
+
+class Bind(Protocol):
+    """Assigns the pod to the node. Effects."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def bind(self, placement: Placement) -> Rejection | None:
+        """Assign it; return why that failed, or None."""

@@ -1,0 +1,100 @@
+"""A profile: which plugins run, in what order, with which weights. Plugins are built by name from a registry."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from kube.objects.constraints import PreferredNodes
+from kube.objects.model import NodeSelector
+from scheduler.framework.plugin import Filter, PreFilter, QueueSort, Score
+
+ALL_NODES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AddedAffinity:
+    """Node affinity of all pods of a profile, beside their own (NodeAffinityArgs.addedAffinity of kube-scheduler)."""
+
+    required: NodeSelector | None = None
+    preferred: tuple[PreferredNodes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Numbers and names that plugins go by.
+
+    `storage_label`: nodes without this label get no local volumes; empty asks for none. `resources`: the weight of
+    each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights.
+    """
+
+    storage_label: str = ""
+    resources: Mapping[str, int] = field(default_factory=lambda: {"cpu": 1, "memory": 1})
+    added_affinity: AddedAffinity = AddedAffinity()
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A score and how much it counts; at least 1."""
+
+    plugin: Score
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The plugins for pods that name this scheduler.
+
+    `percentage_of_nodes_to_score`: stop looking for nodes once that many of all fit (at least 100 nodes); 0 chooses it
+    by the cluster's size as kube-scheduler does. What binds volumes and pods is not its affair: that is made for each
+    term as leader (scheduler.binding.binding_cycle.BindingPlugins).
+    """
+
+    scheduler_name: str
+    queue_sort: QueueSort
+    pre_filters: tuple[PreFilter, ...]
+    filters: tuple[Filter, ...]
+    scores: tuple[Weighted, ...]
+    percentage_of_nodes_to_score: int = 0
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """What its plugins were built with."""
+
+
+P = TypeVar("P")
+Factory = Callable[[Thresholds], P]
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The plugins there are, by name."""
+
+    queue_sorts: Mapping[str, Factory[QueueSort]]
+    pre_filters: Mapping[str, Factory[PreFilter]]
+    filters: Mapping[str, Factory[Filter]]
+    scores: Mapping[str, Factory[Score]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileData:
+    """A profile as data, as a configuration file says it. Names are those of the registry, in the order to run."""
+
+    scheduler_name: str
+    queue_sort: str
+    pre_filters: tuple[str, ...]
+    filters: tuple[str, ...]
+    scores: Mapping[str, int]
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    percentage_of_nodes_to_score: int = 0
+
+
+def build(data: ProfileData, registry: Registry) -> Profile:
+    """Return the profile with its plugins built. Raises KeyError for a name nobody registered."""
+    limits = data.thresholds
+    return Profile(
+        scheduler_name=data.scheduler_name,
+        queue_sort=registry.queue_sorts[data.queue_sort](limits),
+        pre_filters=tuple(registry.pre_filters[name](limits) for name in data.pre_filters),
+        filters=tuple(registry.filters[name](limits) for name in data.filters),
+        scores=tuple(Weighted(registry.scores[name](limits), weight) for name, weight in data.scores.items()),
+        percentage_of_nodes_to_score=data.percentage_of_nodes_to_score,
+        thresholds=limits,
+    )

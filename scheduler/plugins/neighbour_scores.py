@@ -1,0 +1,120 @@
+"""Scores by the pods that are there: preferred (anti-)affinity in both directions, and soft topology spread.
+
+Source: plugins/interpodaffinity/scoring.go and plugins/podtopologyspread/scoring.go.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import floor, log
+from typing import Final
+
+from kube.objects.constraints import NO_CONSTRAINTS, SCHEDULE_ANYWAY, PodTerm, SpreadConstraint
+from kube.objects.model import Pod
+from kube.pod_topology.placed_pods import groups_meant, means
+from kube.pod_topology.pod_groups import Group, Places, group_of
+from kube.pod_topology.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
+from kube.rules.topology import HOSTNAME_LABEL
+from scheduler.framework.plugin import HIGHEST
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volumes import PodInfo
+
+_HARD_AFFINITY_WEIGHT: Final = 1
+"""What the required affinity of a pod that is there is worth to one it means (InterPodAffinityArgs)."""
+
+Domain = tuple[str, str]
+"""Topology key and value."""
+
+
+class PreferredPodAffinity:
+    """First the domains whose pods are preferred by this pod, or prefer it."""
+
+    name: Final = "PreferredPodAffinity"
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        worth: Counter[Domain] = Counter()
+        for term, weight, places in _terms(info.pod, cluster):
+            for number, count in places.items():
+                value = cluster.nodes[number].labels.get(term.topology_key)
+                if value is not None:
+                    worth[term.topology_key, value] += weight * count
+        if not worth:
+            return None
+        keys = {key for key, _ in worth}
+        sums = [sum(worth[key, state.labels[key]] for key in keys if key in state.labels) for state in nodes]
+        least, most = min(sums, default=0), max(sums, default=0)
+        return [int(HIGHEST * ((one - least) / (most - least))) if most > least else 0 for one in sums]
+
+
+def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Places]]:
+    """Yield each term that ties the pod to pods that are there, what each of those is worth, and where they are."""
+    said = pod.constraints or NO_CONSTRAINTS
+    wishes = [(one.term, one.weight) for one in said.preferred_affinity]
+    wishes += [(one.term, -one.weight) for one in said.preferred_anti_affinity]
+    for term, weight in wishes:
+        for _, places in groups_meant(term, pod.namespace, cluster):
+            yield term, weight, places
+    itself = group_of(pod)
+    for group, places in cluster.pod_groups.outspoken_about(itself):
+        for term, weight in _said_by(group):
+            if means(term, group.namespace, itself, cluster.namespaces):
+                yield term, weight, places
+
+
+def _said_by(group: Group) -> Iterator[tuple[PodTerm, int]]:
+    said = group.constraints or NO_CONSTRAINTS
+    for term in said.affinity:
+        yield term, _HARD_AFFINITY_WEIGHT
+    for one in said.preferred_affinity:
+        yield one.term, one.weight
+    for one in said.preferred_anti_affinity:
+        yield one.term, -one.weight
+
+
+class SoftTopologySpread:
+    """First the domains with the fewest pods, by the constraints that say ScheduleAnyway.
+
+    The defaults that kube-scheduler adds for pods of a Service or ReplicaSet are left out: to count for pods that ask
+    for nothing would have all nodes compared for each of them, of which nothing can be remembered.
+    """
+
+    name: Final = "SoftTopologySpread"
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        soft = constraints_of(info.pod, SCHEDULE_ANYWAY)
+        if not soft:
+            return None
+        everywhere = with_all_keys(soft, cluster)
+        counted = [state for state in nodes if everywhere >> state.number & 1]
+        sums = {state.number: 0.0 for state in counted}
+        for one in soft:
+            _add(sums, one, info.pod, counted, everywhere, cluster)
+        # Go rounds halves away from zero; there are no negative sums.
+        rounded = {number: floor(found + 0.5) for number, found in sums.items()}
+        least, most = min(rounded.values(), default=0), max(rounded.values(), default=0)
+        return [_inverted(rounded.get(state.number), least, most) for state in nodes]
+
+
+def _add(
+    sums: dict[int, float],
+    constraint: SpreadConstraint,
+    pod: Pod,
+    counted: Sequence[NodeState],
+    everywhere: int,
+    cluster: ClusterView,
+) -> None:
+    """Add for each node how many pods its domain has, weighted by how many domains there are."""
+    key, selector = constraint.topology_key, selector_of(constraint, pod)
+    # Upstream counts a host's own pods without asking the inclusion policies.
+    among = everywhere if key == HOSTNAME_LABEL else everywhere & taking_part(constraint, pod, cluster)
+    counts = count_by_domain(key, selector, pod, among, cluster)
+    domains = len(counted) if key == HOSTNAME_LABEL else len({state.labels[key] for state in counted})
+    weight = log(domains + 2)
+    for state in counted:
+        sums[state.number] += counts.get(state.labels[key], 0) * weight + (constraint.max_skew - 1)
+
+
+def _inverted(found: int | None, least: int, most: int) -> int:
+    if found is None:
+        return 0
+    return HIGHEST * (most + least - found) // most if most else HIGHEST

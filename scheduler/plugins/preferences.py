@@ -1,0 +1,57 @@
+"""Scores by what a pod prefers of nodes: its preferred node affinity, and taints that only prefer other pods.
+
+Source: plugins/nodeaffinity/node_affinity.go, plugins/tainttoleration/taint_toleration.go and
+plugins/helper/normalize_score.go.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kube.objects.constraints import NO_CONSTRAINTS
+from kube.rules.taints import tolerates
+from scheduler.framework.plugin import HIGHEST
+from scheduler.framework.profile import Thresholds
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volumes import PodInfo
+
+
+class PreferredNodeAffinity:
+    """First the node that fulfils preferences of the greatest weight, the pod's and those of the profile."""
+
+    name: Final = "PreferredNodeAffinity"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._added = thresholds.added_affinity.preferred
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        said = info.pod.constraints or NO_CONSTRAINTS
+        preferred = (*said.preferred_nodes, *self._added)
+        if not preferred:
+            return None
+        wishes = [(one.weight, cluster.index.matching((one.term,))) for one in preferred if one.weight]
+        return normalised([sum(weight for weight, bits in wishes if bits >> state.number & 1) for state in nodes])
+
+
+class PreferNoSchedule:
+    """First the node with the fewest taints of effect PreferNoSchedule that the pod does not tolerate."""
+
+    name: Final = "PreferNoSchedule"
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        tolerations = info.pod.tolerations
+        unwelcome = [
+            bits
+            for taint, bits in cluster.index.wishes.items()
+            if taint.effect == "PreferNoSchedule" and not any(tolerates(one, taint) for one in tolerations)
+        ]
+        if not unwelcome:
+            return None
+        counts = [sum(bits >> state.number & 1 for bits in unwelcome) for state in nodes]
+        return [HIGHEST - score for score in normalised(counts)]
+
+
+def normalised(counts: Sequence[int]) -> list[int]:
+    """Scale so that the greatest is HIGHEST; all zero stays zero."""
+    most = max(counts, default=0)
+    return [HIGHEST * count // most for count in counts] if most else list(counts)

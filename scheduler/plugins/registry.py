@@ -1,0 +1,83 @@
+"""All plugins there are, by name, and the profile that is used when nothing is configured."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from scheduler.framework.profile import Profile, ProfileData, Registry, build
+from scheduler.plugins.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
+from scheduler.plugins.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
+from scheduler.plugins.pod_affinity import InterPodAffinity
+from scheduler.plugins.preferences import PreferNoSchedule, PreferredNodeAffinity
+from scheduler.plugins.queue_sort import PrioritySort
+from scheduler.plugins.reservation import LocalStorage, ReservedVolume, VolumeHealth
+from scheduler.plugins.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
+from scheduler.plugins.resource_scores import Balanced, BinPack, LeastAllocated
+from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, ReservedZone, ZoneVolumes
+from scheduler.plugins.topology_spread import PodTopologySpread
+from scheduler.plugins.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
+
+REGISTRY: Final = Registry(
+    queue_sorts={PrioritySort.name: lambda _: PrioritySort()},
+    pre_filters={VolumeBinding.name: lambda _: VolumeBinding(), ReservedVolume.name: lambda _: ReservedVolume()},
+    filters={
+        TaintToleration.name: lambda _: TaintToleration(),
+        EnforcedNodeAffinity.name: EnforcedNodeAffinity,
+        NodeAffinity.name: lambda _: NodeAffinity(),
+        NodePorts.name: lambda _: NodePorts(),
+        NodeResourcesFit.name: lambda _: NodeResourcesFit(),
+        DiskConflict.name: lambda _: DiskConflict(),
+        VolumeRestrictions.name: lambda _: VolumeRestrictions(),
+        NodeVolumeLimits.name: lambda _: NodeVolumeLimits(),
+        ReservedVolume.name: lambda _: ReservedVolume(),
+        VolumeHealth.name: lambda _: VolumeHealth(),
+        VolumeBinding.name: lambda _: VolumeBinding(),
+        LocalStorage.name: LocalStorage,
+        VolumeZone.name: lambda _: VolumeZone(),
+        PodTopologySpread.name: lambda _: PodTopologySpread(),
+        InterPodAffinity.name: lambda _: InterPodAffinity(),
+    },
+    scores={
+        ReservedZone.name: lambda _: ReservedZone(),
+        BestFit.name: lambda _: BestFit(),
+        ZoneVolumes.name: lambda _: ZoneVolumes(),
+        AttachedVolumes.name: lambda _: AttachedVolumes(),
+        PreferNoSchedule.name: lambda _: PreferNoSchedule(),
+        PreferredNodeAffinity.name: PreferredNodeAffinity,
+        SoftTopologySpread.name: lambda _: SoftTopologySpread(),
+        PreferredPodAffinity.name: lambda _: PreferredPodAffinity(),
+        LeastAllocated.name: LeastAllocated,
+        BinPack.name: BinPack,
+        Balanced.name: Balanced,
+    },
+)
+"""Filters stand in the order to run: kube-scheduler's, with ours before the one that would only say "no volume"."""
+
+DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {
+    ReservedZone.name: 10,
+    BestFit.name: 2,
+    ZoneVolumes.name: 1,
+    AttachedVolumes.name: 3,
+    PreferNoSchedule.name: 3,
+    PreferredNodeAffinity.name: 2,
+    SoftTopologySpread.name: 2,
+    PreferredPodAffinity.name: 2,
+    LeastAllocated.name: 1,
+    Balanced.name: 1,
+}
+"""Those of kube-scheduler for what it has too. A reservation outweighs all others together unless they all agree."""
+
+
+def default_data(scheduler_name: str) -> ProfileData:
+    """Return the default profile as data."""
+    return ProfileData(
+        scheduler_name=scheduler_name,
+        queue_sort=PrioritySort.name,
+        pre_filters=tuple(REGISTRY.pre_filters),
+        filters=tuple(REGISTRY.filters),
+        scores=DEFAULT_WEIGHTS,
+    )
+
+
+def default_profile(scheduler_name: str) -> Profile:
+    """Return the default profile, built."""
+    return build(default_data(scheduler_name), REGISTRY)

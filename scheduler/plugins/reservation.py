@@ -1,0 +1,160 @@
+"""Filters for what is promised and what is sick: the reason for a scheduler of our own.
+
+kube-scheduler takes the smallest volume that fits on the node it chose, and asks neither whom it was promised nor how
+it is (kubernetes#83323, KEP-1432 leaves the reaction to volume and storage health to others).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from binder.health.node_storage import refuse_storage
+from binder.health.volume_policy import refuse_health, refuse_use
+from binder.matching.evidence import affinity_text
+from binder.matching.rejection import Reason, Rejection
+from binder.reservation.contract import ClaimReservation, reservation_of
+from kube.objects.model import Claim, Volume
+from kube.rules.selectors import node_matches
+from scheduler.framework.plugin import NodeRule
+from scheduler.framework.profile import Thresholds
+from scheduler.plugins.volume_filters import about
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.health_aware_choice import drivers_of
+from scheduler.volumes.volumes import PodInfo, is_local
+
+_NONE: Final[frozenset[str]] = frozenset()
+_PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
+
+
+class ReservedVolume:
+    """A reserved claim goes where its volume is; no pod goes where the only volume for it is held for another claim.
+
+    As a PreFilter it leaves only nodes that reach the reserved volumes.
+    """
+
+    name: Final = "ReservedVolume"
+
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
+        return _reaching_all(_promised(info, cluster), cluster) if info.reserved else None
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        if not info.claims.delayed:
+            return None
+        promised = _promised(info, cluster)
+        reached = _reaching_all(promised, cluster)
+
+        def why(state: NodeState) -> Rejection | None:
+            for volume in promised:
+                if not node_matches(volume.node_affinity, state.labels):
+                    wanted = f"a node that reaches the reserved volume {volume.name}"
+                    where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
+                    return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is reachable where {where}")
+            found = _only_choice(info, cluster, state)
+            return found if found is not None and found.reason in _PROMISED else None
+
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            near = [state for state in nodes if reached >> state.number & 1]
+            return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
+
+        return NodeRule(why, fitting, by_choice=not promised)
+
+
+class VolumeHealth:
+    """No pod goes where the only volume for it is known sick, in quarantine, or not where its driver says it is.
+
+    And none where a driver of its volumes is cut off from its storage, by the node's own report. A volume that is bound
+    already is not asked how it is: its data is nowhere else.
+    """
+
+    name: Final = "VolumeHealth"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        drivers = _ailing_drivers(info, cluster)
+        if not info.claims.delayed:
+            return _reaching_storage(drivers, cluster) if drivers else None
+
+        def why(state: NodeState) -> Rejection | None:
+            cut = refuse_storage(drivers, cluster.storage.snapshot, state.name)
+            found = cut or _only_choice(info, cluster, state)
+            return found if found is not None and found.reason not in _PROMISED else None
+
+        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+            near = [state for state in nodes if state.cut_off.isdisjoint(drivers)] if drivers else nodes
+            return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
+
+        return NodeRule(why, fitting, by_choice=not drivers)
+
+
+class LocalStorage:
+    """Local volumes are only for nodes that carry the label of local storage, if one is configured."""
+
+    name: Final = "LocalStorage"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._label = thresholds.storage_label
+
+    def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
+        if not self._label or not info.claims.delayed:
+            return None
+
+        def why(state: NodeState) -> Rejection | None:
+            choice = info.choice(state).own
+            local = next((volume.name for _, volume in choice.volumes if is_local(volume)), None)
+            if local is None or self._label in state.labels:
+                return None
+            wanted = f"a node with the label {self._label}, for local volume {local}"
+            return Rejection(Reason.STORAGE_LABEL_MISSING, state.name, wanted, "no such label")
+
+        return NodeRule(why)
+
+
+def _ailing_drivers(info: PodInfo, cluster: ClusterView) -> frozenset[str]:
+    """Return those drivers of the volumes the pod has that some node reports on."""
+    ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
+    return frozenset(volume.driver for _, volume in info.claims.bound if volume.driver in ailing) if ailing else _NONE
+
+
+def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule:
+    snapshot, among = cluster.storage.snapshot, cluster.index.everything
+    reporting = {name for driver in drivers for name in snapshot.csi_nodes_by_ailing_driver.get(driver, ())}
+    for name in reporting:
+        state = cluster.node(name)
+        if state is not None and not state.cut_off.isdisjoint(drivers):
+            among &= ~(1 << state.number)
+    return NodeRule(lambda state: refuse_storage(drivers, snapshot, state.name), among=among)
+
+
+def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
+    """Return the volumes that are still held for the pod's claims, and that they may take."""
+    found = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
+    held = (_held(claim, reservation, cluster) for claim, reservation in found if reservation is not None)
+    return [volume for volume in held if volume is not None]
+
+
+def _reaching_all(volumes: Iterable[Volume], cluster: ClusterView) -> int:
+    found = cluster.index.everything
+    for volume in volumes:
+        found &= cluster.index.reaching(volume.node_affinity)
+    return found
+
+
+def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> Volume | None:
+    storage = cluster.storage
+    volume = storage.snapshot.volumes.get(reservation.volume)
+    if volume is None or refuse_health(storage, volume, cluster.now) is not None:
+        return None
+    kept = reservation_of(volume, storage.settings.prefix)
+    return volume if kept is not None and kept.is_for(claim) and not kept.expired(cluster.now) else None
+
+
+def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeState) -> Rejection | None:
+    """Return why we take nothing on a node on which kube-scheduler would take something."""
+    choice = info.choice(state)
+    if not choice.own.rejections or choice.upstream.rejections:
+        return None
+    refusals = (refuse_use(cluster.storage, volume, cluster.now, claim) for claim, volume in choice.upstream.volumes)
+    found = next((refusal for refusal in refusals if refusal is not None), None)
+    if found is None:
+        snapshot = cluster.storage.snapshot
+        return refuse_storage(drivers_of(choice.upstream, snapshot), snapshot, state.name)
+    return about(state, Rejection(found.reason, state.name, f"{found.wanted} beside {found.subject}", found.offered))

@@ -1,0 +1,136 @@
+"""Scores by what a node has left: spread pods out, pack them together, or keep resources in balance.
+
+Source: least_allocated.go, most_allocated.go and balanced_allocation.go in plugins/noderesources, with their rounding.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import sqrt
+from typing import Final
+
+from kube.objects.model import Pod
+from scheduler.framework.plugin import HIGHEST
+from scheduler.framework.profile import Thresholds
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState, scored_requests
+from scheduler.state.node_memory import NodeMemory
+from scheduler.volumes.volumes import PodInfo
+
+_NATIVE: Final = ("cpu", "memory")
+"""Resources that count for every pod. Others count only for pods that request them."""
+
+Wanted = tuple[str, int, int]
+"""A resource, how much of it the pod requests, and its weight."""
+
+
+class LeastAllocated:
+    """The emptiest node first."""
+
+    name: Final = "LeastAllocated"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._weights = tuple(thresholds.resources.items())
+        self._memory: NodeMemory[int] = NodeMemory()
+
+    def question(self, info: PodInfo) -> Hashable:
+        return _wanted(info.pod, self._weights)
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
+        wanted = _wanted(info.pod, self._weights)
+        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _left))
+
+
+class BinPack:
+    """The fullest node first (MostAllocated)."""
+
+    name: Final = "BinPack"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._weights = tuple(thresholds.resources.items())
+        self._memory: NodeMemory[int] = NodeMemory()
+
+    def question(self, info: PodInfo) -> Hashable:
+        return _wanted(info.pod, self._weights)
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
+        wanted = _wanted(info.pod, self._weights)
+        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _used))
+
+
+class Balanced:
+    """First where the pod leaves the shares of resources most alike, compared with how they are now.
+
+    A pod that requests nothing changes no balance and is not scored (kubernetes#129138).
+    """
+
+    name: Final = "Balanced"
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._resources = tuple(thresholds.resources)
+        self._memory: NodeMemory[int] = NodeMemory()
+
+    def question(self, info: PodInfo) -> Hashable:
+        return self._counted(info.pod)
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        counted = self._counted(info.pod)
+        if not any(amount for _, amount in counted):
+            return None
+        return self._memory.answers(counted, nodes, lambda state: _balance(state, counted))
+
+    def _counted(self, pod: Pod) -> tuple[tuple[str, int], ...]:
+        requests = dict(pod.requests)
+        return tuple((name, requests.get(name, 0)) for name in self._resources if _counts(name, requests))
+
+
+def _counts(name: str, requests: Mapping[str, int]) -> bool:
+    return name in _NATIVE or bool(requests.get(name))
+
+
+def _wanted(pod: Pod, weights: Sequence[tuple[str, int]]) -> tuple[Wanted, ...]:
+    """Return what the pod requests of the resources that count, and their weights."""
+    requests = dict(pod.requests)
+    requests.update(zip(_NATIVE, scored_requests(pod), strict=True))
+    return tuple((name, requests.get(name, 0), weight) for name, weight in weights if _counts(name, requests))
+
+
+def _weighted(state: NodeState, wanted: Sequence[Wanted], score: Callable[[int, int], int]) -> int:
+    """Return the weighted mean over the resources that the node has."""
+    total = weights = 0
+    native = dict(zip(_NATIVE, state.scored, strict=True))
+    for name, amount, weight in wanted:
+        has = state.allocatable.get(name, 0)
+        if has:
+            requested = native[name] if name in native else has - state.free.get(name, 0)
+            total += score(requested + amount, has) * weight
+            weights += weight
+    return total // weights if weights else 0
+
+
+def _left(requested: int, allocatable: int) -> int:
+    return 0 if requested > allocatable else (allocatable - requested) * HIGHEST // allocatable
+
+
+def _used(requested: int, allocatable: int) -> int:
+    return min(requested, allocatable) * HIGHEST // allocatable
+
+
+def _balance(state: NodeState, counted: Sequence[tuple[str, int]]) -> int:
+    before, after = [], []
+    for name, wanted in counted:
+        has = state.allocatable.get(name, 0)
+        if has:
+            requested = has - state.free.get(name, 0)
+            before.append(min(1.0, requested / has))
+            after.append(min(1.0, (requested + wanted) / has))
+    # Go's division truncates towards zero, but this sum is never negative.
+    return HIGHEST // 2 + (HIGHEST // 2 + _evenness(after) - _evenness(before)) // 2
+
+
+def _evenness(shares: Sequence[float]) -> int:
+    deviation = 0.0
+    if len(shares) == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    elif len(shares) > 2:
+        mean = sum(shares) / len(shares)
+        deviation = sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+    return int((1 - deviation) * HIGHEST)

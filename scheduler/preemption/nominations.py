@@ -1,0 +1,116 @@
+"""Pods for which nodes are being cleared, and what that means for the pods that are decided meanwhile.
+
+Source: the nominator of pkg/scheduler/backend/queue/nominator.go, and evaluateNominatedNode and
+RunFilterPluginsWithNominatedPods of the framework.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kube.objects.model import Pod
+from scheduler.cycle.cycle import judge
+from scheduler.framework.plugin import Placement
+from scheduler.framework.profile import Profile
+from scheduler.state.cluster import ClusterView, Place
+
+ByNode = Mapping[str, Sequence[Pod]]
+"""Node name -> waiting pods that have it nominated."""
+
+
+@dataclass(slots=True)
+class Nominations:
+    """Waiting pods that have a node nominated, as their status says or as was decided before that shows it."""
+
+    _pods: dict[str, Pod] = field(default_factory=dict)
+    _nodes: dict[str, str] = field(default_factory=dict)
+
+    def put(self, pod: Pod, node: str) -> Place | None:
+        """Take a nomination in place of the pod's last one; an empty node takes it back. Return the one that is gone.
+
+        One of another pod, that had the same name before, is gone in any case.
+        """
+        known, kept = self._pods.get(pod.key), self._nodes.get(pod.key)
+        stays = known is not None and kept == node and known.uid == pod.uid
+        gone = None if stays else self.remove(pod.key)
+        if node:
+            self._pods[pod.key], self._nodes[pod.key] = pod, node
+        return gone
+
+    def remove(self, pod_key: str) -> Place | None:
+        """Forget a pod that is assigned or gone, and return the nomination it had."""
+        pod, node = self._pods.pop(pod_key, None), self._nodes.pop(pod_key, "")
+        return None if pod is None else (pod, node)
+
+    def of(self, pod_key: str) -> str:
+        """Return the node nominated for a pod, empty when there is none."""
+        return self._nodes.get(pod_key, "")
+
+    def by_node(self) -> ByNode:
+        """Return all of them."""
+        found: dict[str, list[Pod]] = {}
+        for key, node in self._nodes.items():
+            found.setdefault(node, []).append(self._pods[key])
+        return found
+
+
+class Reserving:
+    """Shows the cluster as a pod may use it: nominated pods of at least its priority are on their nodes already.
+
+    A placement in it has to pass `stands` too. What was shown last is shown again while the nodes and those pods stay
+    the same: refused pods come one after the other, and a decider remembers nodes only as long as they are the same.
+    """
+
+    def __init__(self) -> None:
+        self._base: ClusterView | None = None
+        self._moves: Sequence[tuple[None, Place]] = ()
+        self._shown: ClusterView | None = None
+
+    def view(self, cluster: ClusterView, pod: Pod, nominated: ByNode) -> ClusterView:
+        """Return the cluster with the pods nominated to it that the pod may not push aside."""
+        moves: list[tuple[None, Place]] = [
+            (None, (one, node))
+            for node, pods in nominated.items()
+            if node in cluster.numbers
+            for one in pods
+            if one.priority >= pod.priority and one.uid != pod.uid
+        ]
+        if not moves:
+            return cluster
+        base, shown = self._base, self._shown
+        if base is None or shown is None or moves != self._moves or not _same_but_for_time(base, cluster):
+            shown = cluster.with_moves(moves)
+            self._base, self._moves, self._shown = cluster, moves, shown
+        return shown if shown.now == cluster.now else shown.at(cluster.now)
+
+
+def _same_but_for_time(one: ClusterView, other: ClusterView) -> bool:
+    return (
+        one.nodes is other.nodes
+        and one.storage is other.storage
+        and one.index is other.index
+        and one.namespaces is other.namespaces
+    )
+
+
+def stands(placement: Placement, cluster: ClusterView, profile: Profile) -> bool:
+    """Whether a placement holds without the nominated pods: none of them may be the one it has to be near to."""
+    said = placement.pod.constraints
+    if said is None or not said.affinity:
+        return True
+    return on_nominated(placement.pod, placement.node, cluster, profile) is not None
+
+
+def outranked(pod: Pod, node: str, nominated: ByNode) -> list[Pod]:
+    """Return the pods that lose the nomination of a node to a pod: those of lower priority."""
+    return [one for one in nominated.get(node, ()) if one.priority < pod.priority]
+
+
+def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) -> Placement | None:
+    """Return the placement on the node nominated for a pod, if it fits there by now: others are not looked at then."""
+    state = cluster.node(node)
+    if state is None:
+        return None
+    judgement = judge(pod, cluster, profile)
+    if not judgement.among >> state.number & 1 or judgement.why(state) is not None:
+        return None
+    return Placement(pod, node, judgement.info.choice(state).own)

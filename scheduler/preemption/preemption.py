@@ -1,0 +1,191 @@
+"""For a pod that fits nowhere: the node where it costs least to evict others for it.
+
+Source: pkg/scheduler/framework/preemption/preemption.go, with the six criteria of pickOneNodeForPreemption. One
+difference is wanted: a node where a disruption budget would be exceeded is no candidate at all, so the first criterion
+is always a tie. And chance is left out: where nodes are sampled, the pod's uid says where to begin.
+"""
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from zlib import crc32
+
+from kube.objects.model import Pod
+from scheduler.cycle.cycle import Unschedulable, passing
+from scheduler.cycle.refusals import Alike, numbers_of, refused_by, states_of
+from scheduler.framework.plugin import NodeRule
+from scheduler.framework.profile import Profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.victims import INCURABLE, Helpless, Question, Trial, question_of, victims_on
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.state.node_memory import NodeMemory
+
+FEWEST_CANDIDATES: Final = 100
+PERCENTAGE: Final = 10
+"""So many nodes are compared at least (minCandidateNodesAbsolute, minCandidateNodesPercentage)."""
+
+_OFFSET: Final = 2**31
+"""Added to each priority, so that one more victim never makes a sum smaller."""
+
+NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
+WAITING: Final = "preemption: not eligible due to a terminating pod on the nominated node."
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+NOT_ENOUGH: Final = "node(s) would not fit the pod without all pods of lower priority either"
+PROTECTED: Final = "node(s) whose pods of lower priority are protected by disruption budgets"
+
+_NO_PRIORITY: Final = 2**31
+"""That of a node without pods: nobody is there to be evicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Evict the victims, the most important first, and the pod fits the node. Some may be on their way out already."""
+
+    node: str
+    victims: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoPreemption:
+    """Nobody is evicted, and why. The pod keeps the node that was nominated for it if `waits`.
+
+    `protected`: there is a node on which only disruption budgets forbid it, and those change with time.
+    """
+
+    why: str
+    waits: bool = False
+    protected: bool = False
+
+
+class Preemptor:
+    """Finds victims. It remembers the lowest priority on each node: what comes out does not depend on it."""
+
+    def __init__(self) -> None:
+        self._lowest: NodeMemory[int] = NodeMemory()
+
+    def preempt(
+        self,
+        found: Unschedulable,
+        profile: Profile,
+        budgets: Budgets,
+        nominated: Mapping[str, Sequence[Pod]],
+        going: Container[str] = (),
+    ) -> Preemption | NoPreemption:
+        """Return whom to evict for a pod that fits no node.
+
+        `nominated` are the pods for which nodes are being cleared, by node. `going` are uids of pods whose eviction was
+        accepted, whether the cluster shows it yet or not.
+        """
+        pod, cluster = found.judgement.info.pod, found.cluster
+        if pod.constraints is not None and not pod.constraints.preempts:
+            return NoPreemption(NEVER, waits=True)
+        question = question_of(found.judgement, cluster, profile)
+        curable = _curable(found, question, profile)
+        if _waits(pod, cluster, curable, nominated, going):
+            return NoPreemption(WAITING, waits=True)
+        lowest = self._lowest.answers("lowest priority", curable, _lowest_priority)
+        inhabited = [state for state, least in zip(curable, lowest, strict=True) if least < pod.priority]
+        counts = Counter({NOT_HELPFUL: len(cluster.nodes) - len(curable), NO_VICTIMS: len(curable) - len(inhabited)})
+        candidates = _candidates(question, inhabited, budgets, nominated, counts)
+        if candidates:
+            return min(candidates, key=lambda candidate: cost(candidate.victims, cluster.now))
+        return NoPreemption(_text(len(cluster.nodes), counts), protected=bool(counts[PROTECTED]))
+
+
+def cost(victims: Sequence[Pod], now: datetime) -> tuple[int, int, int, float]:
+    """Return what an eviction costs; the least is chosen, of equal ones the first.
+
+    The highest priority; the sum of priorities; the number of victims; and how long the longest-running of those of
+    the highest priority has been running.
+    """
+    highest = victims[0].priority
+    oldest = min(pod.started or now for pod in victims if pod.priority == highest)
+    return highest, sum(pod.priority + _OFFSET for pod in victims), len(victims), -oldest.timestamp()
+
+
+def candidates_wanted(nodes: int) -> int:
+    """Return how many candidates are enough (calculateNumCandidates)."""
+    return min(nodes, max(FEWEST_CANDIDATES, nodes * PERCENTAGE // 100))
+
+
+def _candidates(
+    question: Question,
+    nodes: Sequence[NodeState],
+    budgets: Budgets,
+    nominated: Mapping[str, Sequence[Pod]],
+    counts: Counter[str],
+) -> list[Preemption]:
+    """Return enough candidates; why other nodes are none is added to the counts."""
+    wanted = candidates_wanted(len(nodes))
+    start = crc32(question.pod.uid.encode()) % len(nodes) if wanted < len(nodes) else 0
+    crowded = question.with_nominated() if nominated else question
+    found: list[Preemption] = []
+    for state in (*nodes[start:], *nodes[:start]):
+        beside = [one for one in nominated.get(state.name, ()) if _precedes(one, question.pod)]
+        victims = victims_on(Trial.on(crowded if beside else question, state), budgets, beside, question.cluster.now)
+        if isinstance(victims, Helpless):
+            counts[PROTECTED if victims.protected else NOT_ENOUGH] += 1
+            continue
+        found.append(Preemption(state.name, victims))
+        if len(found) >= wanted:
+            break
+    return found
+
+
+def _precedes(nominated: Pod, pod: Pod) -> bool:
+    return nominated.priority >= pod.priority and nominated.uid != pod.uid
+
+
+def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeState]:
+    """Return the nodes that refuse the pod for something that fewer pods might change (status Unschedulable)."""
+    if found.judgement.rejection is not None:
+        return ()
+    cluster, alike = question.cluster, Alike(found)
+    curable = cluster.index.everything
+    for pre_filter in profile.pre_filters:
+        confined = pre_filter.confine(question.info, cluster)
+        curable &= confined if isinstance(confined, int) else curable
+    for rule in question.unmoved:
+        curable &= ~refused_by(rule, curable, alike)
+    # Where there is no room either, that is what is said, and more room may be made.
+    roomy = passing(question.local, states_of(_incurable(question.wide, curable, alike), cluster))
+    return states_of(curable & ~numbers_of(roomy), cluster)
+
+
+def _incurable(rules: Iterable[NodeRule], nodes: int, alike: Alike) -> int:
+    """Return those of the nodes that the first of the rules to refuse them refuses for good."""
+    found = 0
+    for rule in rules:
+        for reason, refused in rule.reasons(nodes) if rule.reasons is not None else ():
+            found |= refused if reason in INCURABLE else 0
+        nodes &= ~refused_by(rule, nodes, alike)
+    return found
+
+
+def _waits(
+    pod: Pod,
+    cluster: ClusterView,
+    curable: Sequence[NodeState],
+    nominated: Mapping[str, Sequence[Pod]],
+    going: Container[str],
+) -> bool:
+    """Whether pods are already on their way out for it (PodEligibleToPreemptOthers)."""
+    name = next((node for node, pods in nominated.items() if any(one.uid == pod.uid for one in pods)), "")
+    state = cluster.node(name or pod.nominated_node)
+    if state is None or all(state is not one for one in curable):
+        return False
+    lower = (one for one in state.pods if one.priority < pod.priority)
+    return any(one.uid in going or (one.deleting and one.evicted) for one in lower)
+
+
+def _lowest_priority(state: NodeState) -> int:
+    return min((pod.priority for pod in state.pods), default=_NO_PRIORITY)
+
+
+def _text(nodes: int, counts: Mapping[str, int]) -> str:
+    said = ", ".join(sorted(f"{count} {text}" for text, count in counts.items() if count))
+    return f"preemption: 0/{nodes} nodes are available: {said}." if said else ""

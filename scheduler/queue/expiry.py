@@ -1,0 +1,33 @@
+"""When time alone may let a refused pod in: reservations end without anybody writing anything."""
+
+from datetime import datetime
+from itertools import islice
+from typing import Final
+
+from binder.model.view import View
+from binder.reservation.contract import reservation_of
+from scheduler.volumes.volumes import PodInfo
+
+LOOK_AGAIN: Final = 30.0
+"""Seconds after which a pod is looked at again when there are too many volumes to ask each until when it is held."""
+
+VOLUMES_ASKED: Final = 256
+
+
+def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
+    """Return in how many seconds the first reservation ends that may stand in the pod's way; None if there is none.
+
+    Those are reservations of volumes that fit a claim of the pod, for other claims, and its own, which confine it.
+    """
+    ends = [reservation.expires_at for reservation in info.reserved.values()]
+    asked = 0
+    for claim in info.claims.delayed:
+        for volume in islice(storage.index.candidates(claim), VOLUMES_ASKED):
+            asked += 1
+            reservation = reservation_of(volume, storage.settings.prefix)
+            if reservation is not None and not reservation.expired(now) and not reservation.is_for(claim):
+                ends.append(reservation.expires_at)
+    first = (min(ends) - now).total_seconds() if ends else None
+    if asked < VOLUMES_ASKED:
+        return first
+    return LOOK_AGAIN if first is None else min(first, LOOK_AGAIN)

@@ -1,0 +1,62 @@
+"""The changes that arrived while pods were in work, so that none is lost on a pod that is then refused.
+
+As the in-flight events of pkg/scheduler/backend/queue/active_queue.go.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from scheduler.framework.cluster_event import Change
+
+LONGEST: Final = 10_000
+"""Changes kept. A pod that was in work for longer counts as helped by one of those that were dropped."""
+
+
+class Journal:
+    """Keeps changes from the moment the pod longest in work was begun."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._longest = longest
+        self._changes: deque[Change] = deque()
+        self._first = 0
+        self._begun: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def add(self, change: Change) -> None:
+        """Note a change, if anybody is in work."""
+        if self._begun:
+            self._changes.append(change)
+            if len(self._changes) > self._longest:
+                self._drop(1)
+
+    def begin(self, pod_key: str) -> None:
+        """The pod is in work from now on."""
+        self._begun[pod_key] = self._first + len(self._changes)
+
+    def since(self, pod_key: str) -> Sequence[Change] | None:
+        """Return what arrived since the pod was begun; None if that is not known any more."""
+        begun = self._begun.get(pod_key)
+        if begun is None or begun < self._first:
+            return None
+        return tuple(islice(self._changes, begun - self._first, None))
+
+    def end(self, pod_key: str) -> None:
+        """The pod is in work no more."""
+        self._begun.pop(pod_key, None)
+        # Pods were begun in the order in which they stand there.
+        oldest = next(iter(self._begun.values()), self._first + len(self._changes))
+        self._drop(oldest - self._first)
+
+    def forget(self) -> None:
+        """Make as if changes had been dropped: whoever is in work counts as helped."""
+        self._first += len(self._changes) + 1
+        self._changes.clear()
+
+    def _drop(self, changes: int) -> None:
+        for _ in range(changes):
+            self._changes.popleft()
+        self._first += max(0, changes)

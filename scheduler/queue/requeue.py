@@ -1,0 +1,192 @@
+"""What happens in the cluster, told as changes that may help refused pods; and what such a pod waits for.
+
+Told are only changes that can help somebody: not that a node or a kubelet says that it is alive, nor that a volume was
+promised to somebody.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final, TypeVar
+
+import msgspec
+
+from binder.controllers.listening import listening
+from binder.matching.matching import class_of
+from binder.reservation.contract import DEFAULT_PREFIX
+from kube.objects.model import Claim, Namespace, Pairs, Pod, Record, StorageClass, Volume, VolumeAttachment
+from kube.pod_topology.placed_pods import NAMESPACE_NAME
+from kube.rules.disruption import DisruptionBudget
+from kube.store.node_view import used_volume
+from kube.store.snapshot import Snapshot
+from kube.store.store import Store
+from scheduler.cycle.cycle import Unschedulable
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.plugin import Placement
+from scheduler.plugins.hints_volumes import only_promised
+from scheduler.queue.expiry import expires_in
+from scheduler.state.attach_limits import attachments_of
+
+R = TypeVar("R", bound=Record)
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class Changes:
+    """Tells what changes in a store that holds the pods that are on nodes, and no others."""
+
+    def __init__(self, store: Store, tell: Callable[[Change], None], prefix: str = DEFAULT_PREFIX) -> None:
+        self._store = store
+        self._tell = tell
+        self._prefix = prefix
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Tell of changes while inside."""
+        store = self._store
+        with ExitStack() as stack:
+            stack.enter_context(listening(store.pods, self._pod_changed))
+            stack.enter_context(listening(store.claims, self._claim_changed))
+            stack.enter_context(listening(store.volumes, self._volume_changed))
+            stack.enter_context(listening(store.classes, self._class_changed))
+            stack.enter_context(listening(store.attachments, self._attachment_changed))
+            stack.enter_context(listening(store.nodes, self._changed))
+            stack.enter_context(listening(store.csi_nodes, self._changed))
+            stack.enter_context(listening(store.csi_drivers, self._changed))
+            stack.enter_context(listening(store.capacities, self._changed))
+            stack.enter_context(listening(store.budgets, self._budget_changed))
+            stack.enter_context(listening(store.namespaces, self._namespace_changed))
+            yield
+
+    def _changed(self, old: R | None, new: R | None) -> None:
+        if not alike(old, new):
+            self._tell(Change(old, new))
+
+    def _budget_changed(self, old: DisruptionBudget | None, new: DisruptionBudget | None) -> None:
+        """Only what lets more pods be evicted matters: the status is written with every pod that comes or goes."""
+        if old is not None and (new is None or new.selector != old.selector or new.allowed > old.allowed):
+            self._tell(Change(old, new))
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if _labels_of(old) != _labels_of(new):
+            self._tell(Change(old, new))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        before, after = _on_node(old), _on_node(new)
+        if before is not None and after is not None and _identity(before) == _identity(after):
+            if _counted(before) != _counted(after):
+                self._tell(Change(before, after))
+            return
+        if before is not None:
+            self._tell(Change(before, None, frozenset(driver for driver, _ in self._attached_for(before))))
+        if after is not None:
+            self._tell(Change(None, after))
+
+    def _attached_for(self, pod: Pod) -> frozenset[tuple[str, str]]:
+        return attachments_of(pod, self._store.snapshot()) if pod.claims else frozenset()
+
+    def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
+        if alike(old, new):
+            return
+        snapshot = self._store.snapshot()
+        before = used_volume(snapshot, old) if old is not None else None
+        after = used_volume(snapshot, new) if new is not None else None
+        drivers = _NONE
+        if before is not None and before != after:
+            # A claim that gets its volume counts as before, unless another driver has it or it was attached already.
+            key = new.key if new is not None else ""
+            if after is None or after[0] != before[0] or key in snapshot.pods_by_claim:
+                drivers = frozenset({before[0]})
+        self._tell(Change(old, new, drivers))
+
+    def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
+        if alike(old, new) or only_promised(old, new, self._prefix):
+            return
+        drivers = _NONE
+        if _handle(old) != _handle(new):
+            drivers = self._drivers_before(old, new)
+        self._tell(Change(old, new, drivers))
+
+    def _drivers_before(self, old: Volume | None, new: Volume | None) -> frozenset[str]:
+        """Return the drivers that had to attach the volume, or its claim while it was not there."""
+        if old is not None:
+            return frozenset({old.driver}) - {""}
+        snapshot = self._store.snapshot()
+        claimed = snapshot.claims_by_volume.get(new.name, ()) if new is not None else ()
+        classes = (snapshot.classes.get(class_of(snapshot.claims[key])) for key in claimed)
+        return frozenset(one.provisioner for one in classes if one is not None) - {new.driver if new else "", ""}
+
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        if not alike(old, new):
+            self._tell(Change(old, new, frozenset({old.provisioner}) if old is not None else _NONE))
+
+    def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
+        if old is not None and new is None:
+            self._tell(Change(old, None, frozenset({old.attacher})))
+
+
+def alike(old: R | None, new: R | None) -> bool:
+    """Whether nothing but the version changed, as far as our records go."""
+    if old is None or new is None or type(old) is not type(new):
+        return False
+    return msgspec.structs.replace(new, resource_version=old.resource_version) == old
+
+
+def wanted_by(found: Unschedulable) -> Wanted:
+    """Return what a pod waits for that a decision found no node for."""
+    judgement, snapshot = found.judgement, found.cluster.storage.snapshot
+    pod = judgement.info.pod
+    if not pod.claims:
+        return _NOTHING
+    claims = [claim for key in pod.claim_keys if (claim := snapshot.claims.get(key)) is not None]
+    promised = {reservation.volume for reservation in judgement.info.reserved.values()}
+    return Wanted(
+        classes=frozenset(class_of(claim) for claim in claims),
+        volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | promised),
+        drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
+        whole=judgement.rejection is not None,
+        again_in=expires_in(judgement.info, found.cluster.storage, found.cluster.now),
+    )
+
+
+_NOTHING: Final = Wanted()
+
+
+def forgotten(placement: Placement, snapshot: Snapshot) -> tuple[Change, ...]:
+    """Return what it means to others that a pod does not get the node and volumes it was promised."""
+    pod = msgspec.structs.replace(placement.pod, node_name=placement.node)
+    drivers = frozenset(driver for driver, _ in attachments_of(pod, snapshot))
+    freed = [snapshot.volumes.get(volume.name, volume) for _, volume in placement.volumes.volumes]
+    return (Change(pod, None, drivers), *(Change(None, volume) for volume in freed))
+
+
+def renounced(pod: Pod, node: str) -> Change:
+    """Return what it means to others that a waiting pod keeps its nominated node no more.
+
+    It stood in the way of none that is more important (getLEPriorityPreCheck in pkg/scheduler/eventhandlers.go).
+    """
+    return Change(msgspec.structs.replace(pod, node_name=node), None, most_priority=pod.priority)
+
+
+def _on_node(pod: Pod | None) -> Pod | None:
+    """Return the pod if it takes something of a node."""
+    return pod if pod is not None and pod.node_name and not pod.finished else None
+
+
+def _identity(pod: Pod) -> tuple[str, str]:
+    return pod.uid, pod.node_name
+
+
+def _counted(pod: Pod) -> tuple[object, ...]:
+    """Return what other pods can see of a pod on a node."""
+    return pod.requests, pod.labels, pod.deleting, pod.constraints
+
+
+def _labels_of(namespace: Namespace | None) -> Pairs | None:
+    """Return the labels of a namespace; None for those that every namespace has."""
+    if namespace is None or namespace.labels == ((NAMESPACE_NAME, namespace.name),):
+        return None
+    return namespace.labels
+
+
+def _handle(volume: Volume | None) -> tuple[str, str] | None:
+    return None if volume is None else (volume.driver, volume.handle)

@@ -1,0 +1,299 @@
+"""The pods that wait for a node: who is tried next, who has to wait, and what for.
+
+As pkg/scheduler/backend/queue, without its locks: a pod is active (tried as soon as its turn comes), backing off
+(tried again after a while), refused (waits for a change that may help, 5 minutes at most), kept aside (gated or
+invalid), or in work. Pure: moments are arguments, in seconds of a clock that never goes back.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from binder.matching.rejection import Rejection
+from kube.objects.model import Pod
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.plugin import SortKey
+from scheduler.queue.heap import Ranking
+from scheduler.queue.hints import may_help
+from scheduler.queue.in_flight_events import Journal
+from scheduler.queue.unschedulable_pods import RefusedPods
+from scheduler.queue.validation import refuse_pod
+
+FIRST_BACKOFF: Final = 1.0
+LONGEST_BACKOFF: Final = 10.0
+LONGEST_WAIT: Final = 300.0
+"""Seconds after which a refused pod is tried again although nothing happened (podMaxInUnschedulablePodsDuration)."""
+
+TRIED_EARLY: Final = 16
+"""Pods that are taken out of their backoff at once when there is nobody else to try."""
+
+
+_STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted", "unschedulable")
+"""What of a pod says nothing about where it may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A pod to be tried for the `number`th time, from 1; `since` is when it was first seen."""
+
+    pod: Pod
+    number: int
+    since: float
+
+
+class State(StrEnum):
+    """Where a pod is. DONE: it has a node, and is only remembered."""
+
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    REFUSED = "unschedulable"
+    GATED = "gated"
+    INVALID = "invalid"
+    IN_WORK = "in_work"
+    DONE = "done"
+
+
+_TAKEABLE: Final = frozenset({State.ACTIVE, State.BACKOFF, State.REFUSED})
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A pod and its story so far.
+
+    `rested_at` is when it may be tried again. `gone`: deleted while in work, `successor` was made anew under its name
+    meanwhile; `changed` while in work.
+    """
+
+    pod: Pod
+    since: float
+    rejection: Rejection | None
+    state: State | None = None
+    attempts: int = 0
+    refusals: int = 0
+    errors: int = 0
+    rested_at: float = 0.0
+    changed: bool = False
+    gone: bool = False
+    successor: "_Waiting | None" = None
+
+
+class WaitingPods:
+    """All pods that are ours and have no node. `key` is the order in which they are tried, the least first."""
+
+    def __init__(self, key: Callable[[Pod], SortKey]) -> None:
+        self._key = key
+        self._pods: dict[str, _Waiting] = {}
+        self._sizes: Counter[State] = Counter()
+        self._active: Ranking[SortKey, str] = Ranking()
+        self._backoff: Ranking[float, str] = Ranking()
+        self._timed: Ranking[float, str] = Ranking()
+        self._refused = RefusedPods()
+        self._journal = Journal()
+
+    def upsert(self, pod: Pod, now: float) -> Rejection | None:
+        """Take a pod that is new or changed. Return what is invalid in it whenever that is news: it is kept aside then.
+
+        A change of its status alone is none.
+        """
+        if pod.node_name or pod.deleting or pod.finished:
+            self.remove(pod.key)
+            return None
+        held = self._pods.get(pod.key)
+        if held is not None and held.pod.uid == pod.uid:
+            return self._update(held, pod, now)
+        fresh = _Waiting(pod, now, refuse_pod(pod))
+        if held is not None and held.state is State.IN_WORK:
+            held.gone, held.successor = True, fresh
+        else:
+            self._enter(fresh, now)
+        return fresh.rejection
+
+    def remove(self, pod_key: str) -> None:
+        """Drop a pod that was deleted, or has a node; one in work is dropped when its attempt ends."""
+        held = self._pods.get(pod_key)
+        if held is None:
+            return
+        if held.state is State.IN_WORK:
+            held.gone, held.successor = True, None
+            return
+        self._move(held, None)
+        del self._pods[pod_key]
+
+    def pop(self, now: float, most: int) -> list[Attempt]:
+        """Return the pods to be tried now, the best first. They are in work until done, failed or retry is called.
+
+        With nobody else to try, some that are backing off are tried early (SchedulerPopFromBackoffQ).
+        """
+        for ranking in (self._backoff, self._timed):
+            while (first := ranking.first()) is not None and first[0] <= now:
+                self._settle(self._pods[first[1]], now)
+        attempts = self._first_of(self._active, most)
+        return attempts or self._first_of(self._backoff, min(most, TRIED_EARLY))
+
+    def take(self, pod_key: str) -> Attempt | None:
+        """Return one pod to be tried now, ahead of its turn; None if it is not here, kept aside, or in work already."""
+        held = self._pods.get(pod_key)
+        if held is None or held.state not in _TAKEABLE:
+            return None
+        return self._begun(held)
+
+    def done(self, attempt: Attempt) -> None:
+        """The pod has a node. It is remembered until `remove`: news of it without the node may still be under way."""
+        held = self._ended(attempt, attempt.since)
+        if held is not None:
+            self._move(held, State.DONE)
+
+    def failed(
+        self,
+        attempt: Attempt,
+        refused_by: frozenset[str],
+        now: float,
+        wanted: Wanted | None = None,
+    ) -> None:
+        """No node fits the pod: `refused_by` are the plugins that refused one, or the pod as a whole.
+
+        `wanted` is what it waits for (requeue.wanted_by), None if that was not looked up.
+        """
+        missed = self._journal.since(attempt.pod.key)
+        held = self._ended(attempt, now)
+        if held is None:
+            return
+        held.refusals, held.errors = held.refusals + 1, 0
+        held.rested_at = now + backoff(held.refusals)
+        if missed is None or held.changed or any(may_help(held.pod, refused_by, one, wanted) for one in missed):
+            self._settle(held, now)
+            return
+        self._move(held, State.REFUSED)
+        self._refused.add(held.pod, refused_by, wanted)
+        again_in = None if wanted is None else wanted.again_in
+        wait = LONGEST_WAIT if again_in is None else min(again_in, LONGEST_WAIT)
+        self._timed.put(held.pod.key, max(held.rested_at, now + wait))
+
+    def retry(self, attempt: Attempt, now: float) -> None:
+        """Something went wrong that has nothing to do with the pod, or somebody else was faster."""
+        held = self._ended(attempt, now)
+        if held is not None:
+            held.errors += 1
+            held.rested_at = now + backoff(held.errors)
+            self._settle(held, now)
+
+    def change(self, change: Change, now: float) -> None:
+        """Something changed in the cluster: wake whom it may help, those too that are in work and will be refused."""
+        self._journal.add(change)
+        for pod_key in self._refused.helped_by(change):
+            self._settle(self._pods[pod_key], now)
+
+    def wake(self, pod_key: str, now: float) -> None:
+        """Have one pod, if it is refused, tried again although nothing changed that could help it."""
+        held = self._pods.get(pod_key)
+        if held is not None and held.state is State.REFUSED:
+            self._settle(held, now)
+
+    def wake_all(self, now: float) -> None:
+        """The rules changed: look at every pod again."""
+        self._journal.forget()
+        for pod_key in list(self._refused):
+            self._settle(self._pods[pod_key], now)
+
+    def due_in(self, now: float) -> float | None:
+        """Return in how many seconds `pop` has something; None if never, unless something happens."""
+        if self._active or self._backoff:
+            return 0.0
+        first = self._timed.first()
+        return None if first is None else max(0.0, first[0] - now)
+
+    def sizes(self) -> Mapping[str, int]:
+        """Return how many pods are where."""
+        return {str(state): self._sizes[state] for state in State if state is not State.DONE}
+
+    def get(self, pod_key: str) -> Pod | None:
+        """Return the newest of a pod that waits or is in work; None if it is gone or has a node."""
+        held = self._pods.get(pod_key)
+        if held is not None and held.successor is not None:
+            return held.successor.pod
+        return None if held is None or held.gone or held.state is State.DONE else held.pod
+
+    def _update(self, held: _Waiting, pod: Pod, now: float) -> Rejection | None:
+        news = not same_spec(held.pod, pod)
+        held.pod, held.gone = pod, held.successor is not None
+        if not news:
+            return None
+        held.rejection = refuse_pod(pod)
+        if held.state is State.IN_WORK:
+            held.changed = True
+        elif held.state is not State.DONE:
+            self._settle(held, now)
+        return held.rejection
+
+    def _enter(self, fresh: _Waiting, now: float) -> None:
+        self.remove(fresh.pod.key)
+        self._pods[fresh.pod.key] = fresh
+        self._settle(fresh, now)
+
+    def _settle(self, held: _Waiting, now: float) -> None:
+        """Put a pod where it belongs unless it is refused: aside, to the active ones, or to those that back off."""
+        key = held.pod.key
+        if held.pod.scheduling_gates:
+            self._move(held, State.GATED)
+        elif held.rejection is not None:
+            self._move(held, State.INVALID)
+        elif held.rested_at <= now:
+            self._move(held, State.ACTIVE)
+            self._active.put(key, self._key(held.pod))
+        else:
+            self._move(held, State.BACKOFF)
+            (self._timed if held.errors else self._backoff).put(key, held.rested_at)
+
+    def _move(self, held: _Waiting, state: State | None) -> None:
+        """Take a pod from wherever it is, and note its new state."""
+        if held.state is not None:
+            self._sizes[held.state] -= 1
+        if state is not None:
+            self._sizes[state] += 1
+        held.state = state
+        for ranking in (self._active, self._backoff, self._timed):
+            ranking.discard(held.pod.key)
+        self._refused.discard(held.pod.key)
+
+    def _first_of(self, ranking: Ranking[Any, str], most: int) -> list[Attempt]:
+        attempts: list[Attempt] = []
+        while len(attempts) < most and (first := ranking.first()) is not None:
+            attempts.append(self._begun(self._pods[first[1]]))
+        return attempts
+
+    def _begun(self, held: _Waiting) -> Attempt:
+        self._move(held, State.IN_WORK)
+        held.changed = False
+        held.attempts += 1
+        self._journal.begin(held.pod.key)
+        return Attempt(held.pod, held.attempts, held.since)
+
+    def _ended(self, attempt: Attempt, now: float) -> _Waiting | None:
+        """Take a pod out of work; None if it is gone, or if this attempt is not the one that is under way."""
+        held = self._pods.get(attempt.pod.key)
+        ours = held is not None and held.pod.uid == attempt.pod.uid and held.attempts == attempt.number
+        if held is None or not ours or held.state is not State.IN_WORK:
+            return None
+        self._journal.end(attempt.pod.key)
+        if not held.gone:
+            return held
+        self._move(held, None)
+        del self._pods[attempt.pod.key]
+        if held.successor is not None:
+            self._enter(held.successor, now)
+        return None
+
+
+def backoff(times: int) -> float:
+    """Return the seconds to wait after having failed so many times in a row, at least once."""
+    return float(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(times - 1, 16)))
+
+
+def same_spec(one: Pod, other: Pod) -> bool:
+    """Whether a pod is the same but for its version and its status."""
+    status = {name: getattr(one, name) for name in _STATUS}
+    return msgspec.structs.replace(other, **status) == one

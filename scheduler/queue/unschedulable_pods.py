@@ -1,0 +1,135 @@
+"""Pods that fit no node, filed by what they wait for, so that a change is asked once about all pods that are alike."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from kube.objects.model import Claim, Pod, Volume
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.queue.hints import STORAGE, hint_of, may_help
+
+_Keys = dict[str, None]
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Pods of which a plugin that refused them sees no difference, and one without claims to stand for all."""
+
+    pod: Pod
+    wanted: Wanted | None
+    keys: _Keys = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filed:
+    """A pod, and where it is filed."""
+
+    pod: Pod
+    refused_by: frozenset[str]
+    wanted: Wanted | None
+    places: tuple[tuple[str, Hashable], ...]
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        return self.pod.claim_keys if self.refused_by & STORAGE else ()
+
+    @property
+    def volumes(self) -> frozenset[str]:
+        return self.wanted.volumes if self.wanted is not None else frozenset()
+
+
+class RefusedPods:
+    """Finds the refused pods that a change may help, at a cost that grows with how many kinds of pods there are."""
+
+    def __init__(self) -> None:
+        self._filed: dict[str, _Filed] = {}
+        self._groups: dict[str, dict[Hashable, _Alike]] = {}
+        self._by_claim: dict[str, _Keys] = {}
+        self._by_volume: dict[str, _Keys] = {}
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._filed)
+
+    def add(self, pod: Pod, refused_by: frozenset[str], wanted: Wanted | None) -> None:
+        """File a pod under the plugins that refused it; under none it waits for any change."""
+        self.discard(pod.key)
+        places = tuple((name, hint_of(name).shape(pod, wanted)) for name in refused_by or {""})
+        filed = self._filed[pod.key] = _Filed(pod, refused_by, wanted, places)
+        for name, shape in places:
+            groups = self._groups.setdefault(name, {})
+            if shape not in groups:
+                groups[shape] = _stand_in(pod, wanted)
+            groups[shape].keys[pod.key] = None
+        for claim_key in filed.claims:
+            self._by_claim.setdefault(claim_key, {})[pod.key] = None
+        for volume in filed.volumes:
+            self._by_volume.setdefault(volume, {})[pod.key] = None
+
+    def discard(self, pod_key: str) -> None:
+        """Take a pod out; nothing happens when it is not there."""
+        filed = self._filed.pop(pod_key, None)
+        if filed is None:
+            return
+        for name, shape in filed.places:
+            alike = self._groups[name][shape]
+            del alike.keys[pod_key]
+            if not alike.keys:
+                del self._groups[name][shape]
+        for claim_key in filed.claims:
+            _unfile(self._by_claim, claim_key, pod_key)
+        for volume in filed.volumes:
+            _unfile(self._by_volume, volume, pod_key)
+
+    def helped_by(self, change: Change) -> list[str]:
+        """Return the keys of the pods that may fit a node now."""
+        found: _Keys = {}
+        for pod_key in self._named_by(change):
+            filed = self._filed[pod_key]
+            if may_help(filed.pod, filed.refused_by, change, filed.wanted):
+                found[pod_key] = None
+        for name, groups in self._groups.items():
+            if hint_of(name).concerns(change.kind):
+                for alike in groups.values():
+                    found.update(dict.fromkeys(self._helped(name, alike, change)))
+        return [pod_key for pod_key in found if change.concerns(self._filed[pod_key].pod)]
+
+    def _named_by(self, change: Change) -> Iterator[str]:
+        """Yield the pods whose claims or volumes the change is about."""
+        for subject in (change.old, change.new):
+            if isinstance(subject, Volume):
+                yield from self._by_volume.get(subject.name, ())
+            for claim_key in _claims_of(subject):
+                yield from self._by_claim.get(claim_key, ())
+
+    def _helped(self, name: str, alike: _Alike, change: Change) -> Iterable[str]:
+        hint = hint_of(name)
+        if not hint.concerns_all(alike.pod, change, alike.wanted):
+            return ()
+        if hint.coarse is None:
+            return alike.keys
+        every = ((key, self._filed[key]) for key in alike.keys)
+        return [key for key, filed in every if hint.helps(filed.pod, change, filed.wanted)]
+
+
+def _claims_of(subject: object) -> tuple[str, ...]:
+    if isinstance(subject, Claim):
+        return (subject.key,)
+    if isinstance(subject, Volume):
+        return (f"{subject.claim.namespace}/{subject.claim.name}",) if subject.claim is not None else ()
+    return subject.claim_keys if isinstance(subject, Pod) and subject.claims else ()
+
+
+def _stand_in(pod: Pod, wanted: Wanted | None) -> _Alike:
+    """Return a group of pods like this one, for changes that are not about a claim or a volume of one of them."""
+    general = None if wanted is None else replace(wanted, volumes=frozenset())
+    return _Alike(msgspec.structs.replace(pod, claims=()), general)
+
+
+def _unfile(index: dict[str, _Keys], name: str, pod_key: str) -> None:
+    del index[name][pod_key]
+    if not index[name]:
+        del index[name]

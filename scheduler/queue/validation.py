@@ -1,0 +1,17 @@
+"""Why a pod is not queued: a field that cannot be meant as it is, or a rule of kube-scheduler that is not ours."""
+
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Pod
+from kube.rules.pod_validation import problems
+from kube.rules.unsupported import unsupported
+
+
+def refuse_pod(pod: Pod) -> Rejection | None:
+    """Return the first reason not to queue the pod, or None."""
+    found = next(iter(problems(pod)), None)
+    if found is not None:
+        return Rejection(Reason.POD_INVALID, pod.key, f"{found.expected} in {found.path}", found.found)
+    field = next(iter(unsupported(pod)), None)
+    if field is None:
+        return None
+    return Rejection(Reason.POD_UNSUPPORTED, pod.key, "a pod that this scheduler can place", f"{field}, not supported")

@@ -1,0 +1,81 @@
+"""How many nodes more would do for pods that fit nowhere."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from binder.matching.rejection import Reason
+from kube.objects.model import Pod
+from scheduler.framework.profile import Profile
+from scheduler.simulator.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulator.simulation import Outcome, Simulation
+from scheduler.state.node_info import NodeState
+
+MOST_ADDED: Final = 1_000
+"""Nodes. More are not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesNeeded:
+    """`added` counts nodes by the one that they are like; `failed` are pods that no such node helps, by reason."""
+
+    added: Mapping[str, int]
+    placed: int
+    failed: Mapping[str, Reason]
+
+
+def nodes_needed(
+    cluster: SimulatedCluster, pods: Iterable[Pod], kinds: Sequence[NodeState], profile: Profile, seed: int
+) -> NodesNeeded:
+    """Add nodes to the cluster, each like one of `kinds`, as long as that gives a pod its place.
+
+    One node is filled after the other. The next is of the kind that takes the most pods, and of the same kind as long
+    as it takes any: so many nodes suffice; another mix of kinds may do with fewer.
+    """
+    left, added, placed = list(pods), Counter[str](), 0
+    failed: Mapping[str, Reason] = {}
+    kind: NodeState | None = None
+    while left and added.total() < MOST_ADDED:
+        adding = _Adding(cluster, left, profile, seed, added.total() + 1)
+        outcome = adding.tried(kind) if kind is not None else None
+        if outcome is None or not outcome.latencies:
+            kind, outcome = adding.best(kinds)
+        failed = outcome.failed
+        if kind is None:
+            break
+        added[kind.name] += 1
+        placed += len(outcome.latencies)
+        left = [pod for pod in left if pod.key in failed]
+    return NodesNeeded(added, placed, failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Adding:
+    """The attempt to place pods with one more node, the one of this number."""
+
+    cluster: SimulatedCluster
+    pods: Sequence[Pod]
+    profile: Profile
+    seed: int
+    number: int
+
+    def best(self, kinds: Iterable[NodeState]) -> tuple[NodeState | None, Outcome]:
+        """Add a node of the kind that takes the most pods; None, and why not, when none takes any."""
+        before, best, most, refused = self.cluster.state, None, 0, Outcome()
+        for kind in kinds:
+            outcome = self.tried(kind)
+            self.cluster.rollback(before)
+            if len(outcome.latencies) > most:
+                best, most = kind, len(outcome.latencies)
+            refused = outcome
+        return best, refused if best is None else self.tried(best)
+
+    def tried(self, kind: NodeState) -> Outcome:
+        """Add a node and schedule the pods; when it takes none of them, everything is as before."""
+        before = self.cluster.state
+        self.cluster.apply(Entry(0, Change.ADD_NODE, f"{kind.name}-more-{self.number}", like=kind.name))
+        outcome = Simulation(self.cluster, self.profile, 1, self.seed).run(self.pods)
+        if not outcome.latencies:
+            self.cluster.rollback(before)
+        return outcome

@@ -1,0 +1,55 @@
+"""Nodes that are added to a simulated cluster: each like one that is there, with what belongs to such a node on it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from msgspec.structs import replace as with_fields
+
+from kube.objects.model import CSINode, Node, Pod
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def with_added_node(view: ClusterView, name: str, like: NodeState) -> ClusterView:
+    """Return the view with an empty node like another: its labels, taints, sizes, drivers and DaemonSet pods.
+
+    It is not cordoned, and it has no volumes of its own: a new node brings none that are static.
+    """
+    snapshot = view.storage.snapshot
+    node = _node(like.node, name)
+    csi_node = snapshot.csi_nodes.get(like.name)
+    csi_nodes = snapshot.csi_nodes if csi_node is None else snapshot.csi_nodes.set(name, _csi_node(csi_node, name))
+    grown = replace(snapshot, nodes=snapshot.nodes.set(name, node), csi_nodes=csi_nodes)
+    view = view.with_storage(replace(view.storage, snapshot=grown)).with_node(node)
+    for pod in _own_pods(like.pods, name):
+        view = view.with_pod(pod, name)
+    return view
+
+
+def node_kinds(nodes: Iterable[NodeState]) -> list[NodeState]:
+    """Return one node of each kind there is, by name: the same zone, labels, taints and sizes are one kind."""
+    found: dict[object, NodeState] = {}
+    for state in sorted(nodes, key=lambda one: one.name):
+        node = state.node
+        labels = tuple(pair for pair in node.labels if state.name not in pair)
+        found.setdefault((labels, node.taints, node.allocatable), state)
+    return list(found.values())
+
+
+def _node(like: Node, name: str) -> Node:
+    labels = tuple((key, name if key == _HOSTNAME or value == like.name else value) for key, value in like.labels)
+    return with_fields(like, name=name, uid=name, resource_version=1, labels=labels, unschedulable=False)
+
+
+def _csi_node(like: CSINode, name: str) -> CSINode:
+    drivers = tuple(with_fields(driver, node_id=name) for driver in like.drivers)
+    return with_fields(like, name=name, uid=name, resource_version=1, drivers=drivers)
+
+
+def _own_pods(pods: Iterable[Pod], node: str) -> Iterator[Pod]:
+    for pod in pods:
+        if pod.per_node and not pod.claims:
+            name = f"{pod.name}-{node}"
+            yield with_fields(pod, name=name, uid=f"{pod.uid}-{node}", node_name=node)

@@ -1,0 +1,175 @@
+"""Schedules the pods of a simulated cluster with several workers at once, in simulated time.
+
+The workers decide with the real plugins on the state they see when they begin, and write with compare-and-set when
+they are done, as schedulers that share a cluster do. What a decision and a write take is a model, so that the same seed
+gives the same result to the byte on every machine; see the constants.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from random import Random
+from typing import Final
+
+from binder.matching.rejection import Reason
+from kube.objects.constraints import NO_CONSTRAINTS
+from kube.objects.model import Pod
+from scheduler.cycle.cycle import Unschedulable, decide, judge, nodes_wanted
+from scheduler.framework.plugin import Placement
+from scheduler.framework.profile import Profile
+from scheduler.queue.validation import refuse_pod
+from scheduler.simulator.simulated_cluster import SimulatedCluster, State
+from scheduler.state.cluster import ClusterView
+
+DECISION: Final = 2_000
+"""Microseconds a decision takes, and one more for every node there is."""
+WRITES: Final = (2_000, 8_000)
+"""Microseconds from which the time of one write to the API server is drawn. Writes hold up no worker."""
+_NODES_ASKED: Final = 128
+"""Nodes, evenly spread, that are asked why a pod fits nowhere."""
+_MOST_ATTEMPTS: Final = 2
+"""Attempts at a pod that other pods may make room for, conflicts not counted."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the pods. Times are in simulated microseconds from the beginning.
+
+    `latencies` are those of the pods that were bound, `failures` the pods that were not, by the commonest reason.
+    `revisions` counts decisions that were looked at again because what they rest on had changed, `conflicts` those of
+    them that did not hold.
+    """
+
+    latencies: list[int] = field(default_factory=list)
+    failed: dict[str, Reason] = field(default_factory=dict)
+    revisions: int = 0
+    conflicts: int = 0
+    decisions: int = 0
+    duration: int = 0
+
+    @property
+    def failures(self) -> Counter[Reason]:
+        return Counter(self.failed.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    pod: Pod
+    number: int
+    seen: State
+    decision: Placement | Unschedulable
+
+
+class Simulation:
+    """Runs once."""
+
+    def __init__(self, cluster: SimulatedCluster, profile: Profile, concurrent: int, seed: int) -> None:
+        self.outcome = Outcome()
+        self._cluster = cluster
+        self._profile = profile
+        self._idle = concurrent
+        self._random = Random(seed)
+        self._now = 0
+        self._waiting: list[tuple[tuple[int, float, str], int, Pod]] = []
+        self._running: list[tuple[int, int, _Attempt]] = []
+        self._hopeful: list[Pod] = []
+
+    def run(self, pods: Iterable[Pod], progress: Callable[[], None] = lambda: None) -> Outcome:
+        """Schedule the pods, all of them there from the start. `progress` is called when a pod is through.
+
+        Pods that the scheduler would not queue, because they are gated or cannot be meant as they are, fail at once.
+        """
+        for pod in pods:
+            aside = _kept_aside(pod)
+            if aside is None:
+                self._wait(pod, 1)
+            else:
+                self.outcome.failed[pod.key] = aside
+                progress()
+        while self._waiting or self._running or self._hopeful:
+            self._begin()
+            if not self._running:
+                self._try_again()
+                continue
+            self._now, _, attempt = heappop(self._running)
+            self._idle += 1
+            if self._finish(attempt):
+                progress()
+        self.outcome.duration = max([self._now, self.outcome.duration])
+        return self.outcome
+
+    def _wait(self, pod: Pod, attempt: int) -> None:
+        heappush(self._waiting, (self._profile.queue_sort.key(pod), attempt, pod))
+
+    def _begin(self) -> None:
+        """Give every idle worker a pod to decide about."""
+        while self._idle and self._waiting:
+            _, number, pod = heappop(self._waiting)
+            self._idle -= 1
+            self.outcome.decisions += 1
+            state = self._cluster.state
+            decision = decide(pod, state.view, self._profile, self._start(len(state.view.nodes)))
+            done = self._now + DECISION + len(state.view.nodes)
+            heappush(self._running, (done, self.outcome.decisions, _Attempt(pod, number, state, decision)))
+
+    def _start(self, nodes: int) -> int:
+        """Return the node to look at first: behind those of the decision before, as kube-scheduler goes round."""
+        looked_at = nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score)
+        step = looked_at if looked_at < nodes else 1
+        return self.outcome.decisions * step % nodes if nodes else 0
+
+    def _finish(self, attempt: _Attempt) -> bool:
+        """Take over a decision; say whether the pod is through."""
+        if isinstance(attempt.decision, Unschedulable):
+            self.outcome.failed[attempt.pod.key] = _commonest(attempt.decision)
+            if attempt.number < _MOST_ATTEMPTS and _may_be_helped(attempt.pod):
+                self._hopeful.append(attempt.pod)
+                return False
+            return True
+        if not self._cluster.place(attempt.decision, attempt.seen, self._revised, self._now):
+            self.outcome.conflicts += 1
+            self._wait(attempt.pod, attempt.number)
+            return False
+        self.outcome.failed.pop(attempt.pod.key, None)
+        volumes = attempt.decision.volumes
+        writes = 1 + 2 * (len(volumes.volumes) + len(volumes.provision))
+        bound = self._now + sum(self._random.randint(*WRITES) for _ in range(writes))
+        self.outcome.latencies.append(bound)
+        self.outcome.duration = max(self.outcome.duration, bound)
+        return True
+
+    def _revised(self, placement: Placement, view: ClusterView) -> Placement | None:
+        self.outcome.revisions += 1
+        node = view.node(placement.node)
+        judgement = judge(placement.pod, view, self._profile)
+        if node is None or judgement.why(node) is not None:
+            return None
+        return replace(placement, volumes=judgement.info.choice(node).own)
+
+    def _try_again(self) -> None:
+        for pod in self._hopeful:
+            self._wait(pod, _MOST_ATTEMPTS)
+        self._hopeful.clear()
+
+
+def _kept_aside(pod: Pod) -> Reason | None:
+    refused = refuse_pod(pod)
+    if refused is not None:
+        return refused.reason
+    return Reason.POD_GATED if pod.scheduling_gates else None
+
+
+def _may_be_helped(pod: Pod) -> bool:
+    """Whether pods placed later may make a node fit: they can only take room, but may be the neighbours it wants."""
+    constraints = pod.constraints or NO_CONSTRAINTS
+    return bool(constraints.affinity or constraints.spread)
+
+
+def _commonest(decision: Unschedulable) -> Reason:
+    judgement, nodes = decision.judgement, decision.cluster.nodes
+    if judgement.rejection is not None:
+        return judgement.rejection.reason
+    asked = nodes[:: max(1, len(nodes) // _NODES_ASKED)]
+    found = Counter(rejection.reason for node in asked if (rejection := judgement.why(node)) is not None)
+    return max(found, key=lambda reason: (found[reason], reason), default=Reason.NO_NODE_FITS)

@@ -1,0 +1,84 @@
+"""Changes to a simulated cluster that raise the question what becomes of its pods: nodes and storage that fail."""
+
+from collections.abc import Iterable
+
+from kube.objects.model import Pod
+from scheduler.simulator.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulator.simulated_storage import ImpossibleChange
+from scheduler.state.node_info import NodeState
+
+
+def drain(cluster: SimulatedCluster, node: str) -> list[Pod]:
+    """Cordon a node and take its pods away, as kubectl does; return them. Pods that belong to the node stay on it.
+
+    Raises ImpossibleChange without such a node.
+    """
+    cluster.apply(Entry(0, Change.CORDON, node))
+    found = cluster.state.view.node(node)
+    return _taken_away(cluster, [] if found is None else [found])
+
+
+def node_down(cluster: SimulatedCluster, node: str) -> list[Pod]:
+    """Remove a node and return the pods that have to go elsewhere. Raises ImpossibleChange without such a node."""
+    found = cluster.state.view.node(node)
+    if found is None:
+        raise ImpossibleChange(f"there is no {node}")
+    return _removed(cluster, [found])
+
+
+def zone_down(cluster: SimulatedCluster, zone: str) -> list[Pod]:
+    """Remove all nodes of a zone and return the pods that have to go elsewhere.
+
+    Raises ImpossibleChange without such a zone.
+    """
+    gone = [state for state in cluster.state.view.nodes if state.zone == zone]
+    if not gone:
+        raise ImpossibleChange(f"there is no {zone}")
+    return _removed(cluster, gone)
+
+
+def volume_fails(cluster: SimulatedCluster, volume: str) -> list[Pod]:
+    """Fail a volume and return the pods whose data was on it. Raises ImpossibleChange without such a volume."""
+    cluster.apply(Entry(0, Change.FAIL_VOLUME, volume=volume))
+    return _without_data(cluster, frozenset({volume}))
+
+
+def driver_fails(cluster: SimulatedCluster, driver: str) -> list[Pod]:
+    """Fail all volumes of a driver, and its making new ones; return the pods whose data was on them.
+
+    Raises ImpossibleChange without such a driver.
+    """
+    cluster.apply(Entry(0, Change.FAIL_DRIVER, driver=driver))
+    volumes = cluster.state.view.storage.snapshot.volumes
+    return _without_data(cluster, frozenset(name for name, volume in volumes.items() if volume.driver == driver))
+
+
+def _without_data(cluster: SimulatedCluster, failed: frozenset[str]) -> list[Pod]:
+    """Take away the pods with claims on failed volumes, and make these claims again, empty; the other claims stay."""
+    claims = cluster.state.view.storage.snapshot.claims
+    lost = {key for key, claim in claims.items() if claim.volume_name in failed}
+    nodes = cluster.state.view.nodes
+    hit = [(state.name, pod) for state in nodes for pod in state.pods if not lost.isdisjoint(pod.claim_keys)]
+    for node, pod in hit:
+        cluster.apply(Entry(0, Change.TAKE_AWAY, node, pod.key))
+    for key in sorted(lost):
+        cluster.apply(Entry(0, Change.NEW_CLAIM, claim=key))
+    return [pod for _, pod in hit]
+
+
+def _removed(cluster: SimulatedCluster, nodes: Iterable[NodeState]) -> list[Pod]:
+    gone = list(nodes)
+    pods = _taken_away(cluster, gone)
+    for state in gone:
+        cluster.apply(Entry(0, Change.REMOVE_NODE, state.name))
+    return pods
+
+
+def _taken_away(cluster: SimulatedCluster, nodes: Iterable[NodeState]) -> list[Pod]:
+    taken = []
+    for state in nodes:
+        for pod in state.pods:
+            if not pod.per_node:
+                cluster.apply(Entry(0, Change.TAKE_AWAY, state.name, pod.key))
+                taken.append(pod)
+    return taken

@@ -1,0 +1,102 @@
+"""Has victims leave through the eviction API, which refuses whatever a disruption budget forbids. Nothing is deleted.
+
+Source: actuatePodPreemption in pkg/scheduler/framework/preemption/executor.go, which deletes. Its condition
+DisruptionTarget is not written here: the eviction API puts its own in its place (addConditionAndDeletePod in
+pkg/registry/core/pod/storage/eviction.go).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from kube.client.reflector import SILENCE_SECONDS
+from kube.clock import Clock
+from kube.errors import KubeError, NotFound
+from kube.objects.api_resource import PODS, Resource
+from kube.objects.model import Pod
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.attempt_report import EventSink, preempted
+
+PATIENCE: Final = 2 * SILENCE_SECONDS
+"""Seconds for which an evicted pod is taken to be going although no watch shows it: a watch may be half-open."""
+
+logger = logging.getLogger(__name__)
+
+
+class EvictionApi(Protocol):
+    """The one verb used here (kube.client.api.KubeApi)."""
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> msgspec.Raw:
+        """Post to an object's subresource. Raises NotFound, Conflict, Throttled."""
+
+
+class _Answer(msgspec.Struct):
+    """The Status that answers an eviction; a pod of two budgets is refused in its body."""
+
+    status: str = ""
+    message: str = ""
+
+
+class Evictor:
+    """Evicts, under the lease that `api` writes under."""
+
+    def __init__(self, api: EvictionApi, events: EventSink, clock: Clock) -> None:
+        self._api = api
+        self._events = events
+        self._clock = clock
+        self._since: dict[str, float] = {}
+
+    def going(self) -> frozenset[str]:
+        """Return the uids of pods whose eviction was accepted and may not be visible yet."""
+        now = self._clock.monotonic()
+        self._since = {uid: since for uid, since in self._since.items() if now - since < PATIENCE}
+        return frozenset(self._since)
+
+    async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
+        """Evict all victims; return why that could not be done, empty when it was.
+
+        Those that budgets cover come first and the first refusal ends it, so that as few as possible go for nothing.
+        Raises LeadershipLost.
+        """
+        for victim in in_order(preemption.victims, budgets):
+            if victim.uid in self.going():
+                continue
+            try:
+                refusal = await self._evict(victim)
+            except NotFound:
+                self._since[victim.uid] = self._clock.monotonic()
+                continue
+            except (KubeError, msgspec.DecodeError) as error:
+                refusal = str(error)
+            if refusal:
+                logger.info("Eviction refused", extra={"pod": victim.key, "node": preemption.node, "err": refusal})
+                return f"could not evict pod {victim.key}: {refusal}"
+            self._since[victim.uid] = self._clock.monotonic()
+            self._events.publish(preempted(victim, preemptor, preemption.node))
+        return ""
+
+    async def _evict(self, victim: Pod) -> str:
+        raw = await self._api.create(PODS, eviction(victim), victim.namespace, name=victim.name, subresource="eviction")
+        answer = msgspec.json.decode(raw, type=_Answer)
+        return answer.message if answer.status == "Failure" else ""
+
+
+def in_order(victims: Sequence[Pod], budgets: Budgets) -> list[Pod]:
+    """Return the victims that are not leaving already, those that may be refused first."""
+    staying = [victim for victim in victims if not victim.deleting]
+    return sorted(staying, key=lambda victim: not budgets.of(victim))
+
+
+def eviction(victim: Pod) -> dict[str, Any]:
+    """Return the Eviction. With the uid it does not reach another pod of that name."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"namespace": victim.namespace, "name": victim.name},
+        "deleteOptions": {"preconditions": {"uid": victim.uid}},
+    }

@@ -1,0 +1,225 @@
+"""Single pods placed, or taken back, at the wish of a tool: beside the loop, by the same rules and the same steps.
+
+A pod that is tried at the tool's wish counts as in work, so the loop leaves it alone meanwhile. One that is in work
+already is not tried twice: the end of that attempt is the answer.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Pod
+from kube.store.collection import Collection
+from scheduler.binding.binding_cycle import BindingCycle
+from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
+from scheduler.cycle.cycle import Unschedulable, decide, judge
+from scheduler.framework.plugin import Placement
+from scheduler.framework.profile import Profile
+from scheduler.queue.scheduling_queue import Attempt
+from scheduler.queue.validation import refuse_pod
+from scheduler.standalone.attempt_report import Ending
+from scheduler.standalone.schedule_one import Attempts, Parts, Work
+from scheduler.state.cluster import ClusterView
+from scheduler.volumes.volumes import PodInfo
+
+_STOPPED: Final = Refused(Refusal.NOT_READY, "this replica does not schedule any more: look at the pod")
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """What the scheduler's loop works with.
+
+    `start` has work done beside it, as long as it `takes_work`; `wake` says that a pod may be due.
+    """
+
+    parts: Parts
+    attempts: Attempts
+    cycle: BindingCycle
+    start: Callable[[Work], None]
+    takes_work: Callable[[], bool]
+    wake: Callable[[], None]
+
+
+class DrivenBinding:
+    """Places single pods of one term. Implements prebinder.control.pod_binding_rpc.PodBinding."""
+
+    def __init__(self, machinery: Machinery, assigned: Collection[Pod]) -> None:
+        """`assigned` are the pods that have a node, whoever placed them."""
+        self._parts = machinery.parts
+        self._attempts = machinery.attempts
+        self._cycle = machinery.cycle
+        self._start = machinery.start
+        self._takes_work = machinery.takes_work
+        self._wake = machinery.wake
+        self._assigned = assigned
+        self._expected: dict[str, list[asyncio.Future[Ending | None]]] = {}
+        machinery.attempts.endings.append(self._ended)
+
+    def close(self) -> None:
+        """The term is over: tell everybody who still waits that nothing more is known."""
+        for key in list(self._expected):
+            self._tell(key, None)
+
+    async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
+        pod = self._find(key, uid) if self._takes_work() else _STOPPED
+        if isinstance(pod, Refused):
+            return pod
+        aside = _refuse_kept_aside(pod)
+        if aside is not None:
+            return aside
+        attempt, ending = self._parts.waiting.take(key), self._expect(key)
+        refused = self._try(attempt, node) if attempt is not None else None
+        if refused is not None:
+            return refused
+        found = await ending
+        if found is None:
+            return _STOPPED
+        return self._bound(found, node) if found.placement is not None else self._not_bound(found)
+
+    async def unbind(self, key: str, uid: str) -> Released | Refused:
+        pod = self._find(key, uid) if self._takes_work() else _STOPPED
+        if isinstance(pod, Refused):
+            return pod
+        promised = self._parts.cluster.assumed().get(key)
+        if promised is None:
+            return Released()
+        ending = self._expect(key)
+        # What was decided just now begins to be carried out in between.
+        await asyncio.sleep(0)
+        await self._cycle.withdraw(promised.pod, "a request to take both back")
+        found = await ending
+        if found is None:
+            return _STOPPED
+        return Released(promised.node) if found.placement is None else _has_node(key, promised.node)
+
+    def _find(self, key: str, uid: str) -> Pod | Refused:
+        """Return the pod if it waits for a node and is ours."""
+        waiting = self._parts.waiting.get(key)
+        pod = waiting or self._assigned.items.get(key) or self._parts.pods.items.get(key)
+        if pod is None:
+            return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: none that waits for this scheduler, or has a node")
+        if uid not in ("", pod.uid):
+            return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: expected uid {uid}, found {pod.uid}")
+        if pod.scheduler_name not in self._parts.configuration.current.profiles:
+            return Refused(Refusal.NOT_OURS, f"pod {key} is for scheduler {pod.scheduler_name}")
+        if pod.deleting or pod.finished:
+            return Refused(Refusal.NOT_OURS, f"pod {key} has ended or is being deleted")
+        if waiting is not None:
+            return pod
+        assumed = self._parts.cluster.assumed().get(key)
+        return _has_node(key, pod.node_name or (assumed.node if assumed is not None else "a node"))
+
+    def _try(self, attempt: Attempt, node: str) -> Refused | None:
+        """Try the pod now. Return why nothing comes of it; None if there is an ending to wait for."""
+        try:
+            found = self._only_on(attempt, node) if node else self._attempts.begin(attempt)
+        except Exception:
+            self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
+            raise
+        finally:
+            self._wake()
+        if isinstance(found, Refused):
+            return found
+        if found is not None:
+            self._start(found)
+        elif self._parts.waiting.get(attempt.pod.key) is None:
+            return _has_node(attempt.pod.key, "a node")
+        return None
+
+    def _only_on(self, attempt: Attempt, node: str) -> Work | Refused | None:
+        pod = attempt.pod
+        view, profile = self._look(pod)
+        confined = replace(profile, pre_filters=(_OnlyOn(node), *profile.pre_filters))
+        found = self._parts.room.decide(pod, view, confined, _Afresh())
+        if isinstance(found, Placement):
+            return self._attempts.place(attempt, found, view)
+        self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
+        state = view.node(node)
+        if state is None:
+            return Refused(Refusal.REJECTED, f"there is no node {node}")
+        why = judge(pod, view, profile).why(state)
+        if why is None:
+            return Refused(Refusal.REJECTED, f"node {node} is being cleared for pods of higher priority")
+        return Refused(Refusal.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
+
+    def _look(self, pod: Pod) -> tuple[ClusterView, Profile]:
+        view = self._parts.cluster.view(self._parts.clock.now())
+        return view, self._parts.configuration.current.profiles[pod.scheduler_name]
+
+    def _bound(self, ending: Ending, node: str) -> Bound | Refused:
+        placement = ending.placement
+        assert placement is not None
+        if node not in ("", placement.node):
+            return _has_node(ending.pod.key, placement.node)
+        volumes = {claim.name: volume.name for claim, volume in placement.volumes.volumes}
+        claims = self._parts.cluster.view(self._parts.clock.now()).storage.snapshot.claims
+        for named in ending.pod.claims:
+            claim = claims.get(f"{ending.pod.namespace}/{named.name}")
+            if claim is not None and claim.volume_name:
+                volumes[named.name] = claim.volume_name
+        provisioned = tuple(claim.name for claim in placement.volumes.provision)
+        return Bound(placement.node, ending.zone, volumes, provisioned)
+
+    def _not_bound(self, ending: Ending) -> Refused:
+        if ending.reason is Reason.ALREADY_ASSIGNED:
+            return _has_node(ending.pod.key, "a node")
+        if ending.reason is Reason.POD_ENDED:
+            return Refused(Refusal.POD_NOT_FOUND, f"pod {ending.pod.key} is gone")
+        if not ending.refused:
+            return Refused(Refusal.FAILED, ending.text)
+        view, profile = self._look(ending.pod)
+        why = Unschedulable(judge(ending.pod, view, profile), view)
+        return Refused(Refusal.REJECTED, ending.text, tuple(why.rejections()))
+
+    def _expect(self, key: str) -> asyncio.Future[Ending | None]:
+        future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
+        self._expected.setdefault(key, []).append(future)
+        return future
+
+    def _ended(self, ending: Ending) -> None:
+        if self._expected:
+            self._tell(ending.pod.key, ending)
+
+    def _tell(self, key: str, ending: Ending | None) -> None:
+        for future in self._expected.pop(key, ()):
+            if not future.done():
+                future.set_result(ending)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnlyOn:
+    """Leaves one node of all."""
+
+    node: str
+    name: str = "OnlyOn"
+
+    def confine(self, _: PodInfo, cluster: ClusterView, /) -> int:
+        state = cluster.node(self.node)
+        return 0 if state is None else 1 << state.number
+
+
+class _Afresh:
+    """Decides without remembering anything for the next pod: a confined profile comes once."""
+
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+        return decide(pod, view, profile)
+
+
+def _refuse_kept_aside(pod: Pod) -> Refused | None:
+    """Return why a pod is not to be tried until somebody changes it."""
+    rejection = refuse_pod(pod)
+    if rejection is not None:
+        return Refused(Refusal.REJECTED, f"pod {pod.key} is invalid", (rejection,))
+    if pod.scheduling_gates:
+        gates = ", ".join(pod.scheduling_gates)
+        gated = Rejection(Reason.POD_GATED, pod.key, "no scheduling gate", gates)
+        return Refused(Refusal.REJECTED, f"pod {pod.key} has scheduling gates: {gates}", (gated,))
+    return None
+
+
+def _has_node(key: str, node: str) -> Refused:
+    return Refused(
+        Refusal.ALREADY_BOUND, f"pod {key} is bound to {node} already; Kubernetes cannot take that back: evict the pod"
+    )

@@ -1,0 +1,180 @@
+"""Tells in a pod's status why it is not scheduled, and which node is being cleared for it.
+
+Written is only what is not there yet: an attempt that fails as the one before it costs no request, and a new process
+reads before it writes. Of several things to say about a pod only the newest is written. The form is that of
+handleSchedulingFailure in pkg/scheduler/schedule_one.go: condition PodScheduled, status False.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from kube.backoff import backoff
+from kube.clock import Clock
+from kube.errors import Conflict, KubeError, NotFound, RetryableError
+from kube.objects.api_resource import PODS, Resource
+from kube.objects.model import Pod
+
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+
+TRIES: Final = 4
+WRITERS: Final = 4
+"""Writes at a time: binding pods comes first, and has the other connections."""
+
+_TYPE: Final = "PodScheduled"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a pod's status is to say. `nominated`: the node being kept for it, empty for none, None as it is.
+
+    Without a reason, nothing about scheduling.
+    """
+
+    reason: str
+    message: str
+    nominated: str | None = None
+
+
+_NOTHING: Final = Said("", "")
+
+
+class PodApi(Protocol):
+    """Reads a pod, and patches what was read (kube.client.api.KubeApi)."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw: ...
+
+    async def conditional_patch(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        *,
+        resource_version: str | int,
+        namespace: str = "",
+        uid: str = "",
+        subresource: str = "",
+    ) -> msgspec.Raw: ...
+
+
+class PodStatus:
+    """Writes in the background while `run` runs."""
+
+    def __init__(self, api: PodApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._said: dict[str, tuple[str, Said]] = {}
+        self._wanted: dict[str, tuple[Pod, Said]] = {}
+        self._writing: set[str] = set()
+        self._something = asyncio.Event()
+        self._complaint = ""
+
+    def say(self, pod: Pod, said: Said) -> bool:
+        """Have it written; return whether it is news. What was said of the pod last is not."""
+        if self._said.get(pod.key) == (pod.uid, said):
+            return False
+        self._said[pod.key] = pod.uid, said
+        self._wanted[pod.key] = pod, said
+        self._something.set()
+        return True
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Have it written which node is kept for a pod, empty for none; what else was said of it stays."""
+        uid, said = self._said.get(pod.key, ("", _NOTHING))
+        self.say(pod, replace(said if uid == pod.uid else _NOTHING, nominated=node))
+
+    def forget(self, pod_key: str) -> None:
+        """Say nothing more of a pod: it is assigned or gone."""
+        self._said.pop(pod_key, None)
+        self._wanted.pop(pod_key, None)
+
+    async def run(self) -> None:
+        """Write until cancelled. Raises LeadershipLost."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WRITERS):
+                group.create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        while True:
+            # One write at a time for each pod: of two, the older one could be the last.
+            while (key := next((key for key in self._wanted if key not in self._writing), None)) is None:
+                self._something.clear()
+                await self._something.wait()
+            pod, said = self._wanted.pop(key)
+            self._writing.add(key)
+            try:
+                await self._write(pod, said)
+            except (KubeError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+                self._complain(pod, error)
+                if key not in self._wanted:
+                    self._said.pop(key, None)  # It is news at the next attempt.
+            finally:
+                self._writing.discard(key)
+                if key in self._wanted:
+                    self._something.set()
+
+    async def _write(self, pod: Pod, said: Said) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                found = msgspec.json.decode(await self._api.get(PODS, pod.name, pod.namespace))
+                if _is_waiting(found, pod):
+                    await self._patch(pod, said, found)
+            except NotFound:
+                return
+            except RetryableError as error:
+                if attempt == TRIES:
+                    raise
+                seconds = 0.0 if isinstance(error, Conflict) else backoff(attempt, 0.5, 10.0, 0.5)
+                await self._clock.sleep(max(error.retry_after or 0.0, seconds))
+            else:
+                return
+
+    async def _patch(self, pod: Pod, said: Said, found: dict[str, Any]) -> None:
+        change = change_of(found, said, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+        if not change:
+            return
+        await self._api.conditional_patch(
+            PODS,
+            pod.name,
+            {"status": change},
+            resource_version=found["metadata"]["resourceVersion"],
+            namespace=pod.namespace,
+            uid=pod.uid,
+            subresource="status",
+        )
+
+    def _complain(self, pod: Pod, error: Exception) -> None:
+        """Log a failure when it is new: it is the same for each pod."""
+        complaint = f"{type(error).__name__} {getattr(error, 'reason', '')}"
+        if complaint != self._complaint:
+            logger.warning("Could not write pod status", extra={"pod": pod.key, "err": str(error)})
+        self._complaint = complaint
+
+
+def change_of(found: Mapping[str, Any], said: Said, now: str) -> dict[str, Any]:
+    """Return what to merge into the status of a pod (its JSON) so that it says this; nothing if it says it already."""
+    status = found.get("status") or {}
+    conditions = status.get("conditions") or []
+    before: dict[str, Any] = next((one for one in conditions if one.get("type") == _TYPE), {})
+    change: dict[str, Any] = {}
+    wanted = {"status": "False", "reason": said.reason, "message": said.message}
+    if said.reason and any(before.get(key) != value for key, value in wanted.items()):
+        since = before.get("lastTransitionTime", now) if before.get("status") == "False" else now
+        condition = {"type": _TYPE, "lastProbeTime": None, "lastTransitionTime": since, **wanted}
+        if generation := found["metadata"].get("generation"):
+            condition["observedGeneration"] = generation
+        change["conditions"] = [*(one for one in conditions if one.get("type") != _TYPE), condition]
+    if said.nominated is not None and said.nominated != status.get("nominatedNodeName", ""):
+        change["nominatedNodeName"] = said.nominated or None
+    return change
+
+
+def _is_waiting(found: Mapping[str, Any], pod: Pod) -> bool:
+    return found["metadata"]["uid"] == pod.uid and not found["spec"].get("nodeName")

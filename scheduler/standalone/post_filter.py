@@ -1,0 +1,140 @@
+"""Preemption in the course of scheduling: nodes are cleared for pods that fit nowhere, and kept for them meanwhile.
+
+Source: PostFilter and the handling of nominatedNodeName in pkg/scheduler/schedule_one.go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from kube.objects.model import Pod
+from kube.rules.disruption import DisruptionBudget
+from kube.store.collection import Collection
+from scheduler.cycle.cycle import Unschedulable, judge
+from scheduler.framework.plugin import Placement
+from scheduler.framework.profile import Profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.nominations import ByNode, Nominations, Reserving, on_nominated, outranked, stands
+from scheduler.preemption.preemption import NoPreemption, Preemption, Preemptor
+from scheduler.state.cluster import ClusterView, Place
+
+
+class DecidesPods(Protocol):
+    """Decides where a pod goes (scheduler.cycle.memoized_cycle.Decider)."""
+
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable: ...
+
+
+class EvictsPods(Protocol):
+    """Has pods evicted (scheduler.standalone.evict.Evictor)."""
+
+    def going(self) -> frozenset[str]:
+        """Return the uids of pods whose eviction was accepted and may not be visible yet."""
+
+    async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
+        """Evict all victims; return why that could not be done, empty when it was."""
+
+
+class NominationSink(Protocol):
+    """Writes the status of pods (scheduler.standalone.pod_status.PodStatus)."""
+
+    def nominate(self, pod: Pod, node: str) -> None:
+        """Have it written which node is kept for the pod, empty for none."""
+
+
+Renounced = Callable[[Pod, str], None]
+"""Told of a waiting pod and the node that is kept for it no longer."""
+
+
+class MakingRoom:
+    """Knows for which pods nodes are being cleared. For one term: a new one reads it from the pods' status.
+
+    `listeners` hear of each nomination that ends otherwise than with the pod on that node: who was refused because of
+    it may fit now. They hear of it here, where it ends, as no watch shows it at that moment, or shows it at all.
+    """
+
+    def __init__(self, budgets: Collection[DisruptionBudget], evictor: EvictsPods, status: NominationSink) -> None:
+        self.listeners: list[Renounced] = []
+        self._budgets = budgets
+        self._evictor = evictor
+        self._status = status
+        self._nominations = Nominations()
+        self._reserving = Reserving()
+        self._counted: tuple[Mapping[str, DisruptionBudget], Budgets] | None = None
+        self._preemptor = Preemptor()
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Follow the waiting pods. News that name no node leave alone what was decided before they show it.
+
+        Pods that count on a node already must not come here: what is still told of them is late.
+        """
+        found = new or old
+        if found is None:
+            return
+        known = old if old is not None and new is not None and old.uid == new.uid else None
+        if new is None or new.deleting or (known is not None and known.nominated_node and not new.nominated_node):
+            self._tell(self._nominations.remove(found.key))
+        elif new.nominated_node and (known is None or known.nominated_node != new.nominated_node):
+            self._tell(self._nominations.put(new, new.nominated_node))
+        else:
+            kept = self._nominations.of(new.key) if known is not None else ""
+            self._tell(self._nominations.put(new, kept))
+
+    def kept(self) -> ByNode:
+        """Return the pods for which nodes are kept, by node."""
+        return self._nominations.by_node()
+
+    def assumed(self, pod: Pod, node: str) -> None:
+        """The pod counts on a node from now on."""
+        gone = self._nominations.remove(pod.key)
+        if gone is not None and gone[1] != node:
+            self._tell(gone)
+
+    def _tell(self, gone: Place | None) -> None:
+        if gone is not None:
+            for listener in self.listeners:
+                listener(*gone)
+
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods) -> Placement | Unschedulable:
+        """Decide about a pod: its nominated node first, and never where a node is being cleared for a better one."""
+        nominated = self.kept()
+        if not nominated:
+            return decider.decide(pod, view, profile)
+        crowded = self._reserving.view(view, pod, nominated)
+        found = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
+        if isinstance(found, Placement) and crowded is not view and not stands(found, view, profile):
+            return Unschedulable(judge(pod, view, profile), view)
+        return found
+
+    def _on_nominated(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | None:
+        node = self._nominations.of(pod.key)
+        return on_nominated(pod, node, view, profile) if node else None
+
+    def preempt(self, found: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
+        """Return whom to evict for a pod that was refused in this view. The node is kept for it from now on."""
+        pod, nominated = found.judgement.info.pod, self.kept()
+        if found.cluster is not view:
+            found = Unschedulable(judge(pod, view, profile), view)
+        budgets = self._budgets_now()
+        answer = self._preemptor.preempt(found, profile, budgets, nominated, self._evictor.going())
+        if isinstance(answer, Preemption):
+            for loser in outranked(pod, answer.node, nominated):
+                self._status.nominate(loser, "")
+                self._tell(self._nominations.remove(loser.key))
+            self._tell(self._nominations.put(pod, answer.node))
+        elif not answer.waits:
+            self._tell(self._nominations.remove(pod.key))
+        return answer
+
+    async def evict(self, preemption: Preemption, pod: Pod) -> str:
+        """Have the victims leave; return why not all do, and then the node is not kept. Raises LeadershipLost."""
+        refusal = await self._evictor.evict(preemption, pod, self._budgets_now())
+        if refusal and self._nominations.of(pod.key) == preemption.node:
+            self._tell(self._nominations.remove(pod.key))
+        return refusal
+
+    def _budgets_now(self) -> Budgets:
+        """Return the budgets of this moment; the same while none changes."""
+        items = self._budgets.items
+        if self._counted is None or self._counted[0] is not items:
+            self._counted = items, Budgets(items.values())
+        return self._counted[1]

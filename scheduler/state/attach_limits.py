@@ -1,0 +1,72 @@
+"""Whether a node's CSI drivers can attach the volumes of one more pod.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A claim without a volume counts as one of its class's
+provisioner. A volume that is attached although no pod on the node uses it counts as attached, and once more as new
+when the pod brings it: so does upstream. In-tree volumes that Kubernetes hands to a CSI driver are not counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from binder.matching.node_fit import refuse_attachments
+from binder.matching.rejection import Rejection
+from kube.objects.model import Pod
+from kube.store.node_view import UsedVolume, used_volume
+from kube.store.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class AttachUse:
+    """What is attached on a node: `used` by its pods, or `left` there, so attached with no pod to use it.
+
+    `limits` are by driver; one that states no limit is absent.
+    """
+
+    used: frozenset[UsedVolume]
+    left: frozenset[UsedVolume]
+    limits: Mapping[str, int]
+
+
+def attach_use(snapshot: Snapshot, node_name: str) -> AttachUse:
+    """Return what is attached on a node, at a cost that grows with the pods on it."""
+    pods = (snapshot.pods[key] for key in snapshot.pods_by_node.get(node_name, ()))
+    return attach_use_by(pods, snapshot, node_name)
+
+
+def attach_use_by(pods: Iterable[Pod], snapshot: Snapshot, node_name: str) -> AttachUse:
+    """Return what would be attached on a node if these pods were the ones on it."""
+    used = frozenset(volume for pod in pods for volume in attachments_of(pod, snapshot))
+    csi_node = snapshot.csi_nodes.get(node_name)
+    drivers = csi_node.drivers if csi_node is not None else ()
+    limits = {driver.name: driver.attach_limit for driver in drivers if driver.attach_limit is not None}
+    return AttachUse(used, frozenset(_attached(snapshot, node_name)) - used, limits)
+
+
+def attachments_of(pod: Pod, snapshot: Snapshot) -> frozenset[UsedVolume]:
+    """Return the volumes of a pod that have to be attached wherever it runs, each once."""
+    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
+    used = (used_volume(snapshot, claim) for claim in claims if claim is not None)
+    return frozenset(found for found in used if found is not None)
+
+
+def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> Rejection | None:
+    """Return the first driver, by name, whose limit on the node these volumes would exceed, or None."""
+    if not wanted or not use.limits:
+        return None
+    new = Counter(driver for driver, _ in wanted - use.used)
+    held = Counter(driver for driver, _ in (*use.used, *use.left))
+    return refuse_attachments(name, sorted(new.items()), held, use.limits)
+
+
+def has_plenty(wanted: frozenset[UsedVolume], use: AttachUse) -> bool:
+    """Whether even one driver alone could attach all there is and these volumes: most nodes are far from a limit."""
+    return not use.limits or len(wanted) + len(use.used) + len(use.left) <= min(use.limits.values())
+
+
+def _attached(snapshot: Snapshot, node_name: str) -> Iterator[UsedVolume]:
+    for name in snapshot.attachments_by_node.get(node_name, ()):
+        attachment = snapshot.attachments[name]
+        volume = snapshot.volumes.get(attachment.volume_name)
+        if attachment.attacher and volume is not None and volume.driver:
+            yield attachment.attacher, volume.handle

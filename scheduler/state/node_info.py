@@ -1,0 +1,155 @@
+"""One node of a cluster view: what is on it and what it has left."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace as with_fields
+
+from binder.health.node_storage import cut_off
+from kube.objects.constraints import HostPort
+from kube.objects.model import Node, Pod, Taint
+from kube.rules.host_ports import host_ports
+from kube.rules.quantity import NANO
+from kube.rules.resource_fit import PODS, free_resources
+from kube.rules.topology import zone_of
+from kube.store.node_view import UsedVolume, effective_taints
+from kube.store.snapshot import Snapshot
+from scheduler.state.attach_limits import AttachUse, attach_use_by, attachments_of
+
+_NEWS: Final = ("resource_version", "node_name", "phase", "nominated_node", "started", "evicted")
+"""What changes of a pod on a node while it takes the same there."""
+
+
+class NodeState(Struct, frozen=True, gc=False):
+    """A node with everything on it, pods that are only assumed to be there included.
+
+    `number` is its place in `ClusterView.nodes` and its bit in sets of nodes. `allocatable` and `free` are in
+    nano-units by resource, `pods` included; `scored` is (cpu, memory) requested, where containers that request nothing
+    count with upstream's defaults: scores go by it, fit does not. `taints` include that of a cordon. `attach` is what
+    is attached there, and how much may be. `cut_off` are the drivers whose storage the node does not reach.
+    """
+
+    number: int
+    node: Node
+    labels: Mapping[str, str]
+    zone: str
+    taints: tuple[Taint, ...]
+    pods: tuple[Pod, ...]
+    allocatable: Mapping[str, int]
+    free: Mapping[str, int]
+    scored: tuple[int, int]
+    ports: frozenset[HostPort]
+    attach: AttachUse
+    cut_off: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeState:
+    """Return the state of a node with these pods on it; finished ones are left out."""
+    staying = tuple(pod for pod in pods if not pod.finished)
+    counted = [scored_requests(pod) for pod in staying]
+    return NodeState(
+        number=number,
+        node=node,
+        labels=dict(node.labels),
+        zone=zone_of(node.labels),
+        taints=effective_taints(node),
+        pods=staying,
+        allocatable=dict(node.allocatable),
+        free=free_resources(node, staying),
+        scored=(sum(cpu for cpu, _ in counted), sum(memory for _, memory in counted)),
+        ports=frozenset(port for pod in staying for port in host_ports(pod)),
+        attach=attach_use_by(staying, snapshot, node.name),
+        cut_off=cut_off(snapshot, node.name),
+    )
+
+
+def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
+    """Return the state with one more pod, at a cost that does not depend on those that are there."""
+    if pod.finished:
+        return state
+    free = dict(state.free)
+    free[PODS] = free.get(PODS, 0) - NANO
+    for name, wanted in pod.requests:
+        free[name] = free.get(name, 0) - wanted
+    cpu, memory = scored_requests(pod)
+    ports = host_ports(pod)
+    return NodeState(
+        state.number,
+        state.node,
+        state.labels,
+        state.zone,
+        state.taints,
+        (*state.pods, pod),
+        state.allocatable,
+        free,
+        (state.scored[0] + cpu, state.scored[1] + memory),
+        state.ports.union(ports) if ports else state.ports,
+        _with_volumes(state.attach, attachments_of(pod, snapshot)) if pod.claims else state.attach,
+        state.cut_off,
+    )
+
+
+def state_without_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState | None:
+    """Return the state without a pod, None when it is not there. What other pods may use too is counted anew."""
+    there = next((one for one in state.pods if one.name == pod.name and one.namespace == pod.namespace), None)
+    if there is None:
+        return None
+    left = tuple(one for one in state.pods if one is not there)
+    if there.claims or host_ports(there):
+        return node_state(state.number, state.node, left, snapshot)
+    free = dict(state.free)
+    free[PODS] += NANO
+    for name, wanted in there.requests:
+        free[name] += wanted
+    cpu, memory = scored_requests(there)
+    return with_fields(state, pods=left, free=free, scored=(state.scored[0] - cpu, state.scored[1] - memory))
+
+
+def state_with_news(state: NodeState, pod: Pod) -> NodeState | None:
+    """Return the state with a newer record of a pod that is there; None when it takes something else than before.
+
+    So too for a pod with claims: what is attached for them follows from the claims.
+    """
+    if pod.claims or pod.finished:
+        return None
+    for place, held in enumerate(state.pods):
+        if held.name == pod.name and held.namespace == pod.namespace:
+            if with_fields(held, **{name: getattr(pod, name) for name in _NEWS}) != pod:
+                return None
+            return with_fields(state, pods=(*state.pods[:place], pod, *state.pods[place + 1 :]))
+    return None
+
+
+def differs_by_news(one: NodeState, other: NodeState) -> bool:
+    """Whether the one came of the other by `state_with_news`, so that what it has left is the very same."""
+    return (
+        one.node is other.node
+        and one.free is other.free
+        and one.scored is other.scored
+        and one.ports is other.ports
+        and one.attach is other.attach
+        and one.cut_off is other.cut_off
+    )
+
+
+def scored_requests(pod: Pod) -> tuple[int, int]:
+    """Return (cpu, memory) as scores count them (NonZeroRequested of NodeInfo)."""
+    if pod.scored is not None:
+        return pod.scored
+    cpu = memory = 0
+    for name, wanted in pod.requests:
+        if name == "cpu":
+            cpu = wanted
+        elif name == "memory":
+            memory = wanted
+    return cpu, memory
+
+
+def _with_volumes(use: AttachUse, more: frozenset[UsedVolume]) -> AttachUse:
+    return replace(use, used=use.used | more, left=use.left - more) if more else use

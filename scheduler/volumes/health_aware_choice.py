@@ -1,0 +1,137 @@
+"""Which volumes we take for a pod on a node, where kube-scheduler would take the smallest and ask nobody.
+
+As VolumeBinding, with four differences: a reserved volume is taken before any other, none is taken that is held for
+another claim or known sick, none whose storage the node does not reach, and the claims are decided together, so that an
+assignment that exists is found.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from binder.assignment.assignment import assign
+from binder.health.node_storage import cut_off, refuse_storage
+from binder.matching.matching import scheduler_refusal
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import View
+from binder.reservation.contract import ClaimReservation
+from kube.objects.model import NO_PROVISIONER, SELECTED_NODE, Claim, Node, Volume, value_of
+from kube.store.snapshot import Snapshot
+from scheduler.volumes.volume_binding import (
+    PodClaims,
+    VolumeChoice,
+    choose_volumes,
+    family_of,
+    provisioner_of,
+    refuse_provisioning,
+    static_volume,
+)
+
+Usable = Callable[[Claim, Volume], bool]
+"""Whether a volume may be taken for a claim by our own rules."""
+
+
+def own_choice(
+    claims: PodClaims, reserved: Mapping[str, ClaimReservation], node: Node, storage: View, usable: Usable
+) -> VolumeChoice:
+    """Return what we take on the node, or why there is nothing to take."""
+    if claims.bound or claims.orphaned:
+        held = replace(claims, delayed=(), wanted=())
+        against = choose_volumes(held, node, storage.snapshot, storage.index).rejections
+        if against:
+            return VolumeChoice(rejections=against)
+    if not claims.delayed:
+        return VolumeChoice()
+    searching = [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
+    if _too_few(searching, node, storage):
+        names = ", ".join(sorted(claim.key for claim in searching))
+        return VolumeChoice(rejections=(_not_jointly(names, node),))
+    options = {claim.key: _options(claim, len(searching), node, reserved, storage, usable) for claim in searching}
+    found = {key: volumes for key, volumes in options.items() if volumes}
+    assigned = assign(found) if found else {}
+    if assigned is None:
+        found = {
+            key: volumes for key, volumes in found.items() if not _provisions(storage.snapshot.claims[key], storage)
+        }
+        assigned = assign(found) if found else {}
+    if assigned is None:
+        return VolumeChoice(rejections=(_not_jointly(", ".join(sorted(found)), node),))
+    volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
+    choice = _with_provisioning(claims, volumes, node, storage)
+    unreached = refuse_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)
+    return choice if unreached is None else VolumeChoice(rejections=(unreached,))
+
+
+def _not_jointly(names: str, node: Node) -> Rejection:
+    return Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, f"different volumes for {names}", "fewer that fit")
+
+
+def _too_few(claims: Sequence[Claim], node: Node, storage: View) -> bool:
+    """Whether the node has fewer free volumes than claims that differ in size only, and none of them can be made.
+
+    A quick answer for pods with many claims, which on most nodes of a cluster with local volumes have no chance: what
+    fits any of the claims fits the smallest.
+    """
+    families: dict[Hashable, list[Claim]] = {}
+    for claim in claims:
+        if claim.key in storage.snapshot.volumes_by_claim or _provisions(claim, storage):
+            continue
+        families.setdefault(family_of(claim), []).append(claim)
+    for family in families.values():
+        smallest = min(family, key=lambda claim: claim.request)
+        volumes = storage.index.candidates(smallest, dict(node.labels))
+        if len(family) > 1 and 0 < sum(1 for _ in islice(volumes, len(family))) < len(family):
+            return True
+    return False
+
+
+def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the drivers of the volumes that are taken, and of those that are to be made."""
+    for _, volume in choice.volumes:
+        yield volume.driver
+    for claim in choice.provision:
+        yield provisioner_of(claim, snapshot)
+
+
+def _options(
+    claim: Claim,
+    most: int,
+    node: Node,
+    reserved: Mapping[str, ClaimReservation],
+    storage: View,
+    usable: Usable,
+) -> list[Volume]:
+    """Return what to choose from, smallest first: the one that names the claim, the reserved one, or free ones."""
+    snapshot, labels = storage.snapshot, dict(node.labels)
+    named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
+    decided = {None, Reason.NODE_AFFINITY_MISMATCH}
+    if any(scheduler_refusal(claim, volume, labels) in decided for volume in named):
+        volume = static_volume(claim, labels, snapshot, storage.index)
+        return [] if volume is None else [volume]
+    promised = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
+    if promised is not None and scheduler_refusal(claim, promised, labels) is None and usable(claim, promised):
+        return [promised]
+    cut = cut_off(snapshot, node.name)
+    reached = (volume for volume in storage.index.candidates(claim, labels) if volume.driver not in cut)
+    return list(islice((volume for volume in reached if usable(claim, volume)), most))
+
+
+def _with_provisioning(
+    claims: PodClaims, volumes: tuple[tuple[Claim, Volume], ...], node: Node, storage: View
+) -> VolumeChoice:
+    """Add the claims that have a volume made for them, or return why that cannot be."""
+    static = {claim.key for claim, _ in volumes}
+    provision = tuple(claim for claim in claims.delayed if claim.key not in static)
+    for claim in provision:
+        selected = value_of(claim.annotations, SELECTED_NODE)
+        if selected is not None and selected != node.name:
+            chosen = f"node {selected}, chosen to make the volume of {claim.key}"
+            return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
+        refused = refuse_provisioning(claim, node, storage.snapshot)
+        if refused is not None:
+            return VolumeChoice(rejections=(refused,))
+    return VolumeChoice(volumes, provision)
+
+
+def _provisions(claim: Claim, storage: View) -> bool:
+    return provisioner_of(claim, storage.snapshot) not in ("", NO_PROVISIONER)

@@ -1,0 +1,255 @@
+"""What kube-scheduler does with the claims of a pod: on the whole, and on one node.
+
+Source: PreFilter and Filter in pkg/scheduler/framework/plugins/volumebinding (volume_binding.go, binder.go). Where
+upstream leaves equal volumes or claims to the order of a Go map, the first by name wins here. Volumes of in-tree
+plugins that a node hands to a CSI driver are not translated first.
+"""
+
+from collections.abc import Container, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from binder.matching.evidence import affinity_text, quantity_text
+from binder.matching.index import VolumeIndex
+from binder.matching.matching import binding_mode, class_of, scheduler_refusal
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import (
+    BIND_COMPLETED,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    Node,
+    Pod,
+    StorageClass,
+    Volume,
+    value_of,
+)
+from kube.rules.quantity import NANO
+from kube.rules.selectors import node_matches
+from kube.store.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of a pod that can be scheduled, in the pod's order.
+
+    `bound` have a volume, `orphaned` are bound to one that does not exist, `delayed` get one chosen with the node.
+    `wanted` are the delayed ones as often as the pod names them: upstream looks for a volume each time.
+    """
+
+    bound: tuple[tuple[Claim, Volume], ...] = ()
+    orphaned: tuple[Claim, ...] = ()
+    delayed: tuple[Claim, ...] = ()
+    wanted: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeChoice:
+    """What VolumeBinding decides for a node: the static volumes it takes, the claims it has a volume made for.
+
+    `rejections` are its reasons against the node, in its order and for each claim; the other two are empty then.
+    """
+
+    volumes: tuple[tuple[Claim, Volume], ...] = ()
+    provision: tuple[Claim, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+
+
+_NOTHING_TO_DO: Final = VolumeChoice()
+
+
+def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
+    """Return the pod's claims, or why no node whatever is looked at for it."""
+    found: list[Claim] = []
+    for named in pod.claims:
+        key = f"{pod.namespace}/{named.name}"
+        claim = snapshot.claims.get(key)
+        refused = _refuse_claim(key, claim, pod.uid if named.ephemeral else None)
+        if refused is not None:
+            return refused
+        if claim is not None:
+            found.append(claim)
+    delayed = [claim for claim in found if not is_bound(claim)]
+    for claim in delayed:
+        refused = _refuse_unbound(claim, snapshot.classes)
+        if refused is not None:
+            return refused
+    return _sorted_out(pod, found, delayed, snapshot)
+
+
+def is_bound(claim: Claim) -> bool:
+    """Whether the claim's bind is complete (isPVCFullyBound)."""
+    return bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None
+
+
+def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: VolumeIndex) -> VolumeChoice:
+    """Return what VolumeBinding decides for the pod on this node. `index` holds the free volumes of the snapshot."""
+    against = _refuse_bound(claims, node)
+    if not claims.wanted:
+        return _NOTHING_TO_DO if against is None else VolumeChoice(rejections=(against,))
+    found = _choose(claims.wanted, node, snapshot, index)
+    return found if against is None else VolumeChoice(rejections=(against, *found.rejections))
+
+
+def static_volume(
+    claim: Claim, node_labels: Mapping[str, str], snapshot: Snapshot, index: VolumeIndex, taken: Container[str] = ()
+) -> Volume | None:
+    """Return the volume taken for a claim on a node with these labels (FindMatchingVolume), None when there is none.
+
+    A volume whose claimRef names the claim decides alone, even where the node does not reach it. `taken` are names of
+    volumes that went to other claims of the pod.
+    """
+    named = [snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ()))]
+    for volume in named:
+        refusal = scheduler_refusal(claim, volume, node_labels, taken)
+        if refusal in (None, Reason.NODE_AFFINITY_MISMATCH):
+            return volume if refusal is None else None
+    return index.smallest(claim, node_labels, taken)
+
+
+def family_of(claim: Claim) -> Hashable:
+    """Equal for claims that differ in nothing but size, as far as free volumes go."""
+    return class_of(claim), claim.volume_mode, claim.attributes_class, claim.access_modes, claim.selector
+
+
+def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
+    """Return the first that is wrong with a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
+    if claim is None:
+        return Rejection(Reason.CLAIM_NOT_FOUND, key, "a claim of that name", "none")
+    if claim.phase == "Lost":
+        volume = claim.volume_name or "(none)"
+        return Rejection(Reason.CLAIM_LOST, key, f"the volume it was bound to, {volume}", "phase Lost")
+    if claim.deleting:
+        return Rejection(Reason.CLAIM_DELETING, key, "a claim that stays", "being deleted")
+    if owner is not None and claim.owner != owner:
+        wanted = "a claim made for this pod's ephemeral volume"
+        return Rejection(Reason.CLAIM_NOT_OWNED, key, wanted, f"owner {claim.owner}" if claim.owner else "no owner")
+    return None
+
+
+def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Rejection | None:
+    """Return why an unbound claim keeps its pod from being scheduled at all, None when it waits for a node."""
+    mode = binding_mode(claim, classes)
+    name = class_of(claim)
+    if mode is None:
+        return Rejection(Reason.BINDING_MODE_MISSING, claim.key, f"a volumeBindingMode of class {name}", "none")
+    if mode != WAIT_FOR_FIRST_CONSUMER or claim.volume_name:
+        found = (
+            f"asks for volume {claim.volume_name}, not bound yet" if claim.volume_name else _immediate(name, classes)
+        )
+        return Rejection(Reason.IMMEDIATE_CLAIM, claim.key, "a bound claim", found)
+    return None
+
+
+def _immediate(name: str, classes: Mapping[str, StorageClass]) -> str:
+    if not name:
+        return "unbound, without a class"
+    return f"unbound, class {name} " + ("binds at once" if name in classes else "does not exist")
+
+
+def _sorted_out(pod: Pod, found: Iterable[Claim], wanted: Iterable[Claim], snapshot: Snapshot) -> PodClaims | Rejection:
+    persistent = {named.name for named in pod.claims if not named.ephemeral}
+    bound, orphaned = [], []
+    for claim in dict.fromkeys(claim for claim in found if is_bound(claim)):
+        volume = snapshot.volumes.get(claim.volume_name)
+        if volume is not None:
+            bound.append((claim, volume))
+        elif claim.name in persistent:  # VolumeZone asks for the volume before any node is looked at.
+            return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {claim.volume_name}", "no such volume")
+        else:
+            orphaned.append(claim)
+    delayed = tuple(dict.fromkeys(wanted))
+    return PodClaims(tuple(bound), tuple(orphaned), delayed, tuple(wanted))
+
+
+def _refuse_bound(claims: PodClaims, node: Node) -> Rejection | None:
+    """Return which of the volumes the pod already has keeps it off the node (checkBoundClaims)."""
+    labels = dict(node.labels)
+    for _, volume in claims.bound:
+        if not node_matches(volume.node_affinity, labels):
+            wanted = f"a node that reaches volume {volume.name}"
+            where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
+            offered = f"the volume is reachable where {where}"
+            return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, offered)
+    for claim in claims.orphaned:
+        return Rejection(Reason.VOLUME_MISSING, node.name, f"volume {claim.volume_name}", "no such volume")
+    return None
+
+
+def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: VolumeIndex) -> VolumeChoice:
+    labels = dict(node.labels)
+    provision: list[Claim] = []
+    volumes: list[tuple[Claim, Volume]] = []
+    for claim in wanted:
+        selected = value_of(claim.annotations, SELECTED_NODE)
+        if selected is not None and selected != node.name:
+            chosen = f"node {selected}, chosen to make the volume of {claim.key}"
+            return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
+        if selected is not None:
+            provision.append(claim)
+    searching = [claim for claim in wanted if value_of(claim.annotations, SELECTED_NODE) is None]
+    taken: set[str] = set()
+    exhausted: set[Hashable] = set()
+    for claim in sorted(searching, key=lambda claim: (claim.request, claim.key)):
+        unnamed = claim.key not in snapshot.volumes_by_claim
+        # What does not do for a claim does not do for a larger one.
+        known = unnamed and family_of(claim) in exhausted
+        volume = None if known else static_volume(claim, labels, snapshot, index, taken)
+        if volume is not None:
+            volumes.append((claim, volume))
+            taken.add(volume.name)
+            continue
+        provision.append(claim)
+        if unnamed:
+            exhausted.add(family_of(claim))
+    refused = tuple(found for claim in provision if (found := refuse_provisioning(claim, node, snapshot)) is not None)
+    return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
+
+
+def provisioner_of(claim: Claim, snapshot: Snapshot) -> str:
+    """Return who makes volumes of the claim's class; empty when there is no such class."""
+    storage_class = snapshot.classes.get(class_of(claim))
+    return storage_class.provisioner if storage_class is not None else ""
+
+
+def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
+    """Return why no volume can be made for the claim that this node reaches (checkVolumeProvisions), or None."""
+    storage_class = snapshot.classes[class_of(claim)]
+    request = quantity_text(claim.request)
+    if storage_class.provisioner in ("", NO_PROVISIONER):
+        wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
+        return Rejection(
+            Reason.NO_VOLUME_FITS, node.name, wanted, "none free that this node reaches, and none can be made"
+        )
+    allowed = storage_class.allowed_topologies
+    if allowed is not None and not node_matches(allowed, node.labels):
+        wanted = f"a node where class {storage_class.name} makes volumes: {affinity_text(allowed)}"
+        return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, node.name, wanted, "labels that do not match")
+    if not _has_capacity(claim, storage_class, node, snapshot):
+        wanted = f"{request} of class {storage_class.name} for {claim.key}"
+        return Rejection(Reason.INSUFFICIENT_STORAGE, node.name, wanted, _largest(storage_class, node, snapshot))
+    return None
+
+
+def _has_capacity(claim: Claim, storage_class: StorageClass, node: Node, snapshot: Snapshot) -> bool:
+    driver = snapshot.csi_drivers.get(storage_class.provisioner)
+    if driver is None or not driver.storage_capacity or not claim.request:
+        return True
+    # Quantities are compared as whole bytes, rounded up.
+    return _most(storage_class, node, snapshot) >= -(-claim.request // NANO)
+
+
+def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
+    """Return the largest volume, in bytes, that the driver says it can make for the node; -1 when it says nothing."""
+    largest = -1
+    for capacity in snapshot.capacities_by_class.of_node(storage_class.name, dict(node.labels)):
+        limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+        if limit is not None:
+            largest = max(largest, -(-limit // NANO))
+    return largest
+
+
+def _largest(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> str:
+    most = _most(storage_class, node, snapshot)
+    return "no CSIStorageCapacity for this node" if most < 0 else f"at most {quantity_text(most * NANO)}"

@@ -1,0 +1,132 @@
+"""A pod with its claims looked up, and which volumes it takes on a node."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+from typing import Final
+
+from binder.health.volume_policy import refuse_use
+from binder.matching.matching import class_of
+from binder.matching.rejection import Rejection
+from binder.model.view import View
+from binder.reservation.contract import ClaimReservation, reservation_of_claim
+from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, Pod, Volume, value_of
+from kube.rules.selectors import NAME_FIELD
+from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABELS
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.health_aware_choice import own_choice
+from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
+
+
+class NodeVolumes:
+    """What becomes of a pod's unbound claims on one node.
+
+    `own` is what we take: the reserved volumes first, and none that is held for another claim, known sick or out of
+    the node's reach.
+    """
+
+    def __init__(self, own: VolumeChoice, ask_upstream: Callable[[], VolumeChoice]) -> None:
+        self.own = own
+        self._ask_upstream = ask_upstream
+
+    @cached_property
+    def upstream(self) -> VolumeChoice:
+        """Return what kube-scheduler's VolumeBinding decides there. Worked out when asked for: few want to know."""
+        return self._ask_upstream()
+
+
+@dataclass(frozen=True, slots=True)
+class PodInfo:
+    """A pod to be scheduled, and what every storage plugin has to know of it.
+
+    `rejection` is the reason for which the pod fits no node whatever (missing or lost claim, unbound Immediate claim,
+    ...), and then `claims` is empty. `reserved` are the claims' reservations that have not expired, by claim key.
+    `choice(node)` is what happens on a node; it is worked out once for nodes that are alike, which are those that have
+    the same of the labels of these `keys` and are cut off from the same storage.
+    """
+
+    pod: Pod
+    claims: PodClaims
+    rejection: Rejection | None
+    reserved: Mapping[str, ClaimReservation]
+    choice: Callable[[NodeState], NodeVolumes]
+    keys: tuple[str, ...] = ()
+
+
+_NO_CLAIMS: Final = PodClaims()
+
+
+def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
+    """Look up a pod's claims."""
+    if not pod.claims:
+        return PodInfo(pod, _NO_CLAIMS, None, {}, _chooses_nothing)
+    found = claims_of(pod, storage.snapshot)
+    if isinstance(found, Rejection):
+        return PodInfo(pod, _NO_CLAIMS, found, {}, _chooses_nothing)
+    prefix = storage.settings.prefix
+    reservations = {claim.key: reservation_of_claim(claim, prefix) for claim in found.delayed}
+    reserved = {key: one for key, one in reservations.items() if one is not None and not one.expired(now)}
+    keys = _deciding_labels(found, storage)
+    return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)
+
+
+def _chooses_nothing(_: NodeState) -> NodeVolumes:
+    return NodeVolumes(VolumeChoice(), VolumeChoice)
+
+
+def _choices(
+    claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: tuple[str, ...]
+) -> Callable[[NodeState], NodeVolumes]:
+    """Return the choice by node, remembered by the labels on which it depends."""
+    known: dict[tuple[object, ...], NodeVolumes] = {}
+    by_name: dict[str, NodeVolumes] = {}
+
+    def usable(claim: Claim, volume: Volume) -> bool:
+        return refuse_use(storage, volume, now, claim) is None
+
+    def choice(node: NodeState) -> NodeVolumes:
+        # Half a dozen plugins ask about each node.
+        found = by_name.get(node.node.name)
+        if found is not None:
+            return found
+        labels = [node.name if key == NAME_FIELD else node.labels.get(key) for key in keys]
+        alike = (node.cut_off, *labels)
+        found = known.get(alike)
+        if found is None:
+            own = own_choice(claims, reserved, node.node, storage, usable)
+            ask = partial(choose_volumes, claims, node.node, storage.snapshot, storage.index)
+            found = known[alike] = NodeVolumes(own, ask)
+        by_name[node.node.name] = found
+        return found
+
+    return choice
+
+
+def _deciding_labels(claims: PodClaims, storage: View) -> tuple[str, ...]:
+    """Return the labels of nodes on which the choice depends, and `metadata.name` if it depends on the node itself."""
+    snapshot = storage.snapshot
+    keys = set(ZONE_LABELS)
+    affinities: list[NodeSelector | None] = [volume.node_affinity for _, volume in claims.bound]
+    for claim in claims.delayed:
+        if value_of(claim.annotations, SELECTED_NODE) is not None:
+            keys.add(NAME_FIELD)
+        named = snapshot.volumes_by_claim.get(claim.key, ())
+        affinities += [snapshot.volumes[name].node_affinity for name in named]
+        keys |= storage.index.deciding_labels(claim)
+        storage_class = snapshot.classes.get(class_of(claim))
+        if storage_class is not None:
+            affinities.append(storage_class.allowed_topologies)
+            keys.update(snapshot.capacities_by_class.deciding_labels(storage_class.name))
+    for affinity in affinities:
+        for term in affinity.terms if affinity is not None else ():
+            keys.update(requirement.key for requirement in term.match_expressions)
+    return tuple(sorted(keys))
+
+
+def is_local(volume: Volume) -> bool:
+    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host."""
+    if volume.source in {"local", "hostPath"}:
+        return True
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    return any(one.key == HOSTNAME_LABEL for term in terms for one in term.match_expressions)

@@ -1,0 +1,76 @@
+"""The matching that repacking rests on, against a search through all possibilities."""
+
+from collections.abc import Sequence
+from itertools import combinations, permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binder.assignment.exchange import Exchange
+
+VOLUMES = 6
+suitable = st.lists(st.integers(0, 2**VOLUMES - 1), min_size=1, max_size=4)
+asked = st.lists(st.integers(0, 3), max_size=6)
+
+
+def exchange(suits: Sequence[int]) -> Exchange:
+    return Exchange(suits, [0] * len(suits), 2**VOLUMES - 1)
+
+
+def can_hold(suits: Sequence[int], kinds: Sequence[int], volumes: Sequence[int]) -> bool:
+    return any(
+        all(suits[kind] >> volume & 1 for kind, volume in zip(kinds, order, strict=True))
+        for order in permutations(volumes)
+    )
+
+
+def check(one: Exchange, suits: Sequence[int], kinds: Sequence[int]) -> int:
+    """Each kind holds as many suitable volumes as it has claims, none twice; return all that are held."""
+    union, count = 0, 0
+    for kind, suit in enumerate(suits):
+        held = one.held(kind)
+        assert held & ~suit == 0
+        assert held.bit_count() == kinds.count(kind)
+        union, count = union | held, count + held.bit_count()
+    assert union.bit_count() == count
+    assert union & one.free == 0
+    assert union | one.free == 2**VOLUMES - 1
+    return union
+
+
+@given(suits=suitable, kinds=asked)
+def test_as_many_claims_are_served_as_can_be_and_tightening_uses_the_least(suits: list[int], kinds: list[int]) -> None:
+    one = exchange(suits)
+    served: list[int] = []
+    for kind in (kind for kind in kinds if kind < len(suits)):
+        mark = one.mark()
+        possible = any(can_hold(suits, [*served, kind], some) for some in combinations(range(VOLUMES), len(served) + 1))
+        assert one.add(kind) == possible
+        if possible:
+            served.append(kind)
+        else:
+            assert one.mark() == mark
+    check(one, suits, served)
+    one.tighten()
+    least = min(
+        sum(1 << volume for volume in some)
+        for some in combinations(range(VOLUMES), len(served))
+        if can_hold(suits, served, some)
+    )
+    # Taken from the smallest up, the set is also least when each volume outweighs all smaller ones together.
+    assert check(one, suits, served) == least
+
+
+@given(suits=suitable, kinds=asked, removed=asked)
+def test_undo_brings_back_exactly_what_was(suits: list[int], kinds: list[int], removed: list[int]) -> None:
+    one = exchange(suits)
+    for kind in kinds:
+        if kind < len(suits):
+            one.add(kind)
+    before, mark = ([one.held(kind) for kind in range(len(suits))], one.free), one.mark()
+    for kind in removed:
+        if kind < len(suits) and one.held(kind):
+            one.remove(kind)
+            one.add((kind + 1) % len(suits))
+    one.undo(mark)
+    assert ([one.held(kind) for kind in range(len(suits))], one.free) == before

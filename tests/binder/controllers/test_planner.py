@@ -1,0 +1,240 @@
+"""Gathering pods into one pass, and keeping promises in step with the store."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import TypeVar
+
+import pytest
+from msgspec.structs import replace
+
+from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Aside, Planner
+from binder.model.decision import Decision, Reserve
+from binder.model.view import PlanSettings
+from binder.writers.health_gate import HealthGate
+from csi.health.verdict import HealthState
+from kube.aside import in_a_thread
+from kube.objects.model import Pod
+from kube.store.store import Store
+from tests.binder.world import Doctor, reservation
+from tests.builders import claim, node, pod, storage_class, volume
+from tests.fake_clock import FakeClock, settle
+from tests.fakes.aside import at_once
+
+T = TypeVar("T")
+
+
+class Desk:
+    """A planner over a store with one zonal volume for each of two pods."""
+
+    def __init__(self, aside: Aside = at_once) -> None:
+        self.clock, self.store = FakeClock(), Store()
+        self.doctor = Doctor(self.clock)
+        self.gate = HealthGate(self.doctor, timedelta(seconds=30))
+        self.planner = Planner(self.store, self.gate, self.clock, PlanSettings(), aside)
+        self.store.classes.upsert(storage_class())
+        self.store.nodes.upsert(node())
+        for name in ("red", "blue"):
+            self.store.claims.upsert(claim(name))
+            self.store.pods.upsert(pod(name, claims=[name]))
+        for number in (1, 2):
+            self.store.volumes.upsert(volume(f"pv-{number}", zone="a"))
+
+    def ask(self, name: str) -> "asyncio.Task[Decision | None]":
+        return asyncio.create_task(self.planner.decide(f"default/{name}"))
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    found = Desk()
+    with found.planner.following():
+        yield found
+
+
+def chosen(decision: Decision | None) -> str:
+    assert isinstance(decision, Reserve)
+    return decision.placements[0].volume.name
+
+
+async def test_pods_that_come_together_are_planned_together(desk: Desk) -> None:
+    tasks = [desk.ask("red"), desk.ask("blue")]
+    await settle()
+    assert not any(task.done() for task in tasks)
+    await desk.clock.advance(2 * QUIET)
+    assert {chosen(task.result()) for task in tasks} == {"pv-1", "pv-2"}
+
+
+async def test_a_pass_begins_at_the_latest_after_its_time(desk: Desk) -> None:
+    first = desk.ask("red")
+    for number in range(round(LONGEST / QUIET) + 1):
+        desk.store.claims.upsert(claim(f"c{number}"))
+        desk.store.pods.upsert(pod(f"p{number}", claims=[f"c{number}"]))
+        task = desk.ask(f"p{number}")
+        await desk.clock.advance(QUIET)
+    assert first.done()
+    task.cancel()
+
+
+async def test_a_pod_alone_does_not_wait_for_others(desk: Desk) -> None:
+    task = desk.ask("red")
+    await desk.clock.advance(SHORTEST)
+    assert task.done()
+
+
+async def test_a_decision_stands_while_the_pod_its_promise_and_its_volumes_do(desk: Desk) -> None:
+    red, blue = desk.ask("red"), desk.ask("blue")
+    await desk.clock.advance(1)
+    decisions = {name: task.result() for name, task in (("red", red), ("blue", blue))}
+    first, second = (decision for decision in decisions.values() if isinstance(decision, Reserve))
+    assert desk.planner.stands(first)
+    desk.doctor.states[first.placements[0].volume.handle] = HealthState.DATA_LOSS
+    assert await desk.gate.ask(first, desk.clock.now())
+    assert not desk.planner.stands(first)
+    assert desk.planner.stands(second)
+    desk.planner.withdrawn(second)
+    assert not desk.planner.stands(second)
+
+
+@pytest.mark.parametrize(
+    "after", [None, pod("red", claims=["red"], uid="another"), pod("red", claims=["red"], node="node-1")]
+)
+async def test_a_decision_does_not_outlive_the_pod_it_was_made_for(desk: Desk, after: Pod | None) -> None:
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    decision = red.result()
+    assert isinstance(decision, Reserve)
+    if after is None:
+        desk.store.pods.delete("default/red")
+    else:
+        desk.store.pods.upsert(replace(after, resource_version=9))
+    assert not desk.planner.stands(decision)
+
+
+async def test_what_was_promised_is_not_promised_again_before_the_watch_shows_it(desk: Desk) -> None:
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    blue = desk.ask("blue")
+    await desk.clock.advance(1)
+    assert chosen(red.result()) != chosen(blue.result())
+
+
+async def test_a_withdrawn_promise_is_free_for_others(desk: Desk) -> None:
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    decision = red.result()
+    assert isinstance(decision, Reserve)
+    desk.planner.withdrawn(decision)
+    assert desk.planner.ledger.keeps(chosen(decision)) is None
+
+
+async def test_a_pod_that_is_gone_gets_no_decision(desk: Desk) -> None:
+    gone = desk.ask("nobody")
+    await desk.clock.advance(1)
+    assert gone.result() is None
+
+
+async def test_a_hold_ends_when_the_volume_speaks_for_itself_and_then_for_nobody(desk: Desk) -> None:
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    name = chosen(red.result())
+    said = reservation("red", reserved_for_uid="uid-default-red")
+    written = volume(name, zone="a", resource_version=7, annotations=said)
+    desk.store.volumes.remember(written)
+    desk.planner.written([written])
+    assert desk.planner.ledger.keeps(name) is None
+    assert desk.planner.ledger.holds[name].seen
+    desk.store.volumes.upsert(volume(name, zone="a", resource_version=8))
+    assert name not in desk.planner.ledger.holds
+
+
+async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
+    desk = Desk()
+    # A settings value no plan survives, for any pod: each asker gets the error, none waits for ever.
+    broken = PlanSettings(prefix=None)  # type: ignore[arg-type]
+    planner = Planner(desk.store, HealthGate(Doctor(desk.clock), timedelta(seconds=30)), desk.clock, broken, at_once)
+    with planner.following():
+        tasks = [asyncio.create_task(planner.decide(f"default/{name}")) for name in ("red", "blue")]
+        await desk.clock.advance(1)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [TypeError, TypeError]
+
+
+class Held:
+    """Works nothing out before it is let to; `asked` counts what it was given."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.asked = 0
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        self.asked += 1
+        await self.let.wait()
+        return work()
+
+
+@pytest.fixture
+async def held() -> AsyncIterator[tuple[Desk, Held]]:
+    aside = Held()
+    desk = Desk(aside)
+    with desk.planner.following():
+        yield desk, aside
+
+
+async def test_passes_do_not_overlap_and_each_sees_what_the_one_before_promised(held: tuple[Desk, Held]) -> None:
+    desk, aside = held
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    blue = desk.ask("blue")
+    await desk.clock.advance(1)
+    assert aside.asked == 1
+    assert not red.done()
+    aside.let.set()
+    await desk.clock.advance(1)
+    assert aside.asked == 2
+    assert {chosen(red.result()), chosen(blue.result())} == {"pv-1", "pv-2"}
+
+
+@pytest.mark.parametrize(
+    "after", [None, pod("red", claims=["red"], uid="another"), pod("red", claims=["red"], node="node-1")]
+)
+async def test_a_pod_that_changes_while_it_is_planned_is_promised_nothing(
+    held: tuple[Desk, Held], after: Pod | None
+) -> None:
+    desk, aside = held
+    red = desk.ask("red")
+    await desk.clock.advance(1)
+    if after is None:
+        desk.store.pods.delete("default/red")
+    else:
+        desk.store.pods.upsert(replace(after, resource_version=9))
+    aside.let.set()
+    await desk.clock.advance(1)
+    assert red.result() is None
+    assert not desk.planner.ledger.holds
+
+
+async def test_the_event_loop_goes_on_while_a_pass_is_worked_out() -> None:
+    """As the controller is composed: the work may not come to its end before the loop has had its turn."""
+    turn = threading.Event()
+    asyncio.get_running_loop().call_later(0.01, turn.set)
+    assert await in_a_thread(lambda: turn.wait(30))
+
+
+async def test_an_error_of_what_is_worked_out_aside_reaches_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await in_a_thread(lambda: 1 // 0)
+
+
+async def test_so_many_claims_are_planned_in_a_pass_and_the_rest_in_the_next() -> None:
+    aside = Held()
+    desk = Desk(aside)
+    aside.let.set()
+    names = [f"c{number}" for number in range(MOST_CLAIMS_OF_A_PASS - 1)]
+    desk.store.pods.upsert(pod("crowd", claims=names))
+    with desk.planner.following():
+        tasks = [desk.ask(name) for name in ("red", "crowd", "blue")]
+        await desk.clock.advance(LONGEST)
+        assert aside.asked == 2
+        await desk.clock.advance(1)
+    assert all(task.done() for task in tasks)

@@ -1,0 +1,234 @@
+"""The loop over pods: what wakes one, what a refusal and a rehearsal do, and that one odd thing stops nobody else."""
+
+import pytest
+
+from binder.controllers.reconciler import HINT_AFTER, HINT_AT_LATEST
+from binder.matching.rejection import Reason
+from binder.model.decision import Mode
+from csi.health.verdict import HealthState
+from tests.binder.world import World, bind
+from tests.fakes.kube_api import failure
+from tests.fakes.objects import claim_object, class_object, node_object, pod_object, volume_object
+
+
+async def test_two_pods_racing_for_the_last_volume() -> None:
+    world = World()
+    world.put(volume_object("pv-1"), claim_object("red"), claim_object("blue"))
+    world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))
+    async with world.process() as process:
+        await process.run()
+    held = {name for name in ("red", "blue") if world.reserved(name)}
+    assert len(held) == 1
+    (told,) = {"red", "blue"} - held
+    assert process.sink.told("Pod", told) == ["NoVolumeFits"]
+    assert process.metrics.counted["failed", "fast", Reason.NO_VOLUME_FITS] >= 1
+
+
+async def test_a_pod_that_kube_scheduler_may_be_serving_gets_a_hint_and_that_later() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
+    world.put(pod_object("web", ["data", "log"]))
+    async with world.process() as process:
+        await process.run(HINT_AFTER - 0.1)
+        assert (world.reserved("data"), world.reserved("log")) == (None, None)
+        await process.run(0.3)
+        assert {world.reserved("data"), world.reserved("log")} == {"pv-1", "pv-2"}
+        assert "claimRef" not in world.volume("pv-1")["spec"]
+
+
+async def test_no_hint_comes_between_the_writes_of_kube_scheduler() -> None:
+    """It has committed a volume to one claim and is about to write the other."""
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
+    world.put(pod_object("web", ["data", "log"]))
+    async with world.process() as process:
+        await process.run(HINT_AFTER - 0.1)
+        reference = {"namespace": "default", "name": "data", "uid": world.claim("data")["metadata"]["uid"]}
+        world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference))
+        await process.run(60)
+    assert world.server.writes == []
+
+
+async def test_hints_wait_while_kube_scheduler_is_at_work_on_others_but_not_for_ever() -> None:
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-0"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process() as process:
+        for number in range(1, int(HINT_AT_LATEST / 3) + 1):
+            assert world.reserved("data") is None
+            name = f"other-{number}"
+            world.put(claim_object(name), pod_object(name, [name]))
+            reference = {"namespace": "default", "name": name, "uid": world.claim(name)["metadata"]["uid"]}
+            world.put(volume_object(f"pv-{number}", claim=reference))
+            await process.run(3)
+        await process.run(1)
+    assert world.reserved("data") is not None
+
+
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+async def test_a_hint_becomes_more_once_kube_scheduler_has_given_up(mode: Mode) -> None:
+    world = World(mode)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process() as process:
+        await process.run()
+        assert "claimRef" not in world.volume("pv-1")["spec"]
+        world.put(pod_object("web", ["data"], unschedulable=True))
+        await process.run(1)
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+    assert world.claim("data")["status"]["phase"] == ("Bound" if mode is Mode.COMPLETE else "Pending")
+
+
+async def test_a_new_volume_wakes_the_pod_that_was_refused() -> None:
+    world = World()
+    world.put(claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    async with world.process() as process:
+        await process.run(200)
+        world.put(volume_object("pv-1"))
+        await process.run(0.2)
+    assert world.reserved("data") == "pv-1"
+
+
+async def test_a_released_volume_wakes_the_pod_that_was_refused() -> None:
+    world = World()
+    world.put(volume_object("pv-1"), claim_object("first"), pod_object("first", ["first"]))
+    async with world.process() as process:
+        await process.run()
+        world.put(claim_object("second"), pod_object("second", ["second"], unschedulable=True))
+        await process.run(200)
+        world.server.remove("pods", "default/first")
+        await process.run(0.2)
+    assert world.reserved("second") == "pv-1"
+
+
+async def test_a_new_node_wakes_the_pod_that_was_refused() -> None:
+    world = World()
+    world.put(volume_object("pv-1", zone="c"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    async with world.process() as process:
+        await process.run(200)
+        assert world.reserved("data") is None
+        world.put(node_object("node-c1", "c"))
+        await process.run(0.2)
+    assert world.reserved("data") == "pv-1"
+
+
+async def test_a_class_that_appears_wakes_the_pods_of_its_claims() -> None:
+    world = World()
+    world.put(volume_object("pv-1", storage_class="new"), claim_object("data", storage_class="new"))
+    world.put(pod_object("web", ["data"], unschedulable=True))
+    async with world.process() as process:
+        await process.run(200)
+        world.put(class_object("new"))
+        await process.run(0.2)
+    assert world.reserved("data") == "pv-1"
+
+
+async def test_a_claim_that_appears_after_its_pod_is_served() -> None:
+    world = World()
+    world.put(volume_object("pv-1"), pod_object("web", ["data"], unschedulable=True))
+    async with world.process() as process:
+        await process.run(200)
+        world.put(claim_object("data"))
+        await process.run(0.2)
+    assert world.reserved("data") == "pv-1"
+
+
+async def test_the_same_refusal_is_told_once() -> None:
+    world = World()
+    world.put(volume_object("pv-1", "1Gi"), claim_object("data"), pod_object("web", ["data"]))
+    async with world.process() as process:
+        await process.run(3600)
+    assert process.sink.told("Pod", "web") == ["NoVolumeFits"]
+    assert process.sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits"]
+    assert world.server.writes == []
+    assert process.connection.requests == 0
+
+
+async def test_immediate_claims_and_classes_in_mode_off_are_not_touched() -> None:
+    world = World()
+    world.put(class_object("now", binding_mode="Immediate"), class_object("off", mode="off"))
+    for name in ("now", "off"):
+        world.put(volume_object(f"pv-{name}", storage_class=name), claim_object(name, storage_class=name))
+        world.put(pod_object(name, [name]))
+    async with world.process() as process:
+        await process.run(100)
+    assert process.connection.requests == 0
+    assert process.sink.events == []
+
+
+async def test_a_class_names_its_own_mode() -> None:
+    world = World(Mode.ANNOTATE)
+    world.put(class_object("hard", mode="prebind"), volume_object("pv-1", storage_class="hard"))
+    world.put(claim_object("data", storage_class="hard"), pod_object("web", ["data"], unschedulable=True))
+    async with world.process() as process:
+        await process.run()
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_a_rehearsal_writes_nothing_and_counts_what_it_would() -> None:
+    world = World()
+    world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *map(claim_object, ("red", "blue")))
+    world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))
+    async with world.process(dry_run=True) as process:
+        await process.run(100)
+    assert process.connection.requests == 0
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True, True] == 2
+
+
+async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is_allowed() -> None:
+    world = World()
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    world.server.refuse_next += [("PATCH", failure(403, "Forbidden"))] * 1000
+    async with world.process() as process:
+        await process.run(600)
+        assert process.connection.requests < 25
+        world.server.refuse_next.clear()
+        await process.run(60)
+    assert world.reserved("data") == "pv-1"
+
+
+async def test_an_unwilling_server_is_asked_ever_more_slowly() -> None:
+    world = World()
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"]))
+    world.server.refuse_next += [("PATCH", failure(422, "Invalid"))] * 1000
+    async with world.process() as process:
+        await process.run(300)
+        assert process.connection.requests < 50
+    assert world.reserved("data") is None
+    told = [event for event in process.sink.events if event.reason == "WriteRejected"]
+    assert [event.regarding.kind for event in told] == ["Pod"]
+    assert told[0].note.endswith(": Invalid")
+
+
+@pytest.mark.parametrize("sick", [HealthState.INACCESSIBLE, HealthState.DATA_LOSS, HealthState.UNKNOWN])
+async def test_a_sick_volume_is_passed_over_for_a_larger_one(sick: HealthState) -> None:
+    world = World()
+    world.put(volume_object("pv-1"), volume_object("pv-2", "20Gi"), claim_object("data"), pod_object("web", ["data"]))
+    world.doctor.states["handle-pv-1"] = sick
+    async with world.process() as process:
+        await process.run()
+    assert world.reserved("data") == "pv-2"
+    assert world.doctor.asked == ["handle-pv-1", "handle-pv-2"]
+
+
+async def test_a_driver_that_hangs_holds_up_only_its_own_pods() -> None:
+    world = World()
+    world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *map(claim_object, ("red", "blue")))
+    world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))
+    world.doctor.hang.add("handle-pv-1")
+    async with world.process() as process:
+        await process.run()
+        world.put(volume_object("pv-3"), claim_object("green"), pod_object("green", ["green"]))
+        await process.run()
+    assert sorted(filter(None, map(world.reserved, ("red", "blue", "green")))) == ["pv-2", "pv-3"]
+
+
+async def test_pending_claims_are_told_with_what_they_wait_for() -> None:
+    world = World()
+    world.put(volume_object("pv-1"), claim_object("red"), claim_object("blue", "99Gi"))
+    world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))
+    async with world.process() as process:
+        await process.run()
+        pending = {claim.name: reason for claim, reason in process.reconciler.pending()}
+        assert pending == {"red": Reason.ALREADY_RESERVED, "blue": Reason.NO_VOLUME_FITS}
+        bind(world, "red", "pv-1")
+        await process.run()
+        assert [claim.name for claim, _ in process.reconciler.pending()] == ["blue"]

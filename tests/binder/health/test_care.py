@@ -1,0 +1,53 @@
+"""What one volume needs of whom: of a controller that asks its driver, of one that does not, and of an agent."""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.health.care import CareSettings, care_for
+from binder.health.quarantine import Step
+from csi.health.health import Debounce, HealthRecord, advance
+from csi.health.verdict import HealthState, Verdict
+from kube.objects.model import ClaimReference, Volume
+from tests.builders import EPOCH, volume
+
+PREFIX = "scheduler.cloud.example/"
+DRIVER = "disk.csi.example"
+SAID = {f"{PREFIX}health": "DataLoss", f"{PREFIX}health-source": "CSI driver disk.csi.example"}
+KEPT = {f"{PREFIX}quarantine": "DataLoss: Gone", f"{PREFIX}quarantined-at": "2026-01-01T00:00:00Z"}
+
+CONTROLLER = CareSettings(PREFIX, frozenset({DRIVER}), "pvc-prebinder-system", quarantine=True)
+WITHOUT_ENDPOINT = CareSettings(PREFIX, frozenset(), "pvc-prebinder-system", quarantine=True)
+AGENT = CareSettings(PREFIX, frozenset({DRIVER}), "storage", quarantine=True, only_asked=True)
+
+FREE = volume(driver=DRIVER)
+SAID_SICK = volume(driver=DRIVER, annotations=SAID)
+INSIDE = volume(driver=DRIVER, annotations=SAID | KEPT, claim=ClaimReference("pvc-prebinder-system", "quarantine-pv-1"))
+SAID_WELL_INSIDE = volume(driver=DRIVER, annotations=SAID | KEPT | {f"{PREFIX}health": "Healthy"}, claim=INSIDE.claim)
+
+
+def answered(state: HealthState) -> HealthRecord:
+    return advance(None, Verdict(state, "Gone", "", "CSI driver disk.csi.example", EPOCH), Debounce())
+
+
+LOST, WELL = answered(HealthState.DATA_LOSS), answered(HealthState.HEALTHY)
+
+
+@pytest.mark.parametrize(
+    ("subject", "record", "settings", "news", "step"),
+    [
+        pytest.param(FREE, LOST, CONTROLLER, True, Step.TAKE, id="asked by us: said and kept"),
+        pytest.param(FREE, LOST, AGENT, True, None, id="asked by an agent: said"),
+        pytest.param(SAID_SICK, None, WITHOUT_ENDPOINT, False, Step.TAKE, id="said by an agent: kept"),
+        pytest.param(SAID_SICK, LOST, AGENT, False, None, id="said already"),
+        pytest.param(INSIDE, WELL, AGENT, True, None, id="an agent ends no quarantine"),
+        pytest.param(INSIDE, WELL, CONTROLLER, True, Step.RELEASE, id="a controller does"),
+        pytest.param(SAID_WELL_INSIDE, None, WITHOUT_ENDPOINT, False, Step.RELEASE, id="by what an agent says too"),
+        pytest.param(INSIDE, None, WITHOUT_ENDPOINT, False, None, id="but not before"),
+    ],
+)
+def test_who_does_what(
+    subject: Volume, record: HealthRecord | None, settings: CareSettings, news: bool, step: Step | None
+) -> None:
+    care = care_for(subject, record, [], settings, EPOCH + timedelta(minutes=1))
+    assert (care.news is not None, care.step) == (news, step)

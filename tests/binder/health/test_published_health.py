@@ -1,0 +1,48 @@
+"""A volume says how it is when that has changed, and stays silent while it has not."""
+
+import pytest
+
+from binder.health.published_health import PublishedHealth, health_annotations, published_health, unpublished
+from csi.health.health import Finding
+from csi.health.verdict import HealthState
+from tests.builders import EPOCH, volume
+
+PREFIX = "scheduler.cloud.example/"
+
+
+def found(state: HealthState, reason: str = "Gone") -> Finding:
+    return Finding(state, reason, "", "ControllerGetVolume", EPOCH)
+
+
+DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
+
+
+@pytest.mark.parametrize(
+    ("said", "finding", "is_news"),
+    [
+        pytest.param(None, HEALTHY, False, id="healthy, never said otherwise"),
+        pytest.param(None, None, False, id="nothing found"),
+        pytest.param(None, DATA_LOSS, True, id="falls sick"),
+        pytest.param("DataLoss", DATA_LOSS, False, id="said already"),
+        pytest.param("DataLoss", found(HealthState.DATA_LOSS, "Other"), False, id="another reason for the same state"),
+        pytest.param("Degraded", DATA_LOSS, True, id="gets worse"),
+        pytest.param("DataLoss", HEALTHY, True, id="recovers"),
+        pytest.param("DataLoss", None, False, id="sick, nothing found since"),
+        pytest.param("nonsense", DATA_LOSS, True, id="an unreadable word counts as none"),
+    ],
+)
+def test_news(said: str | None, finding: Finding | None, is_news: bool) -> None:
+    subject = volume(annotations={f"{PREFIX}health": said} if said else None)
+    assert unpublished(subject, finding, PREFIX) is (finding if is_news else None)
+
+
+def test_what_is_written_is_read_back() -> None:
+    written = {key: value or "" for key, value in health_annotations(DATA_LOSS, PREFIX).items()}
+    assert published_health(volume(annotations=written), PREFIX) == PublishedHealth(
+        HealthState.DATA_LOSS, "Gone", EPOCH, "ControllerGetVolume"
+    )
+
+
+def test_a_time_that_cannot_be_read_is_none() -> None:
+    subject = volume(annotations={f"{PREFIX}health": "Degraded", f"{PREFIX}health-since": "yesterday"})
+    assert published_health(subject, PREFIX) == PublishedHealth(HealthState.DEGRADED, "", None)

@@ -1,0 +1,126 @@
+"""Refusals in words: what was wanted, what was found."""
+
+import pytest
+
+from binder.matching.controller_match import match_as_controller
+from binder.matching.evidence import Evidence, affinity_text, selector_text
+from binder.matching.rejection import Reason
+from binder.matching.scheduler_match import match_as_scheduler
+from kube.objects.model import SELECTED_NODE, Claim, LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Volume
+from tests.builders import claim, node, node_selector, reference, storage_class, volume
+
+NOW = {"fast": storage_class(binding_mode="Immediate")}
+CHOSEN = volume("z", size="12Gi")
+SELECTOR = LabelSelector((("tier", "gold"),), (Requirement("disk", "NotIn", ("hdd",)),))
+
+SAID = [
+    pytest.param(claim(), volume(size="1G"), "at least 10Gi", "1G", id="size"),
+    pytest.param(claim(), volume(claim="a/b"), "no claimRef, or default/data", "claimRef a/b", id="claimed"),
+    pytest.param(
+        claim(), volume(claim="b"), "no claimRef, or default/data", "claimRef (no namespace)/b", id="nobody's"
+    ),
+    pytest.param(
+        claim(uid="1"),
+        volume(claim=reference("default/data", "2")),
+        "no claimRef, or one with uid 1",
+        "claimRef default/data with uid 2",
+        id="another uid",
+    ),
+    pytest.param(claim(), volume(volume_mode="Block"), "Filesystem", "Block", id="volume mode"),
+    pytest.param(claim(), volume(attributes_class="gold"), "none", "gold", id="attributes class"),
+    pytest.param(claim(), volume(storage_class=None), "fast", "no class", id="class"),
+    pytest.param(claim(), volume(deleting=True), "a volume that stays", "being deleted", id="deleting"),
+    pytest.param(claim(), volume(phase=""), "phase Available", "no phase", id="no phase"),
+    pytest.param(claim(), volume(phase="Failed"), "phase Available", "phase Failed", id="phase"),
+    pytest.param(
+        claim(selector=SELECTOR),
+        volume(labels={"disk": "hdd", "x": "y"}),
+        "tier=gold, disk not in (hdd)",
+        "no tier, disk=hdd",
+        id="selector",
+    ),
+    pytest.param(
+        claim(access_modes=["ReadOnlyMany"]),
+        volume(access_modes=[]),
+        "ReadOnlyMany",
+        "no access mode",
+        id="access modes",
+    ),
+    pytest.param(claim(), volume(size="20Gi"), "12Gi (z)", "20Gi", id="larger"),
+    pytest.param(claim(), volume("zz", size="12Gi"), "z, the first by name among equals", "zz", id="tied"),
+    pytest.param(
+        claim(),
+        volume(access_modes=["ReadWriteOnce", "ReadOnlyMany"]),
+        "ReadWriteOnce (z)",
+        "ReadWriteOnce, ReadOnlyMany",
+        id="more access modes",
+    ),
+    pytest.param(claim(volume_name="z"), volume("a"), "z (spec.volumeName)", "a", id="another one was asked for"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "refused", "want", "found"), SAID)
+def test_says(wanted: Claim, refused: Volume, want: str, found: str) -> None:
+    match = match_as_controller(wanted, NOW, {"z": CHOSEN, refused.name: refused})
+    [rejection] = match.rejections([refused])
+    assert (rejection.subject, rejection.wanted, rejection.offered) == (refused.name, want, found)
+
+
+def test_says_what_the_node_lacks() -> None:
+    match = match_as_scheduler(claim(), node("n", zone="a"), {}, {})
+    [rejection] = match.rejections([volume(zone="b", node="m")])
+    assert rejection.wanted == "reachable from node n (topology.kubernetes.io/zone=a, kubernetes.io/hostname=n)"
+    expected = "reachable where topology.kubernetes.io/zone in (b) and kubernetes.io/hostname in (m)"
+    assert rejection.offered == expected
+
+
+def test_says_why_nothing_was_looked_at() -> None:
+    waiting = match_as_controller(claim(), {"fast": storage_class()}, {})
+    unset = match_as_controller(claim(), {"fast": storage_class(binding_mode=None)}, {})
+    ordered = match_as_scheduler(claim(annotations={SELECTED_NODE: "n2"}), node("n"), {"fast": storage_class()}, {})
+    unparsable = match_as_controller(claim(selector=LabelSelector((), (Requirement("d", "Near", ()),))), NOW, {})
+    told = [next(found.rejections([volume()])) for found in (waiting, unset, ordered, unparsable)]
+    assert [one.wanted for one in told] == [
+        "a volume with claimRef default/data, until a pod uses the claim",
+        "volumeBindingMode in StorageClass fast",
+        "a new volume, already ordered for node n2",
+        "a selector that can be parsed",
+    ]
+    assert told[-1].offered.startswith("'Near' is not an operator")
+
+
+def test_every_reason_a_match_can_give_has_words() -> None:
+    about_volumes = list(Reason)[: list(Reason).index(Reason.RESERVED_FOR_OTHER)]
+    said = [
+        Evidence(claim(volume_name="z"), CHOSEN, node(), {}).rejection(volume(), reason) for reason in about_volumes
+    ]
+    assert all(one.wanted and one.offered for one in said)
+
+
+AFFINITIES = [
+    pytest.param(
+        node_selector({"a": ["1", "2"], "b": "3"}, {"c": "4"}), "a in (1, 2) and b in (3) or c in (4)", id="In"
+    ),
+    pytest.param(
+        NodeSelector((NodeSelectorTerm((Requirement("n", "Gt", ("3",)), Requirement("m", "Exists"))),)),
+        "n > 3 and m exists",
+        id="other operators",
+    ),
+    pytest.param(
+        NodeSelector((NodeSelectorTerm((), (Requirement("metadata.name", "In", ("x",)),)),)),
+        "metadata.name in (x)",
+        id="fields",
+    ),
+    pytest.param(node_selector({}), "an empty term (nowhere)", id="an empty term"),
+    pytest.param(NodeSelector(), "no term says", id="no terms"),
+]
+
+
+@pytest.mark.parametrize(("affinity", "text"), AFFINITIES)
+def test_affinities(affinity: NodeSelector, text: str) -> None:
+    assert affinity_text(affinity) == text
+
+
+def test_selectors() -> None:
+    assert selector_text(LabelSelector()) == "any labels"
+    assert selector_text(LabelSelector((), (Requirement("a", "DoesNotExist"),))) == "a is absent"

@@ -1,0 +1,68 @@
+"""Why a node is not for a pod: one case for each test, and the evidence."""
+
+import pytest
+
+from binder.matching.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
+from binder.matching.rejection import Reason
+from kube.objects.model import Node, Pod, Taint, Toleration, Volume
+from tests.builders import ZONE, node, node_selector, pod, resources, volume
+
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("who", "where", "reason"),
+    [
+        pytest.param(pod(), node(), None, id="fits"),
+        pytest.param(pod(), node(taints=[NOT_READY]), Reason.TAINT_NOT_TOLERATED, id="not-ready"),
+        pytest.param(
+            pod(tolerations=[Toleration(NOT_READY.key, "Exists")]),
+            node(taints=[NOT_READY]),
+            None,
+            id="not-ready-and-tolerated",
+        ),
+        pytest.param(pod(), node(unschedulable=True), Reason.NODE_UNSCHEDULABLE, id="cordoned"),
+        pytest.param(
+            pod(tolerations=[Toleration(operator="Exists")]), node(unschedulable=True), None, id="cordon-tolerated"
+        ),
+        pytest.param(pod(), node(taints=[Taint("gpu", "NoSchedule")]), Reason.TAINT_NOT_TOLERATED, id="taint"),
+        pytest.param(pod(), node(taints=[Taint("gpu", "PreferNoSchedule")]), None, id="taint-that-is-a-wish"),
+        pytest.param(pod(node_selector={ZONE: "b"}), node(), Reason.NODE_SELECTOR_MISMATCH, id="selector"),
+        pytest.param(
+            pod(node_affinity=node_selector({ZONE: "b"})), node(), Reason.NODE_SELECTOR_MISMATCH, id="affinity"
+        ),
+    ],
+)
+def test_what_does_not_change(who: Pod, where: Node, reason: Reason | None) -> None:
+    refused = refuse_node(who, where)
+    assert (refused.reason if refused else None) is reason
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        pytest.param(volume(zone="a"), None, id="same-zone"),
+        pytest.param(volume(zone="b"), Reason.VOLUME_UNREACHABLE, id="affinity-elsewhere"),
+        pytest.param(volume(labels={ZONE: "b"}), Reason.VOLUME_UNREACHABLE, id="zone-label-elsewhere"),
+        pytest.param(volume(labels={ZONE: "b__a"}), None, id="one-of-its-zone-labels"),
+    ],
+)
+def test_volumes_the_pod_has(held: Volume, reason: Reason | None) -> None:
+    refused = refuse_reach([held], node())
+    assert (refused.reason if refused else None) is reason
+
+
+def test_resources_name_what_is_lacking() -> None:
+    free = dict(resources({"cpu": "500m", "memory": "1Gi", "pods": "3"}))
+    assert refuse_resources(pod(requests={"cpu": "500m", "memory": "1Gi"}), "n", free) is None
+    refused = refuse_resources(pod(requests={"cpu": "2"}), "n", free)
+    assert refused is not None
+    assert (refused.reason, refused.wanted, refused.offered) == (Reason.INSUFFICIENT_RESOURCES, "cpu 2", "500m free")
+
+
+def test_attach_limits_count_what_is_there() -> None:
+    assert refuse_attachments("n", [("d", 2)], {"d": 1}, {"d": 3}) is None
+    assert refuse_attachments("n", [("d", 2)], {"d": 9}, {}) is None
+    refused = refuse_attachments("n", [("d", 2)], {"d": 2}, {"d": 3})
+    assert refused is not None
+    assert (refused.reason, refused.offered) == (Reason.ATTACH_LIMIT_REACHED, "2 of at most 3 attached")

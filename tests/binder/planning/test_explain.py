@@ -1,0 +1,84 @@
+"""How much is looked at to explain refusals, and what is told instead when that was enough."""
+
+from collections.abc import Iterator
+
+from binder.matching.rejection import Reason
+from binder.model.decision import Refuse
+from binder.planning.explain import MOST_LOOKS
+from binder.planning.plan import plan
+from kube.objects.model import ClaimReference, Record
+from tests.binder.views import NOW, planned, view
+from tests.builders import claim, node, pod, volume
+
+VOLUMES = 1000
+
+
+def crowded(pods: int, *, alike: bool, bound: bool) -> Iterator[Record]:
+    """As many pods that no volume fits: of one shape or of as many shapes, beside volumes of others or too small."""
+    yield node()
+    for number in range(VOLUMES):
+        owner = ClaimReference("other", f"c{number}", f"uid-{number}") if bound else None
+        yield volume(f"pv-{number:04}", size="1Gi", claim=owner, phase="Bound" if bound else "Available")
+    for number in range(pods):
+        yield claim(f"c{number}", size=f"{10 if alike else 10 + number}Gi")
+        yield pod(f"p{number}", claims=(f"c{number}",))
+
+
+def refusals(*records: Record) -> list[Refuse]:
+    found = [decision for decision in planned(view(*records)).values() if isinstance(decision, Refuse)]
+    return sorted(found, key=lambda refusal: int(refusal.pod.name[1:]))
+
+
+def test_a_crowd_of_equal_pods_is_explained_by_looking_once_and_each_with_its_own_names() -> None:
+    assert 200 * VOLUMES > MOST_LOOKS
+    told = refusals(*crowded(200, alike=True, bound=False))
+    assert {refusal.reason for refusal in told} == {Reason.NO_VOLUME_FITS}
+    assert [refusal.rejections[0].subject for refusal in told] == [f"default/c{number}" for number in range(200)]
+    assert {refusal.rejections[0].offered for refusal in told} == {
+        f"{VOLUMES} volumes of the class: {VOLUMES} TooSmall"
+    }
+    assert [rejection.subject for rejection in told[7].rejections[1:]] == [f"pv-{number:04}" for number in range(4)]
+
+
+def test_volumes_bound_to_others_are_counted_once_for_claims_of_all_shapes() -> None:
+    assert 200 * VOLUMES > MOST_LOOKS
+    told = refusals(*crowded(200, alike=False, bound=True))
+    assert {refusal.reason for refusal in told} == {Reason.NO_VOLUME_FITS}
+    counted = f"{VOLUMES} volumes of the class: {VOLUMES} ClaimedByOther"
+    assert {refusal.rejections[0].offered for refusal in told} == {counted}
+    assert "no claimRef, or default/c7" in told[7].rejections[1].wanted
+
+
+def test_a_claim_that_a_volume_names_is_not_explained_by_another_of_its_shape() -> None:
+    mine = volume("mine", size="2Gi", claim=ClaimReference("default", "c1", "uid-of-an-earlier-c1"), phase="Available")
+    told = refusals(mine, *crowded(2, alike=True, bound=True))
+    assert [refusal.rejections[1].subject for refusal in told] == ["mine", "mine"]
+    assert "with uid uid-of-an-earlier-c1" not in told[0].rejections[1].offered
+    assert "with uid uid-of-an-earlier-c1" in told[1].rejections[1].offered
+
+
+def test_pods_beyond_what_is_looked_at_are_told_so_and_are_explained_when_they_are_looked_at_again() -> None:
+    many = 2 * MOST_LOOKS // VOLUMES
+    seen = view(*crowded(many, alike=False, bound=False))
+    first = plan(seen, seen.snapshot.pods.values(), NOW)
+    assert all(isinstance(decision, Refuse) for decision in first)
+    later = [decision.pod for decision in first if decision.reason is Reason.EXPLANATION_PENDING]  # type: ignore[union-attr]
+    assert 0 < len(later) < many
+    again = plan(seen, later[:5], NOW)
+    assert {decision.reason for decision in again} == {Reason.NO_VOLUME_FITS}  # type: ignore[union-attr]
+
+
+def test_replicas_that_share_a_claim_nothing_fits_are_refused_together() -> None:
+    records: list[Record] = [node(), volume("pv", size="1Gi"), claim("shared", size="10Gi")]
+    replicas = [pod(f"p{number}", claims=("shared",)) for number in range(50)]
+    told = refusals(*records, *replicas)
+    assert [refusal.pod.name for refusal in told] == [replica.name for replica in replicas]
+    assert len({refusal.rejections for refusal in told}) == 1
+
+
+def test_pods_of_many_kinds_that_share_a_claim_take_several_passes() -> None:
+    records: list[Record] = [node(), volume("pv", size="1Gi"), claim("shared", size="10Gi")]
+    odd = [pod(f"p{number}", claims=("shared",), requests={"cpu": f"{number + 1}m"}) for number in range(50)]
+    decisions = planned(view(*records, *odd)).values()
+    reasons = [decision.reason for decision in decisions]  # type: ignore[union-attr]
+    assert set(reasons) == {Reason.NO_VOLUME_FITS, Reason.PROGRESSING}

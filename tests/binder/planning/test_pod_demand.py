@@ -1,0 +1,244 @@
+"""Which pods and claims are planned at all: one case for each way out, and what is left of the others."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec import structs
+
+from binder.matching.rejection import Reason
+from binder.model.decision import Finish, Mode, Refuse, Wait
+from binder.model.demand import MOST_CLAIMS, Demand
+from binder.model.view import PlanSettings
+from binder.planning.pod_demand import demand_of, has_garbage_mode
+from binder.reservation.contract import (
+    ClaimReservation,
+    Holder,
+    VolumeReservation,
+    claim_annotations,
+    gate_name,
+    volume_annotations,
+)
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Pod, PodClaim, Record
+from tests.binder.views import NOW, view
+from tests.builders import claim, node, pod, storage_class, volume
+
+LATER = NOW + timedelta(minutes=5)
+POD = pod("web", claims=("data",))
+CLAIM = claim("data")
+BY = Holder("me", 1)
+ON_VOLUME = volume_annotations(VolumeReservation("default/data", CLAIM.uid, NOW, LATER, BY))
+ON_CLAIM = {key: value for key, value in claim_annotations(ClaimReservation("v", NOW, LATER)).items() if value}
+
+
+def mode_class(name: str, mode: str) -> Record:
+    return storage_class(name, annotations={"scheduler.cloud.example/mode": mode})
+
+
+def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = None) -> Demand | Finish | Wait | Refuse:
+    return demand_of(view(node(), of, *records, settings=settings), of, NOW)
+
+
+@pytest.mark.parametrize(
+    ("records", "of", "reason"),
+    [
+        pytest.param([], POD, Reason.CLAIM_NOT_FOUND, id="claim-missing"),
+        pytest.param([CLAIM], pod("web", claims=("data",), deleting=True), Reason.POD_ENDED, id="deleting"),
+        pytest.param([CLAIM], pod("web", claims=("data",), phase="Succeeded"), Reason.POD_ENDED, id="finished"),
+        pytest.param([CLAIM], pod("web", claims=("data",), scheduling_gates=("g",)), Reason.POD_GATED, id="gated"),
+        pytest.param([], pod("web"), Reason.NO_UNBOUND_CLAIM, id="no-claims"),
+        pytest.param([claim("data", storage_class="nowhere")], POD, Reason.CLASS_NOT_FOUND, id="class-missing"),
+        pytest.param([claim("data", storage_class=None)], POD, Reason.IMMEDIATE_CLAIM, id="no-class"),
+        pytest.param(
+            [storage_class("now", binding_mode="Immediate"), claim("data", storage_class="now")],
+            POD,
+            Reason.IMMEDIATE_CLAIM,
+            id="immediate",
+        ),
+        pytest.param(
+            [storage_class("odd", binding_mode=None), claim("data", storage_class="odd")],
+            POD,
+            Reason.BINDING_MODE_MISSING,
+            id="no-binding-mode",
+        ),
+        pytest.param(
+            [mode_class("hands-off", "off"), claim("data", storage_class="hands-off")], POD, Reason.MODE_OFF, id="off"
+        ),
+        pytest.param([claim("data", volume_name="gone")], POD, Reason.REQUESTED_VOLUME_MISSING, id="asks-for-none"),
+        pytest.param([claim("data", volume_name="v"), volume("v")], POD, Reason.IMMEDIATE_CLAIM, id="asks-for-one"),
+        pytest.param(
+            [claim("data", volume_name="v", annotations={BIND_COMPLETED: "yes"}), volume("v", claim="default/data")],
+            POD,
+            Reason.NO_UNBOUND_CLAIM,
+            id="bound",
+        ),
+        pytest.param([CLAIM, volume("v", claim="default/data")], POD, Reason.ALREADY_RESERVED, id="committed"),
+        pytest.param(
+            [
+                storage_class("cloud", provisioner="disk.csi.example"),
+                claim("data", storage_class="cloud", annotations={SELECTED_NODE: "node-1"}),
+            ],
+            POD,
+            Reason.DYNAMIC_CLASS,
+            id="being-provisioned",
+        ),
+    ],
+)
+def test_waits(records: list[Record], of: Pod, reason: Reason) -> None:
+    found = outcome(*records, of=of)
+    assert isinstance(found, Wait)
+    assert found.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        pytest.param([claim("data", deleting=True)], Reason.CLAIM_DELETING, id="deleting"),
+        pytest.param([claim("data", phase="Lost")], Reason.CLAIM_LOST, id="lost"),
+        pytest.param(
+            [claim("data", volume_name="v"), volume("v", size="1Gi")],
+            Reason.REQUESTED_VOLUME_MISMATCH,
+            id="asks-for-one-too-small",
+        ),
+    ],
+)
+def test_refusals(records: list[Record], reason: Reason) -> None:
+    found = outcome(*records)
+    assert isinstance(found, Refuse)
+    assert found.reason is reason
+    assert found.rejections
+
+
+def test_a_valid_reservation_stands_until_it_expires() -> None:
+    both = (claim("data", annotations=ON_CLAIM), volume("v", annotations=ON_VOLUME))
+    assert outcome(*both) == Wait(POD, Reason.ALREADY_RESERVED, LATER)
+    assert isinstance(demand_of(view(POD, *both), POD, LATER), Demand)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        pytest.param(volume("v"), id="volume-says-nothing"),
+        pytest.param(volume("v", annotations=ON_VOLUME, claim="default/other"), id="volume-taken"),
+        pytest.param(volume("v", annotations=ON_VOLUME, phase="Failed"), id="volume-failed"),
+        pytest.param(
+            volume("v", annotations=ON_VOLUME | {"scheduler.cloud.example/reserved-for-uid": "earlier"}), id="other-uid"
+        ),
+    ],
+)
+def test_a_reservation_the_volume_does_not_confirm_is_planned_anew(lost: Record) -> None:
+    found = outcome(claim("data", annotations=ON_CLAIM), lost)
+    assert isinstance(found, Demand)
+    assert found.pins == ()
+
+
+def test_half_a_reservation_is_finished_with_the_same_volume() -> None:
+    found = outcome(CLAIM, volume("v", annotations=ON_VOLUME))
+    assert isinstance(found, Demand)
+    assert found.pins == (("default/data", "v"),)
+
+
+def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
+    two = pod("web", claims=("whole", "hint", "none"))
+    found = outcome(
+        mode_class("complete", "complete"),
+        mode_class("annotate", "annotate"),
+        mode_class("off", "off"),
+        claim("whole", storage_class="complete"),
+        claim("hint", storage_class="annotate"),
+        claim("none", storage_class="off"),
+        of=two,
+        settings=PlanSettings(default_mode=Mode.PREBIND),
+    )
+    assert isinstance(found, Demand)
+    assert found.mode is Mode.ANNOTATE
+    assert [one.name for one in found.required] == ["whole", "hint"]
+
+
+def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
+    odd = storage_class("odd", annotations={"scheduler.cloud.example/mode": "yes please"})
+    settings = PlanSettings(default_mode=Mode.PREBIND)
+    waiting = pod("web", claims=("data",), unschedulable=True)
+    found = outcome(odd, claim("data", storage_class="odd"), of=waiting, settings=settings)
+    assert isinstance(found, Demand)
+    assert found.mode is Mode.PREBIND
+    assert has_garbage_mode(odd, settings)
+    assert not has_garbage_mode(storage_class(), settings)
+
+
+def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:
+    found = outcome(CLAIM, of=pod("web", claims=("data",), node="node-1"))
+    assert isinstance(found, Demand)
+    assert found.nodes == frozenset({"node-1"})
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_so_many_claims_of_a_pod_are_planned_and_no_more(over: bool) -> None:
+    names = [f"c{number}" for number in range(MOST_CLAIMS + over)]
+    many = pod("web", claims=(*names, "bound"))
+    bound = claim("bound", volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound")
+    found = outcome(volume("v"), bound, *(claim(name) for name in names), of=many)
+    if over:
+        assert isinstance(found, Refuse)
+        assert found.reason is Reason.TOO_MANY_CLAIMS
+        assert str(MOST_CLAIMS) in found.rejections[0].wanted
+    else:
+        assert isinstance(found, Demand)
+        assert len(found.required) == MOST_CLAIMS
+
+
+def test_bound_claims_are_not_counted() -> None:
+    names = [f"c{number}" for number in range(2 * MOST_CLAIMS)]
+    bound = [claim(name, volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound") for name in names]
+    found = outcome(volume("v"), *bound, of=pod("web", claims=names))
+    assert isinstance(found, Wait)
+    assert found.reason is Reason.NO_UNBOUND_CLAIM
+
+
+EPHEMERAL = pod("web", claims=(PodClaim("web-scratch", ephemeral=True),))
+
+
+@pytest.mark.parametrize("owner", ["", "uid-of-another"])
+def test_a_claim_that_only_has_the_name_of_an_ephemeral_volume_is_not_planned(owner: str) -> None:
+    found = outcome(structs.replace(claim("web-scratch"), owner=owner), of=EPHEMERAL)
+    assert isinstance(found, Refuse)
+    assert found.reason is Reason.CLAIM_NOT_OWNED
+
+
+def test_a_claim_made_for_an_ephemeral_volume_is_planned() -> None:
+    found = outcome(structs.replace(claim("web-scratch"), owner=EPHEMERAL.uid), of=EPHEMERAL)
+    assert isinstance(found, Demand)
+
+
+@pytest.mark.parametrize(
+    ("of", "others", "mode"),
+    [
+        pytest.param(POD, [], Mode.ANNOTATE, id="kube-scheduler-may-be-serving-it"),
+        pytest.param(structs.replace(POD, scheduling_gates=(gate_name(),)), [], Mode.COMPLETE, id="our-gate"),
+        pytest.param(structs.replace(POD, unschedulable=True), [], Mode.COMPLETE, id="no-node-was-found"),
+        pytest.param(structs.replace(POD, node_name="node-1"), [], Mode.COMPLETE, id="has-a-node"),
+        pytest.param(
+            structs.replace(POD, unschedulable=True),
+            [pod("other", claims=("data",))],
+            Mode.ANNOTATE,
+            id="kube-scheduler-may-be-serving-another-that-uses-the-claim",
+        ),
+        pytest.param(
+            structs.replace(POD, unschedulable=True),
+            [pod("other", claims=("data",), scheduling_gates=("anybody",)), pod("third", claims=("log",))],
+            Mode.COMPLETE,
+            id="nobody-looks-at-others-that-use-the-claim",
+        ),
+    ],
+)
+def test_for_whom_volumes_are_committed(of: Pod, others: list[Record], mode: Mode) -> None:
+    found = outcome(CLAIM, *others, of=of, settings=PlanSettings(default_mode=Mode.COMPLETE))
+    assert isinstance(found, Demand)
+    assert found.mode is mode
+
+
+@pytest.mark.parametrize("unschedulable", [False, True])
+def test_a_hint_is_enough_until_the_volume_may_be_committed(unschedulable: bool) -> None:
+    of = structs.replace(POD, unschedulable=unschedulable)
+    hinted = (volume("v", annotations=ON_VOLUME), claim("data", annotations=ON_CLAIM))
+    found = outcome(*hinted, of=of, settings=PlanSettings(default_mode=Mode.PREBIND))
+    assert isinstance(found, Demand if unschedulable else Wait)

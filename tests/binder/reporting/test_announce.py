@@ -1,0 +1,117 @@
+"""What people are told: the reason, the next step, as much evidence as an Event holds, and nothing twice."""
+
+from dataclasses import replace
+
+import pytest
+
+from binder.matching.rejection import Reason, Rejection
+from binder.model.decision import Lost, Mode, Placement, Refuse, Reserve
+from binder.reporting.announce import CLAIMS_TOLD, NOTE_BYTES, REPEAT, Announcer, refusal_note
+from tests.binder.world import Sink
+from tests.builders import claim, pod, volume
+from tests.fake_clock import FakeClock
+
+
+def refusal(count: int, reason: Reason = Reason.TOO_SMALL, subject: str = "pv") -> Refuse:
+    rejections = tuple(Rejection(reason, f"{subject}-{number}", "10Gi", "1Gi") for number in range(count))
+    return Refuse(pod("web"), Reason.NO_VOLUME_FITS, rejections)
+
+
+def reserve(mode: Mode = Mode.ANNOTATE) -> Reserve:
+    return Reserve(pod("web"), mode, "a", "node-1", (), (Placement(claim("data"), volume("pv-1")),))
+
+
+def test_a_refusal_says_the_reason_the_next_step_and_the_evidence() -> None:
+    assert refusal_note(refusal(1)) == (
+        "No volumes reserved: NoVolumeFits. Add a volume that fits, or change the claim.\n"
+        "pv-0: TooSmall (wanted 10Gi, found 1Gi)"
+    )
+
+
+@pytest.mark.parametrize("subject", ["pv", "диск", "v" * 2000])
+@pytest.mark.parametrize("count", [1, 2, 19, 20, 21, 500])
+def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, subject: str) -> None:
+    note = refusal_note(refusal(count, subject=subject))
+    assert len(note.encode()) <= NOTE_BYTES
+    lines = note.split("\n")[1:]
+    left_out = [int(line.split()[2]) for line in lines if line.startswith("... and ")]
+    assert len(lines) - len(left_out) + sum(left_out) == count
+
+
+def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> None:
+    sink, clock = Sink(), FakeClock()
+    announcer = Announcer(sink, clock)
+    for later, said in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
+        clock.jump(later)
+        announcer.refused(said, (claim("data"),))
+    assert len(sink.told("Pod", "web")) == len(sink.told("PersistentVolumeClaim", "data")) == 1
+    announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
+    assert sink.told("Pod", "web") == sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits", "NoVolumeFits"]
+    announcer.forget("default/web")
+    announcer.refused(refusal(1, Reason.UNHEALTHY), ())
+    assert len(sink.told("Pod", "web")) == 3
+
+
+def test_what_was_kept_back_is_not_told_when_nothing_changes_any_more() -> None:
+    sink, clock = Sink(), FakeClock()
+    announcer = Announcer(sink, clock)
+    announcer.refused(refusal(1), ())
+    for later in (1, REPEAT, REPEAT):
+        clock.jump(later)
+        announcer.refused(refusal(1, Reason.UNHEALTHY), ())
+    assert sink.told("Pod", "web") == ["NoVolumeFits"]
+
+
+def test_two_root_reasons_do_not_alternate() -> None:
+    sink = Sink()
+    announcer = Announcer(sink, FakeClock())
+    for _ in range(3):
+        announcer.refused(replace(refusal(1), reason=Reason.NO_JOINT_ASSIGNMENT), ())
+        announcer.refused(refusal(1), ())
+    assert sink.told("Pod", "web") == ["NoJointAssignment", "NoVolumeFits"]
+
+
+def test_a_refusal_after_a_reservation_is_news() -> None:
+    sink = Sink()
+    announcer = Announcer(sink, FakeClock())
+    announcer.refused(refusal(1), ())
+    announcer.reserved(reserve())
+    announcer.refused(refusal(1), ())
+    assert sink.told("Pod", "web") == ["NoVolumeFits", "VolumeReserved", "NoVolumeFits"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason", "verb"), [(Mode.PREBIND, "VolumeReserved", "Reserved"), (Mode.COMPLETE, "VolumeBound", "Bound")]
+)
+def test_a_reservation_names_volume_zone_and_pod(mode: Mode, reason: str, verb: str) -> None:
+    sink = Sink()
+    Announcer(sink, FakeClock()).reserved(reserve(mode))
+    to_claim, to_pod = sink.events
+    assert (to_claim.reason, to_claim.note) == (reason, f"{verb} volume pv-1 in zone a for pod web")
+    assert (to_pod.type, to_pod.note) == ("Normal", f"{verb} pv-1 in zone a")
+
+
+def test_a_loss_says_to_whom() -> None:
+    sink = Sink()
+    chosen = reserve()
+    Announcer(sink, FakeClock()).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))
+    assert {event.type for event in sink.events} == {"Warning"}
+    assert (
+        sink.events[0].note
+        == "Lost the reservation: volume pv-1 was taken by claim ns/other. Looking for another volume"
+    )
+
+
+def test_a_pod_with_hundreds_of_claims_makes_one_event() -> None:
+    sink = Sink()
+    announcer = Announcer(sink, FakeClock())
+    claims = tuple(claim(f"data-{number}") for number in range(300))
+    announcer.refused(refusal(1), claims)
+    assert [event.regarding.kind for event in sink.events] == ["Pod"]
+    placements = tuple(Placement(each, volume(f"pv-{number}")) for number, each in enumerate(claims))
+    announcer.reserved(replace(reserve(), placements=placements))
+    assert [event.regarding.kind for event in sink.events] == ["Pod", "Pod"]
+    sink.events.clear()
+    announcer.forget("default/web")
+    announcer.refused(refusal(1), claims[:CLAIMS_TOLD])
+    assert len(sink.events) == 1 + CLAIMS_TOLD

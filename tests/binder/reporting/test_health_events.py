@@ -1,0 +1,36 @@
+"""Who is told that a volume fell sick."""
+
+import pytest
+
+from binder.reporting.health_events import HealthAnnouncer
+from csi.health.health import Finding
+from csi.health.verdict import HealthState
+from kube.objects.model import ClaimReference, Record
+from kube.store.store import snapshot_of
+from tests.binder.world import Sink
+from tests.builders import EPOCH, claim, pod, volume
+
+SICK = Finding(HealthState.DATA_LOSS, "Gone", "the disk is gone", "CSI driver disk.csi.example", EPOCH)
+BOUND = volume(claim=ClaimReference("default", "data", "uid-of-data"), phase="Bound")
+USERS = (claim("data", uid="uid-of-data", volume_name="pv-1"), pod("web", claims=["data"]))
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        pytest.param(USERS, ["PersistentVolume", "PersistentVolumeClaim", "Pod"], id="a controller sees claim and pod"),
+        pytest.param((), ["PersistentVolume", "PersistentVolumeClaim"], id="an agent knows the claim from the volume"),
+    ],
+)
+def test_a_bound_volume_is_told_to_those_who_have_it(seen: tuple[Record, ...], told: list[str]) -> None:
+    sink = Sink()
+    HealthAnnouncer(sink).changed(BOUND, SICK, snapshot_of(seen))
+    assert [event.regarding.kind for event in sink.events] == told
+    assert {event.regarding.uid for event in sink.events if event.regarding.kind.endswith("Claim")} == {"uid-of-data"}
+
+
+def test_a_claim_that_does_not_exist_yet_is_not_told() -> None:
+    sink = Sink()
+    named = volume(claim=ClaimReference("default", "data"), phase="Available")
+    HealthAnnouncer(sink).changed(named, SICK, snapshot_of(()))
+    assert [event.regarding.kind for event in sink.events] == ["PersistentVolume"]

@@ -1,0 +1,136 @@
+"""The annotation contract: what is written is read back, and garbage holds nothing and is named."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from binder.reservation.contract import (
+    ClaimReservation,
+    Holder,
+    Parsed,
+    VolumeReservation,
+    claim_annotations,
+    claim_keys_present,
+    claim_reservation,
+    format_time,
+    parse_time,
+    volume_annotations,
+    volume_keys_present,
+    volume_reservation,
+)
+from kube.objects.model import Claim
+
+AT = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+ON_VOLUME = VolumeReservation("ns/data", "uid-1", AT, AT + timedelta(minutes=5), Holder("host_1", 7))
+ON_CLAIM = ClaimReservation("pv-1", AT, AT + timedelta(minutes=5), "zone-a", ("n1", "n2"))
+
+
+def pairs(annotations: dict[str, str] | dict[str, str | None]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, value) for key, value in annotations.items() if value is not None))
+
+
+@pytest.mark.parametrize("prefix", ["scheduler.cloud.example/", "other.example/"])
+def test_what_is_written_is_read_back(prefix: str) -> None:
+    assert volume_reservation(pairs(volume_annotations(ON_VOLUME, prefix)), prefix) == Parsed(ON_VOLUME)
+    assert claim_reservation(pairs(claim_annotations(ON_CLAIM, prefix)), prefix) == Parsed(ON_CLAIM)
+
+
+def test_another_prefix_is_not_ours() -> None:
+    assert volume_reservation(pairs(volume_annotations(ON_VOLUME, "other.example/"))) == Parsed(None)
+
+
+def test_what_a_reservation_does_not_say_is_removed_from_the_claim() -> None:
+    written = claim_annotations(ClaimReservation("pv-1", AT, AT))
+    assert written["scheduler.cloud.example/reserved-zone"] is None
+    assert written["scheduler.cloud.example/reserved-nodes"] is None
+
+
+def test_unknown_keys_are_ignored() -> None:
+    annotations = pairs({**volume_annotations(ON_VOLUME), "scheduler.cloud.example/colour": "blue", "a": "b"})
+    assert volume_reservation(annotations) == Parsed(ON_VOLUME)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("reserved-for", "data", id="claim without namespace"),
+        pytest.param("reserved-for", "/data", id="empty namespace"),
+        pytest.param("reserved-for", "ns/", id="empty name"),
+        pytest.param("reserved-for", "ns/data/more", id="three parts"),
+        pytest.param("reserved-for-uid", "", id="empty uid"),
+        pytest.param("bound-at", "yesterday", id="no time"),
+        pytest.param("expires-at", "2026-01-01T12:00:00", id="time without offset"),
+        pytest.param("expires-at", "2026-01-01", id="date only"),
+        pytest.param("expires-at", "0001-01-01T00:00:00+14:00", id="time before the calendar"),
+        pytest.param("reserved-by", "host", id="holder without transition"),
+        pytest.param("reserved-by", "host/-1", id="negative transition"),
+        pytest.param("reserved-by", "/3", id="holder without identity"),
+        pytest.param("reserved-by", "host/²", id="transition in no decimal digits"),
+        pytest.param("reserved-by", "host/" + "9" * 5000, id="transition beyond reason"),
+    ],
+)
+def test_one_unparsable_value_breaks_the_reservation_and_is_named(key: str, value: str) -> None:
+    annotations = pairs({**volume_annotations(ON_VOLUME), f"scheduler.cloud.example/{key}": value})
+    assert volume_reservation(annotations) == Parsed(None, (key,))
+
+
+@pytest.mark.parametrize("key", ["reserved-volume", "bound-at", "expires-at"])
+def test_a_claim_that_lacks_a_required_key_has_no_reservation(key: str) -> None:
+    annotations = {**claim_annotations(ON_CLAIM), f"scheduler.cloud.example/{key}": None}
+    parsed = claim_reservation(pairs(annotations))
+    assert (parsed.reservation, parsed.garbage) == (None, (key,))
+
+
+def test_keys_that_are_present_are_named_even_if_they_say_nothing() -> None:
+    annotations = (("scheduler.cloud.example/bound-at", "?"), ("x", "y"))
+    assert volume_keys_present(annotations) == ("scheduler.cloud.example/bound-at",)
+    assert claim_keys_present(annotations) == ("scheduler.cloud.example/bound-at",)
+
+
+def test_a_reservation_ends_at_its_instant() -> None:
+    assert not ON_VOLUME.expired(ON_VOLUME.expires_at - timedelta(seconds=1))
+    assert ON_VOLUME.expired(ON_VOLUME.expires_at)
+
+
+@pytest.mark.parametrize("reservation", [ON_VOLUME, ON_CLAIM])
+@pytest.mark.parametrize(
+    ("ahead", "expired"),
+    [
+        pytest.param(timedelta(seconds=30), False, id="another replica's clock"),
+        pytest.param(timedelta(minutes=5), False, id="set back by as long as it lasts"),
+        pytest.param(timedelta(minutes=5, seconds=1), True, id="set back by longer than it lasts"),
+        pytest.param(timedelta(days=400), True, id="set back by a year"),
+    ],
+)
+def test_a_clock_that_is_set_back_makes_no_reservation_last_twice_as_long(
+    reservation: VolumeReservation | ClaimReservation, ahead: timedelta, expired: bool
+) -> None:
+    assert reservation.expired(AT - ahead) is expired
+
+
+def test_a_reservation_to_the_end_of_the_calendar_can_be_judged() -> None:
+    endless = ClaimReservation("pv-1", AT, datetime.max.replace(tzinfo=UTC))
+    assert not endless.expired(AT)
+    assert ClaimReservation("pv-1", endless.expires_at, AT).expired(AT - timedelta(days=1))
+
+
+def test_a_recreated_claim_is_another_claim() -> None:
+    assert ON_VOLUME.is_for(Claim("ns", "data", "uid-1", 1))
+    assert not ON_VOLUME.is_for(Claim("ns", "data", "uid-2", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        pytest.param("2026-01-01T12:00:00Z", AT, id="UTC"),
+        pytest.param("2026-01-01T13:00:00+01:00", AT, id="offset"),
+        pytest.param("2026-01-01T12:00:00.5Z", AT + timedelta(seconds=0.5), id="fraction"),
+        pytest.param(None, None, id="absent"),
+    ],
+)
+def test_times(text: str | None, moment: datetime | None) -> None:
+    assert parse_time(text) == moment
+
+
+def test_times_are_written_in_utc_with_seconds() -> None:
+    assert format_time(AT + timedelta(microseconds=5)) == "2026-01-01T12:00:00Z"

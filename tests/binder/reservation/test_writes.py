@@ -1,0 +1,87 @@
+"""Bodies of writes say only what changes."""
+
+import pytest
+
+from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.writes import (
+    Patch,
+    bind_claim,
+    bind_volume,
+    give_back_volume,
+    release_claim,
+    release_volume,
+    select_node,
+    take_volume,
+)
+from kube.objects.model import Volume
+from tests.binder.world import reservation
+from tests.builders import claim, reference, volume
+
+NAMED = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+MARK = "pv.kubernetes.io/bound-by-controller"
+
+
+def test_a_volume_that_named_the_claim_already_is_not_marked() -> None:
+    """GetBindVolumeToClaim in component-helpers: only a volume that was not the claim's gets the mark."""
+    ours = volume(claim=reference("default/data"))
+    assert MARK in bind_volume(volume(), claim(), DEFAULT_PREFIX)["metadata"]["annotations"]
+    assert bind_volume(ours, claim(resource_version=7), DEFAULT_PREFIX) == {
+        "metadata": {"annotations": {}},
+        "spec": {"claimRef": NAMED | {"uid": "uid-default-data", "resourceVersion": "7"}},
+    }
+
+
+def test_a_claim_that_named_the_volume_already_is_only_completed() -> None:
+    assert bind_claim(claim(volume_name="pv-1"), "pv-1", DEFAULT_PREFIX) == {
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    }
+
+
+def test_a_release_removes_what_is_there_and_nothing_else() -> None:
+    held = volume(annotations=reservation("data") | {MARK: "yes", "somebody.example/note": "x"})
+    kept = release_volume(held, DEFAULT_PREFIX, clear_reference=False)
+    freed = release_volume(held, DEFAULT_PREFIX, clear_reference=True)
+    assert kept == {"metadata": {"annotations": dict.fromkeys(reservation("data"))}}
+    assert freed == {
+        "metadata": {"annotations": dict.fromkeys([*reservation("data"), MARK])},
+        "spec": {"claimRef": None},
+    }
+    said = claim(annotations={f"{DEFAULT_PREFIX}reserved-volume": "pv-1", "somebody.example/note": "x"})
+    assert release_claim(said, DEFAULT_PREFIX) == {
+        "metadata": {"annotations": {f"{DEFAULT_PREFIX}reserved-volume": None}}
+    }
+
+
+FULL = {"claimRef": NAMED | {"uid": "uid-default-data", "resourceVersion": "7"}}
+GIVEN_BACK = {"spec": {"claimRef": None}}
+
+
+@pytest.mark.parametrize(
+    ("before", "taken", "given_back"),
+    [
+        pytest.param(
+            volume(annotations=reservation("data")),
+            {"metadata": {"annotations": {MARK: "yes"}}, "spec": FULL},
+            {"metadata": {"annotations": {MARK: None}}, **GIVEN_BACK},
+            id="free",
+        ),
+        pytest.param(volume(annotations={MARK: "yes"}), {"spec": FULL}, GIVEN_BACK, id="marked already"),
+        pytest.param(
+            volume(claim=reference("default/data")),
+            {"spec": FULL},
+            {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}},
+            id="prebound by name",
+        ),
+    ],
+)
+def test_a_volume_is_taken_as_kube_scheduler_does_and_given_back_as_it_was(
+    before: Volume, taken: Patch, given_back: Patch
+) -> None:
+    assert take_volume(before, claim(resource_version=7)) == taken
+    assert give_back_volume(before) == given_back
+
+
+def test_a_node_is_selected_and_the_selection_taken_back() -> None:
+    key = "volume.kubernetes.io/selected-node"
+    assert select_node("node-1") == {"metadata": {"annotations": {key: "node-1"}}}
+    assert select_node(None) == {"metadata": {"annotations": {key: None}}}

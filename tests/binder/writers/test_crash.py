@@ -1,0 +1,140 @@
+"""Killed after any single write: the next process, from the server's state alone, ends where an undisturbed one does.
+
+Frame: the server and the clock live on, the process and all it knew are gone. No PV controller is at work, so whatever
+converges does so by our own doing.
+"""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.model.decision import Mode
+from binder.reservation.release import Cause
+from tests.binder.world import World
+from tests.fakes.objects import claim_object, pod_object, volume_object
+
+CLAIMS = ("one", "two", "three")
+
+
+def two_pods(mode: Mode) -> World:
+    """Volumes for exactly one of the two pods in zone a, and for the other in zone b, where one of three is large."""
+    world = World(mode)
+    world.put(*(volume_object(f"pv-a{number}", zone="a") for number in (1, 2, 3)))
+    world.put(*(volume_object(f"pv-b{number}", f"{number}0Gi", zone="b") for number in (1, 2, 3)))
+    for pod in ("red", "blue"):
+        world.put(*(claim_object(f"{pod}-{name}") for name in CLAIMS))
+        world.put(pod_object(pod, [f"{pod}-{name}" for name in CLAIMS], gated=True))
+    return world
+
+
+def zones(world: World, pod: str, mode: Mode) -> set[str]:
+    """Return the zones of the volumes the pod holds, read from the volumes' side, and require that it holds three."""
+    held = []
+    for volume in world.server.all("persistentvolumes"):
+        named = volume["spec"].get("claimRef", {}).get("name", "")
+        said = world.annotations("persistentvolumes", volume["metadata"]["name"]).get("reserved-for", "/")
+        if f"{pod}-" in (named if mode is not Mode.ANNOTATE else said):
+            held.append(volume["metadata"]["name"])
+    assert len(held) == 3, held
+    return {name[3] for name in held}
+
+
+@pytest.mark.parametrize("writes", range(1, 15))
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+async def test_reservations_are_finished_after_a_crash(mode: Mode, writes: int) -> None:
+    world = two_pods(mode)
+    async with world.process(dies_after=writes) as process:
+        await process.run()
+        assert process.killed
+    assert len(world.server.writes) == writes
+    async with world.process(transition=2) as process:
+        await process.run()
+        assert world.violations() == []
+    assert {frozenset(zones(world, pod, mode)) for pod in ("red", "blue")} == {frozenset("a"), frozenset("b")}
+
+
+@pytest.mark.parametrize("writes", range(1, 15))
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+async def test_nothing_is_left_after_a_crash_if_the_pods_are_gone(mode: Mode, writes: int) -> None:
+    world = two_pods(mode)
+    async with world.process(dies_after=writes) as process:
+        await process.run()
+    for pod in ("red", "blue"):
+        world.server.remove("pods", f"default/{pod}")
+    async with world.process(transition=2) as process:
+        await process.run()
+    assert_untouched(world)
+
+
+@pytest.mark.parametrize("writes", range(1, 7))
+async def test_a_crash_while_releasing_is_finished_too(writes: int) -> None:
+    world = two_pods(Mode.PREBIND)
+    world.server.remove("pods", "default/blue")
+    async with world.process() as process:
+        await process.run()
+    world.server.writes.clear()
+    world.server.remove("pods", "default/red")
+    async with world.process(dies_after=writes, transition=2) as process:
+        await process.run()
+        assert process.killed
+    async with world.process(transition=3) as process:
+        await process.run()
+    assert_untouched(world)
+
+
+@pytest.mark.parametrize("writes", range(1, 15))
+async def test_what_nobody_finishes_runs_out_with_its_time(writes: int) -> None:
+    world = two_pods(Mode.ANNOTATE)
+    async with world.process(dies_after=writes) as process:
+        await process.run()
+    world.mode = Mode.OFF
+    async with world.process(transition=2) as process:
+        await process.run((world.ttl + timedelta(seconds=2)).total_seconds())
+    assert_untouched(world)
+
+
+@pytest.mark.parametrize("writes", range(1, 5))
+async def test_a_bind_cut_off_leaves_nothing_of_ours_behind(writes: int) -> None:
+    """The next holder, or the PV controller, finishes such a bind; what we must not do is to undo or to double it."""
+    world = World(Mode.COMPLETE)
+    world.put(
+        volume_object("pv-1"),
+        volume_object("pv-2"),
+        claim_object("data"),
+        pod_object("web", ["data"], unschedulable=True),
+    )
+    async with world.process(dies_after=writes) as process:
+        await process.run()
+        assert process.killed
+    async with world.process(transition=2) as process:
+        await process.run(1000)
+    assert world.volume("pv-1")["spec"]["claimRef"]["uid"] == world.claim("data")["metadata"]["uid"]
+    assert "claimRef" not in world.volume("pv-2")["spec"]
+    assert world.annotations("persistentvolumes", "pv-1") == {}
+    assert world.claim("data")["status"]["phase"] == "Bound"
+    assert len(world.server.writes) == 4
+    assert world.violations() == []
+
+
+async def test_a_claim_that_names_the_volume_unseen_keeps_it() -> None:
+    """The watch lags: the claim was given the volume's name, and only reading it right before the write shows that."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("web", ["data"], unschedulable=True))
+    async with world.process(dies_after=1) as process:
+        await process.run()
+    async with world.process(transition=2) as process:
+        world.server.lagging = True
+        named = {"volumeName": "pv-1"}
+        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["spec"].update(named))
+        process.store.pods.delete("default/web")
+        await process.run()
+        assert process.metrics.counted["released", Cause.POD_DELETED] == 1
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+
+
+def assert_untouched(world: World) -> None:
+    for volume in world.server.all("persistentvolumes"):
+        assert "claimRef" not in volume["spec"]
+        assert "annotations" not in volume["metadata"]
+    for claim in world.server.all("persistentvolumeclaims"):
+        assert "annotations" not in claim["metadata"]

@@ -1,0 +1,59 @@
+"""The gate asks once for each volume and age, and only where there is a driver."""
+
+from datetime import timedelta
+
+from binder.model.decision import Mode, Placement, Reserve
+from binder.writers.health_gate import HealthGate
+from tests.binder.world import Doctor
+from tests.builders import claim, pod, volume
+from tests.fake_clock import FakeClock
+
+
+def decision(*sources: str) -> Reserve:
+    placements = tuple(
+        Placement(claim(f"data-{number}"), volume(f"pv-{number}", source=source))
+        for number, source in enumerate(sources)
+    )
+    return Reserve(pod(), Mode.ANNOTATE, "a", "node-1", (), placements)
+
+
+async def test_a_fresh_verdict_is_not_asked_for_again() -> None:
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    gate = HealthGate(doctor, timedelta(seconds=30))
+    chosen = decision("csi", "csi")
+    assert await gate.ask(chosen, clock.now())
+    assert not await gate.ask(chosen, clock.now() + timedelta(seconds=30))
+    assert await gate.ask(chosen, clock.now() + timedelta(seconds=31))
+    assert doctor.asked == ["handle-pv-0", "handle-pv-1"] * 2
+    assert set(gate.verdicts) == {("disk.csi.example", "handle-pv-0"), ("disk.csi.example", "handle-pv-1")}
+
+
+async def test_volumes_without_a_driver_need_no_verdict() -> None:
+    doctor = Doctor(FakeClock())
+    assert not await HealthGate(doctor, timedelta(seconds=30)).ask(decision("local", "nfs"), FakeClock().now())
+    assert doctor.asked == []
+
+
+async def test_news_about_a_volume_outdate_its_verdict() -> None:
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    gate = HealthGate(doctor, timedelta(seconds=30))
+    chosen = decision("csi", "csi")
+    await gate.ask(chosen, clock.now())
+    gate.outdated("disk.csi.example", "handle-pv-1")
+    gate.outdated("disk.csi.example", "never-asked")
+    assert await gate.ask(chosen, clock.now())
+    assert doctor.asked == ["handle-pv-0", "handle-pv-1", "handle-pv-1"]
+
+
+async def test_a_clock_that_is_set_back_outdates_verdicts() -> None:
+    clock = FakeClock()
+    doctor = Doctor(clock)
+    gate = HealthGate(doctor, timedelta(seconds=30))
+    chosen = decision("csi")
+    await gate.ask(chosen, clock.now())
+    assert not await gate.ask(chosen, clock.now() - timedelta(seconds=1)), "a plan that began before the answer"
+    clock.set_time(-3600)
+    assert await gate.ask(chosen, clock.now())
+    assert not await gate.ask(chosen, clock.now())

@@ -1,0 +1,200 @@
+"""The scheduling gate: lifted when the volumes are held or nothing of ours is missing, else kept."""
+
+from typing import Any
+
+import pytest
+
+from binder.model.decision import Mode
+from binder.reporting.announce import GATE_KEPT
+from binder.reservation.contract import gate_name
+from csi.health.verdict import HealthState
+from tests.binder.world import World, bind
+from tests.fakes.kube_api import failure
+from tests.fakes.objects import claim_object, class_object, pod_object, volume_object
+
+GATE = {"name": gate_name()}
+FOREIGN = {"name": "quota.example/admission"}
+
+
+def gated(*gates: dict[str, str], claim: str = "data") -> dict[str, Any]:
+    pod = pod_object("web", [claim])
+    pod["spec"]["schedulingGates"] = list(gates)
+    return pod
+
+
+def gates_of(world: World) -> list[dict[str, str]]:
+    gates: list[dict[str, str]] = world.server.get("pods", "default/web")["spec"].get("schedulingGates", [])
+    return gates
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
+async def test_the_gate_is_lifted_after_the_last_write_for_the_volumes(mode: Mode) -> None:
+    world = World(mode)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    async with world.process() as process:
+        await process.run()
+    assert gates_of(world) == []
+    assert [write.plural for write in world.server.writes][-1] == "pods"
+    assert {write.plural for write in world.server.writes[:-1]} == {"persistentvolumes", "persistentvolumeclaims"}
+
+
+async def test_a_refused_pod_keeps_its_gate_until_a_volume_is_well() -> None:
+    world = World(Mode.PREBIND)
+    world.doctor.states["handle-pv-1"] = HealthState.INACCESSIBLE
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-2"))
+        await process.run()
+    assert gates_of(world) == []
+    assert "claimRef" not in world.volume("pv-1")["spec"]
+
+
+async def test_other_gates_are_not_ours_and_hold_everything_back() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(FOREIGN, GATE))
+    async with world.process() as process:
+        await process.run()
+        assert not world.server.writes
+        world.server.change("pods", "default/web", lambda pod: pod["spec"].update(schedulingGates=[GATE]))
+        await process.run()
+    assert gates_of(world) == []
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "claim"),
+    [
+        pytest.param(class_object("other", mode="off"), claim_object("data", storage_class="other"), id="class is off"),
+        pytest.param(
+            class_object("other", binding_mode="Immediate"), claim_object("data", storage_class="other"), id="immediate"
+        ),
+    ],
+)
+async def test_a_pod_without_anything_for_us_is_let_go(storage_class: dict[str, Any], claim: dict[str, Any]) -> None:
+    world = World(Mode.PREBIND)
+    world.put(storage_class, claim, gated(GATE))
+    async with world.process() as process:
+        await process.run()
+    assert gates_of(world) == []
+    assert [write.plural for write in world.server.writes] == ["pods"]
+
+
+async def test_a_gated_pod_without_claims_is_let_go() -> None:
+    world = World(Mode.PREBIND)
+    pod = pod_object("web", [])
+    pod["spec"]["schedulingGates"] = [GATE]
+    world.put(pod)
+    async with world.process() as process:
+        await process.run()
+    assert gates_of(world) == []
+
+
+async def test_claims_that_do_not_exist_yet_are_waited_for() -> None:
+    """As those of generic ephemeral volumes, which are made after the pod."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), gated(GATE))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(claim_object("data"))
+        await process.run()
+    assert gates_of(world) == []
+    assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_a_pod_made_anew_that_is_seen_before_its_new_claim_keeps_its_gate() -> None:
+    """The claim of its predecessor was bound, and the watch of claims is behind that of pods."""
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"))
+    bind(world, "data", "pv-1")
+    async with world.process() as process:
+        world.server.lagging = True
+        world.server.remove("persistentvolumeclaims", "default/data")
+        world.put(claim_object("data", uid="uid-anew"))
+        world.server.lagging = False
+        world.put(gated(GATE))
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-2"))
+        await process.run(60)
+    assert gates_of(world) == []
+    assert world.volume("pv-2")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_a_pod_whose_claim_is_being_deleted_keeps_its_gate_until_the_next_claim_is_served() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"))
+    bind(world, "data", "pv-1")
+    ending = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
+    world.server.change("persistentvolumeclaims", "default/data", lambda claim: claim["metadata"].update(ending))
+    world.put(gated(GATE))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.server.remove("persistentvolumeclaims", "default/data")
+        world.put(claim_object("data", uid="uid-anew"))
+        await process.run(60)
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-2"))
+        await process.run(60)
+    assert gates_of(world) == []
+    assert world.volume("pv-2")["spec"]["claimRef"]["name"] == "data"
+
+
+async def test_an_immediate_claim_is_waited_for_beside_one_that_is_ours() -> None:
+    world = World(Mode.PREBIND)
+    pod = pod_object("web", ["now", "data"])
+    pod["spec"]["schedulingGates"] = [GATE]
+    now = claim_object("now", storage_class="now")
+    world.put(class_object("now", binding_mode="Immediate"), volume_object("pv-1"), now, claim_object("data"), pod)
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        assert not world.server.writes
+
+
+async def test_without_the_right_to_patch_pods_people_are_told_once() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+
+    world.server.refuse_next += [("PATCH /api/v1/namespaces/default/pods/", failure(403, "Forbidden"))] * 3
+    async with world.process() as process:
+        await process.run(3)
+        assert gates_of(world) == [GATE]
+        assert process.sink.told("Pod", "web").count(GATE_KEPT) == 1
+        await process.run(120)
+    assert not world.server.refuse_next
+    assert process.sink.told("Pod", "web").count(GATE_KEPT) == 1
+    assert gates_of(world) == []
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "Unauthorized"), (422, "Invalid"), (400, "BadRequest")])
+async def test_a_gate_is_lifted_once_what_stood_in_the_way_is_gone(status: int, reason: str) -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    world.server.refuse_next += [("PATCH /api/v1/namespaces/default/pods/", failure(status, reason))] * 4
+    async with world.process() as process:
+        await process.run(120)
+    assert not world.server.refuse_next
+    assert gates_of(world) == []
+    assert "WriteRejected" in process.sink.told("Pod", "web")
+
+
+async def test_a_dry_run_lifts_nothing() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(GATE))
+    async with world.process(dry_run=True) as process:
+        await process.run()
+    assert gates_of(world) == [GATE]
+    assert not world.server.writes
+
+
+async def test_many_gates_are_lifted_few_at_a_time() -> None:
+    world = World(Mode.PREBIND)
+    for number in range(300):
+        world.put(pod_object(f"web-{number}", [], gated=True))
+    async with world.process() as process:
+        await process.run()
+    assert process.connection.requests == 300
+    assert process.connection.most_at_once == 10

@@ -1,0 +1,103 @@
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from csi.health.health import Finding
+from csi.health.sources import addons_findings, combined, combined_finding, native_finding, storage_finding
+from csi.health.verdict import HealthState, Segment, Verdict
+from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport, StorageCondition
+from tests.fake_clock import START
+
+EARLIER = START - timedelta(hours=1)
+
+
+def condition(status: str) -> HealthCondition:
+    return HealthCondition(status, f"Reason{status}", f"message {status}")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        pytest.param(None, None, id="nobody wrote it"),
+        pytest.param([], "Healthy", id="no adverse condition"),
+        pytest.param(["Degraded"], "Degraded", id="one"),
+        pytest.param(["Degraded", "DataLoss", "Inaccessible"], "DataLoss", id="the worst"),
+        pytest.param(["Exploded", "Degraded"], "Degraded", id="beside one that nobody knows"),
+        pytest.param(["Exploded", "Healthy", "Unknown"], None, id="only such that say nothing"),
+    ],
+)
+def test_the_native_field(statuses: Sequence[str] | None, expected: str | None) -> None:
+    conditions = None if statuses is None else tuple(condition(status) for status in statuses)
+    found = native_finding(ClaimHealth(conditions, EARLIER), START)
+    assert (found and str(found.state)) == expected
+    if found is not None and found.sick:
+        assert (found.reason, found.message) == (f"Reason{expected}", f"message {expected}")
+        assert (found.source, found.since) == ("status.healthStatus of the claim", EARLIER)
+
+
+def test_reports_of_csi_addons() -> None:
+    health = ClaimHealth(nodes=(NodeReport("n1", False, EARLIER), NodeReport("n2", True)))
+    said = [(str(one.state), one.source, one.since) for one in addons_findings(health, START)]
+    assert said == [("Degraded", "csi-addons on n1", EARLIER), ("Healthy", "csi-addons on n2", START)]
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [("StorageUnreachable", "Inaccessible"), ("StorageDegraded", "Degraded"), ("StorageOdd", None)],
+)
+def test_storage_of_a_node(status: str, state: str | None) -> None:
+    found = storage_finding(StorageCondition("d", status), "n1", START)
+    assert (found and str(found.state)) == state
+    if found is not None:
+        assert (found.reason, found.source) == (status, "status.storageHealth of CSINode n1")
+
+
+def verdict(state: HealthState, source: str) -> Verdict:
+    return Verdict(state, "R", f"said by {source}", source, START, (Segment(()),))
+
+
+def finding(state: str, source: str) -> Finding:
+    return Finding(HealthState(state), "R", f"said by {source}", source, EARLIER)
+
+
+@pytest.mark.parametrize(
+    ("driver", "others", "state", "source", "message"),
+    [
+        pytest.param("Healthy", [], "Healthy", "driver", "said by driver", id="alone"),
+        pytest.param("Healthy", ["Healthy"], "Healthy", "driver", "said by driver", id="agreed"),
+        pytest.param(
+            "Healthy", ["Degraded"], "Degraded", "other-0", "said by other-0; but driver says Healthy (R)",
+            id="the other is worse",
+        ),
+        pytest.param(
+            "DataLoss", ["Healthy", "DataLoss"], "DataLoss", "driver", "said by driver; but other-0 says Healthy (R)",
+            id="the driver is worse",
+        ),
+        pytest.param(
+            "Unsupported", ["Healthy"], "Healthy", "other-0", "said by other-0",
+            id="who cannot say outranks and contradicts nobody",
+        ),
+        pytest.param(
+            "Unknown", ["Healthy"], "Unknown", "driver", "said by driver; but other-0 says Healthy (R)",
+            id="a driver that fails is not outvoted by who says well",
+        ),
+    ],
+)  # fmt: skip
+def test_the_worse_wins_and_both_are_named(
+    driver: str, others: list[str], state: str, source: str, message: str
+) -> None:
+    said = [finding(one, f"other-{number}") for number, one in enumerate(others)]
+    found = combined(verdict(HealthState(driver), "driver"), said)
+    assert (str(found.state), found.source, found.message) == (state, source, message)
+    assert (found.topology, found.observed_at) == ((Segment(()),), START)
+
+
+def test_findings_without_a_verdict() -> None:
+    assert combined_finding([]) is None
+    alone = finding("Degraded", "a")
+    assert combined_finding([alone]) is alone
+    found = combined_finding([finding("Healthy", "a"), finding("Inaccessible", "b"), finding("Degraded", "c")])
+    assert found is not None
+    assert (str(found.state), found.source, found.since) == ("Inaccessible", "b", EARLIER)
+    assert found.message == "said by b; but a says Healthy (R); but c says Degraded (R)"

@@ -1,0 +1,231 @@
+"""Which configuration is used, which is refused, and what the user is told."""
+
+import datetime as dt
+import ipaddress
+import ssl
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from kube.client.connect import KubernetesTransport, connect
+from kube.client.kubeconfig import load_credentials, proxy_for
+from kube.client.transport import Request
+from kube.errors import KubeconfigError, Unavailable
+from tests.fake_clock import FakeClock
+from tests.kube.scripted_server import kubeconfig, serving
+
+LOOPBACK = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("server", "user", "cluster", "said"),
+    [
+        pytest.param("https://h", None, {"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify", id="insecure"),
+        pytest.param("http://h:8080", None, None, "without TLS", id="plain http"),
+        pytest.param("ftp://h", None, None, "no usable server", id="odd scheme"),
+        pytest.param("https://h", {}, None, "no credentials", id="no credentials"),
+        pytest.param(
+            "https://h", {"exec": {"apiVersion": "v1", "command": "/nowhere"}}, None, "exec plugin failed", id="exec"
+        ),
+        pytest.param("https://h", {"client-certificate": "/no"}, None, "/no", id="missing certificate"),
+    ],
+)
+async def test_a_configuration_that_cannot_be_used_is_refused(
+    tmp_path: Path, server: str, user: dict[str, Any] | None, cluster: dict[str, Any] | None, said: str
+) -> None:
+    path = kubeconfig(tmp_path, server, user, cluster)
+    with pytest.raises(KubeconfigError) as caught:
+        await connect(path)
+    assert said in str(caught.value)
+    assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "just text",
+        "kind: Config",
+        "current-context: x\ncontexts: []\nclusters: []\nusers: []",
+        "a: \x00",
+    ],
+    ids=repr,
+)
+async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "broken"
+    path.write_text(content)
+    with pytest.raises(KubeconfigError) as caught:
+        await connect(str(path))
+    assert f"cannot use kubeconfig {path}: " in str(caught.value)
+
+
+async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match='it has no context "elsewhere"; compare with: kubectl '):
+        await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")
+
+
+async def test_the_places_are_searched_in_order(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    home = {"HOME": str(tmp_path)}
+    with pytest.raises(KubeconfigError, match="no cluster configured"):
+        await load_credentials(None, None, FakeClock(), environ=home)
+    kubeconfig(tmp_path, "http://127.0.0.1:1")
+    (tmp_path / "kubeconfig").rename(tmp_path / ".kube" / "config")
+    assert (await load_credentials(None, None, FakeClock(), environ=home)).server == "http://127.0.0.1:1"
+    environ = {**home, "KUBECONFIG": kubeconfig(tmp_path, "http://127.0.0.1:2")}
+    assert (await load_credentials(None, None, FakeClock(), environ=environ)).server == "http://127.0.0.1:2"
+    (other := tmp_path / "other").mkdir()
+    given = kubeconfig(other, "http://127.0.0.1:3")
+    assert (await load_credentials(given, None, FakeClock(), environ=environ)).server == "http://127.0.0.1:3"
+
+
+@pytest.mark.parametrize(
+    ("kubeconfig_path", "environ", "said"),
+    [
+        pytest.param("/nowhere/config", {}, "from --kubeconfig", id="argument"),
+        pytest.param(None, {"KUBECONFIG": "/nowhere/config"}, r"from \$KUBECONFIG", id="environment"),
+        pytest.param(None, {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "h"}, "service account", id="broken pod"),
+    ],
+)
+async def test_a_missing_configuration_says_where_it_was_looked_for(
+    kubeconfig_path: str | None, environ: dict[str, str], said: str
+) -> None:
+    with pytest.raises(KubeconfigError, match=said):
+        await load_credentials(kubeconfig_path, None, FakeClock(), environ=environ)
+
+
+async def test_a_pods_rotated_token_is_read_again_and_a_lost_one_is_an_error(tmp_path: Path) -> None:
+    clock, environ = (
+        FakeClock(),
+        {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "6443"},
+    )
+    token = tmp_path / "token"
+    token.write_text("one\n")
+    (tmp_path / "ca.crt").write_text("ca")
+    credentials = await load_credentials(None, None, clock, environ=environ, service_account=tmp_path)
+    assert credentials.server == "https://[::1]:6443"
+    assert await credentials.authorization() == "bearer one"
+    token.write_text("two\n")
+    assert await credentials.authorization() == "bearer one"
+    clock.jump(61)
+    assert await credentials.authorization() == "bearer two"
+    token.unlink()
+    clock.jump(61)
+    with pytest.raises(KubeconfigError, match="the pod's service account"):
+        await credentials.authorization()
+
+
+async def test_the_kubeconfigs_proxy_is_used(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "http://proxy:3128"})
+    credentials = await load_credentials(path, None, FakeClock())
+    assert proxy_for(credentials) == "http://proxy:3128"
+
+
+async def test_a_proxy_without_scheme_is_one_of_http(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, LOOPBACK, cluster={"proxy-url": "proxy:3128"})
+    assert proxy_for(await load_credentials(path, None, FakeClock())) == "http://proxy:3128"
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://u:s3cret@proxy:1080", "http://u:s3/cret@proxy:3128", "u:s3cret@proxy:port", "http://:s3cret@"]
+)
+async def test_what_is_no_address_of_a_proxy_is_refused_without_being_shown(tmp_path: Path, proxy: str) -> None:
+    path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": proxy})
+    credentials = await load_credentials(path, None, FakeClock())
+    with pytest.raises(KubeconfigError, match=r"proxy-url of kubeconfig .* is no address of a proxy") as caught:
+        proxy_for(credentials)
+    assert "s3" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_a_password_in_the_servers_address_is_refused_without_being_shown(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, "https://admin:s3cret@api.example:6443")
+    with pytest.raises(KubeconfigError, match="user or password in the server's address") as caught:
+        await load_credentials(path, None, FakeClock())
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a CA, a server certificate for 127.0.0.1, and a client certificate."""
+    directory = tmp_path_factory.mktemp("tls")
+    key, issuer = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
+    write_pair(directory, "ca", key, certificate("ca", key, key, issuer, ca=True))
+    for name in ("server", "client"):
+        own = ec.generate_private_key(ec.SECP256R1())
+        write_pair(directory, name, own, certificate(name, own, key, issuer, ca=False))
+    return directory
+
+
+def certificate(
+    name: str, own: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, issuer: x509.Name, *, ca: bool
+) -> x509.Certificate:
+    now = dt.datetime.now(dt.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(issuer)
+        .public_key(own.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+
+
+def write_pair(directory: Path, name: str, key: ec.EllipticCurvePrivateKey, cert: x509.Certificate) -> None:
+    (directory / f"{name}.crt").write_bytes(cert.public_bytes(serialization.Encoding.PEM))
+    (directory / f"{name}.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+
+
+@pytest_asyncio.fixture
+async def tls_server(authority: Path) -> Any:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority / "ca.crt"))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(authority / "server.crt", authority / "server.key")
+
+    async def whoami(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        peer = request.transport.get_extra_info("peercert")
+        return web.Response(text=dict(pair[0] for pair in peer["subject"])["commonName"])
+
+    async with serving(whoami, context) as server:
+        yield server
+
+
+def client(authority: Path) -> dict[str, str]:
+    return {"client-certificate": str(authority / "client.crt"), "client-key": str(authority / "client.key")}
+
+
+async def ask(transport: KubernetesTransport) -> bytes:
+    async with transport:
+        return (await transport.send(Request("GET", "/"))).body
+
+
+async def test_a_client_certificate_is_presented(tmp_path: Path, authority: Path, tls_server: Any) -> None:
+    cluster = {"certificate-authority": str(authority / "ca.crt")}
+    path = kubeconfig(tmp_path, tls_server.url, client(authority), cluster)
+    assert await ask(await connect(path)) == b"client"
+
+
+async def test_a_server_of_an_unknown_authority_is_not_talked_to(
+    tmp_path: Path, authority: Path, tls_server: Any
+) -> None:
+    path = kubeconfig(tmp_path, tls_server.url, client(authority))
+    with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+        await ask(await connect(path))
+    assert tls_server.requests == []

@@ -1,0 +1,43 @@
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from kube.configuration.strict_yaml import load_strictly
+
+
+def test_only_true_and_false_are_booleans() -> None:
+    assert load_strictly("a: off\nb: no\nc: true\nd: False\n") == {"a": "off", "b": "no", "c": True, "d": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("a: [", "not YAML", id="not YAML"),
+        pytest.param("a:\n\tb: 1\n", r"not YAML: line 2, column 1: found character '\t' that", id="a tab"),
+        pytest.param("a:\n\tb: 1\n", "; indent with spaces", id="a tab, and what to do"),
+        pytest.param("a: 1\n---\na: 1\n", "not YAML: line 2, column 1: but found another", id="two documents"),
+        pytest.param("a: 1\nb: 2\na: 3\n", 'key "a" is given twice', id="a key twice"),
+        pytest.param("a: &x [1]\nb: *x\n", "an alias (*x) on line 2", id="an alias"),
+        pytest.param("a: &x {b: 1}\nc: {<<: *x}\n", "an alias (*x) on line 2", id="a merge"),
+        pytest.param("? [a]\n: 1\n", "unhashable key", id="a key that is a list"),
+        pytest.param("[" * 5000, "nested too deeply", id="deep"),
+        pytest.param("!!python/object/apply:os.getcwd []", "could not determine a constructor", id="code"),
+    ],
+)
+def test_traps_are_refused(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        load_strictly(text)
+
+
+def test_lines_that_stand_for_more_than_any_memory_holds_are_refused_at_once() -> None:
+    levels = "".join(f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]\n" for level in range(1, 30))
+    with pytest.raises(ValueError, match="an alias"):
+        load_strictly(f"l0: &l0 x\n{levels}")
+
+
+def test_many_keys_are_looked_at_once_each() -> None:
+    """With a look at all the others for each, this would take minutes."""
+    found = load_strictly("{" + ", ".join(f"k{number}: 1" for number in range(20_000)) + "}")
+    assert isinstance(found, Mapping)
+    assert len(found) == 20_000

@@ -1,0 +1,52 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.decoding.decode import decode_any, decode_csi_node, decode_node_record
+from kube.objects.model import CSINode, Namespace, Node, NodeDriver, Taint
+from kube.store.store import Store
+from tests import builders
+
+METADATA = {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"b": "2", "a": "1"}}
+
+
+def node(**fields: Any) -> Node:
+    return decode_node_record(msgspec.json.encode({"metadata": METADATA} | fields))
+
+
+def test_a_node() -> None:
+    found = node(
+        spec={"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule", "value": None}]},
+        status={
+            "allocatable": {"cpu": "3920m", "memory": "1000m", "pods": "110"},
+        },
+    )
+    assert found == Node(
+        name="n1",
+        uid="u",
+        resource_version=7,
+        labels=(("a", "1"), ("b", "2")),
+        taints=(Taint("k", "NoSchedule"),),
+        unschedulable=True,
+        allocatable=builders.resources({"cpu": "3920m", "memory": "1", "pods": "110"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "limit"),
+    [({"count": 25}, 25), ({"count": 0}, 0), ({"count": None}, None), ({}, None), (None, None)],
+    ids=["said", "zero", "null", "empty", "absent"],
+)
+def test_attach_limits(allocatable: dict[str, int | None] | None, limit: int | None) -> None:
+    driver = {"name": "disk.csi.example", "nodeID": "id", "topologyKeys": ["zone"], "allocatable": allocatable}
+    found = decode_csi_node(msgspec.json.encode({"metadata": METADATA, "spec": {"drivers": [driver]}}))
+    assert found == CSINode("n1", "u", 7, (NodeDriver("disk.csi.example", "id", ("zone",), limit),))
+
+
+def test_a_namespace() -> None:
+    found = decode_any({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
+    assert found == Namespace("n1", "u", 7, (("a", "1"), ("b", "2")))
+    store = Store()
+    store.namespaces.replace([found], "8")
+    assert dict(store.namespaces.items) == {"n1": found}

@@ -1,0 +1,50 @@
+import pytest
+
+from kube.rules.topology import (
+    BETA_REGION_LABEL,
+    BETA_ZONE_LABEL,
+    REGION_LABEL,
+    ZONE_LABEL,
+    volume_zone_matches,
+    zone_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "zone"),
+    [
+        ({ZONE_LABEL: "a", BETA_ZONE_LABEL: "b"}, "a"),
+        ({BETA_ZONE_LABEL: "b"}, "b"),
+        ({ZONE_LABEL: "", BETA_ZONE_LABEL: "b"}, "b"),
+        ({REGION_LABEL: "r"}, ""),
+        ({}, ""),
+    ],
+    ids=["current", "beta", "empty-current", "region-only", "none"],
+)
+def test_zone_of(labels: dict[str, str], zone: str) -> None:
+    assert zone_of(labels) == zone
+    assert zone_of(tuple(labels.items())) == zone
+
+
+@pytest.mark.parametrize(
+    ("volume", "node", "matches"),
+    [
+        pytest.param({}, {ZONE_LABEL: "a"}, True, id="volume-without-labels"),
+        pytest.param({ZONE_LABEL: "a"}, {}, True, id="node-without-labels"),
+        pytest.param({ZONE_LABEL: "a"}, {ZONE_LABEL: "a"}, True, id="same"),
+        pytest.param({ZONE_LABEL: "a"}, {ZONE_LABEL: "b"}, False, id="other"),
+        pytest.param({ZONE_LABEL: "a__b"}, {ZONE_LABEL: "b"}, True, id="several"),
+        pytest.param({ZONE_LABEL: " a __ b "}, {ZONE_LABEL: "b"}, True, id="trimmed"),
+        pytest.param({ZONE_LABEL: "a__"}, {ZONE_LABEL: "b"}, True, id="empty-part-says-nothing"),
+        pytest.param({ZONE_LABEL: ""}, {ZONE_LABEL: "b"}, True, id="empty-says-nothing"),
+        pytest.param({ZONE_LABEL: "a_b"}, {ZONE_LABEL: "a_b"}, True, id="one-underscore-is-a-name"),
+        pytest.param({BETA_ZONE_LABEL: "a"}, {ZONE_LABEL: "a"}, True, id="beta-met-by-current"),
+        pytest.param({BETA_REGION_LABEL: "r"}, {REGION_LABEL: "r"}, True, id="beta-region-met-by-current"),
+        pytest.param({ZONE_LABEL: "a"}, {BETA_ZONE_LABEL: "a"}, False, id="current-not-met-by-beta"),
+        pytest.param({BETA_ZONE_LABEL: "a"}, {BETA_ZONE_LABEL: "b", ZONE_LABEL: "a"}, False, id="same-key-goes-first"),
+        pytest.param({ZONE_LABEL: "a", REGION_LABEL: "r"}, {ZONE_LABEL: "a"}, False, id="each-label-must-be-met"),
+        pytest.param({ZONE_LABEL: "a"}, {REGION_LABEL: "r"}, False, id="node-with-another-of-the-labels"),
+    ],
+)
+def test_volume_zone(volume: dict[str, str], node: dict[str, str], matches: bool) -> None:
+    assert volume_zone_matches(volume, node) is matches

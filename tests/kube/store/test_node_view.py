@@ -1,0 +1,72 @@
+"""Attach counts follow the scheduler's NodeVolumeLimits plugin."""
+
+import pytest
+
+from kube.objects.model import Record, Taint
+from kube.rules.quantity import parse_quantity
+from kube.rules.taints import UNSCHEDULABLE
+from kube.store.node_view import node_view
+from kube.store.store import snapshot_of
+from tests import builders
+
+DRIVER = "disk.csi.example"
+NODE = builders.node("n1", zone="b")
+USER = builders.pod("user", claims=["data"], node="n1", phase="Running", requests={"cpu": "2"})
+CLAIM = builders.claim("data", volume_name="pv", phase="Bound")
+VOLUME = builders.volume("pv", claim="default/data", phase="Bound")
+
+
+def test_shows_what_pods_leave() -> None:
+    elsewhere = builders.pod("elsewhere", node="n2", requests={"cpu": "4"})
+    seen = node_view(snapshot_of([NODE, USER, elsewhere, CLAIM, VOLUME]), "n1")
+    assert seen.zone == "b"
+    assert seen.free["cpu"] == parse_quantity("6")
+    assert seen.claims_bound_here == ("default/data",)
+
+
+def test_a_node_nobody_knows() -> None:
+    with pytest.raises(KeyError):
+        node_view(snapshot_of([]), "n1")
+
+
+@pytest.mark.parametrize(
+    ("records", "used"),
+    [
+        pytest.param([USER, CLAIM, VOLUME], {DRIVER: 1}, id="volume-of-a-pod"),
+        pytest.param(
+            [USER, CLAIM, VOLUME, builders.attachment("pv", "n1")], {DRIVER: 1}, id="counted-once-if-attached"
+        ),
+        pytest.param([VOLUME, builders.attachment("pv", "n1")], {DRIVER: 1}, id="still-attached-without-pod"),
+        pytest.param([VOLUME, builders.attachment("pv", "n2")], {}, id="attached-elsewhere"),
+        pytest.param([builders.attachment("gone", "n1")], {}, id="attachment-of-an-unknown-volume"),
+        pytest.param(
+            [USER, builders.pod("second", claims=["data"], node="n1"), CLAIM, VOLUME],
+            {DRIVER: 1},
+            id="shared-by-two-pods",
+        ),
+        pytest.param([USER, CLAIM, builders.volume("pv", source="nfs")], {}, id="not-csi"),
+        pytest.param([USER, VOLUME], {}, id="claim-not-there"),
+        pytest.param(
+            [USER, builders.claim("data"), builders.storage_class("fast", provisioner="p.example")],
+            {"p.example": 1},
+            id="unbound-counts-for-its-provisioner",
+        ),
+        pytest.param([USER, builders.claim("data", storage_class=None)], {}, id="unbound-without-class"),
+    ],
+)
+def test_counts_attached_volumes_as_the_scheduler_does(records: list[Record], used: dict[str, int]) -> None:
+    assert node_view(snapshot_of([NODE, *records]), "n1").attach_used == used
+
+
+def test_states_the_limits_drivers_state() -> None:
+    limits = builders.csi_node("n1", limits={DRIVER: 25, "other.csi.example": None})
+    assert node_view(snapshot_of([NODE, limits]), "n1").attach_limit == {DRIVER: 25}
+    assert node_view(snapshot_of([NODE]), "n1").attach_limit == {}
+
+
+@pytest.mark.parametrize("tainted", [True, False])
+def test_a_cordon_is_one_taint(tainted: bool) -> None:
+    own = Taint("dedicated", "NoSchedule")
+    taints = (own, UNSCHEDULABLE) if tainted else (own,)
+    cordoned = builders.node("n1", unschedulable=True, taints=taints)
+    assert node_view(snapshot_of([cordoned]), "n1").taints == (own, UNSCHEDULABLE)

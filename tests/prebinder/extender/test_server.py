@@ -1,0 +1,111 @@
+"""The extender over HTTP: exact status codes, limits, and nothing that stops it."""
+
+import asyncio
+import gzip
+import json
+from datetime import datetime
+
+import pytest
+
+from prebinder.extender.server import LARGEST_BODY
+from scheduler.extender.extender import Answer, Extender
+from tests.builders import claim
+from tests.prebinder.extending import LOOPBACK, asked
+from tests.scheduler.extending import arguments, extender, nodes, proposed, sick_volume
+
+NAMES = ["n1", "n3"]
+BODY = arguments(NAMES)
+
+
+def answers() -> Extender:
+    return extender([*nodes(), claim(), sick_volume("pv-a", zone="a")])
+
+
+class Broken:
+    """A bug behind every verb."""
+
+    def filter(self, body: bytes, now: datetime) -> Answer:
+        raise ZeroDivisionError
+
+    def prioritize(self, body: bytes, now: datetime) -> Answer:
+        raise ZeroDivisionError
+
+    def preempt(self, body: bytes, now: datetime) -> Answer:
+        raise ZeroDivisionError
+
+
+async def test_all_verbs_answer_and_are_counted() -> None:
+    async with asked(answers()) as server:
+        status, body = await server.post("filter", BODY)
+        assert (status, json.loads(body)["NodeNames"]) == (200, ["n3"])
+        status, body = await server.post("prioritize", BODY)
+        assert (status, [one["Host"] for one in json.loads(body)]) == (200, NAMES)
+        status, body = await server.post("preempt", proposed({"n1": ["u1"], "n3": ["u3"]}))
+        assert (status, list(json.loads(body)["NodeNameToMetaVictims"])) == (200, ["n3"])
+        assert server.counts.codes == [("filter", 200), ("prioritize", 200), ("preempt", 200)]
+        assert server.counts.nodes == [("filter", 2, 1), ("prioritize", 2, 2), ("preempt", 2, 1)]
+        assert server.counts.inflight == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "headers", "status"),
+    [
+        pytest.param("filter", b"{}", {}, 400, id="not a request"),
+        pytest.param("preempt", b"{}", {}, 400, id="no victims"),
+        pytest.param("bind", BODY, {}, 404, id="a verb we do not have"),
+        pytest.param("", BODY, {}, 404, id="no verb"),
+        pytest.param("filter", BODY[:-1] + b" " * (LARGEST_BODY - len(BODY)) + b"}", {}, 200, id="as large as allowed"),
+        pytest.param("filter", b" " * (LARGEST_BODY + 1), {}, 413, id="too large"),
+        pytest.param("filter", BODY, {"Content-Type": "text/plain"}, 200, id="another content type"),
+        pytest.param("filter", gzip.compress(BODY), {"Content-Encoding": "gzip"}, 400, id="compressed"),
+    ],
+)
+async def test_status_codes(verb: str, body: bytes, headers: dict[str, str], status: int) -> None:
+    async with asked(answers()) as server:
+        assert (await server.post(verb, body, **headers))[0] == status
+        assert (await server.post("filter", BODY))[0] == 200
+
+
+async def test_another_method_is_refused() -> None:
+    async with asked(answers()) as server, server.session.get(f"http://{LOOPBACK}:{server.port}/filter") as answer:
+        assert answer.status == 405
+
+
+async def test_until_the_cluster_is_read_it_says_so() -> None:
+    waiting: list[str] = ["waiting for pods"]
+    async with asked(answers(), not_ready=lambda: waiting[0] if waiting else None) as server:
+        assert await server.post("filter", BODY) == (503, b"waiting for pods\n")
+        waiting.clear()
+        assert (await server.post("filter", BODY))[0] == 200
+        assert server.counts.codes == [("filter", 503), ("filter", 200)]
+
+
+async def test_a_bug_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
+    async with asked(Broken()) as server:
+        assert (await server.post("filter", BODY))[0] == 500
+    assert "ZeroDivisionError" in caplog.text
+
+
+async def test_a_body_that_is_too_large_is_not_read_to_its_end() -> None:
+    async with asked(answers()) as server:
+        reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+        writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n")
+        assert b" 413 " in await reader.readline()
+        writer.close()
+
+
+async def test_a_body_that_does_not_come_is_given_up() -> None:
+    async with asked(answers(), body_seconds=0.01) as server:
+        reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+        writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        assert b" 408 " in await reader.readline()
+        writer.close()
+
+
+async def test_a_client_that_goes_away_stops_nothing() -> None:
+    async with asked(answers()) as server:
+        _, writer = await asyncio.open_connection(LOOPBACK, server.port)
+        writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        await writer.drain()
+        writer.transport.abort()
+        assert (await server.post("filter", BODY))[0] == 200

@@ -1,0 +1,40 @@
+"""docs/metrics.md names every metric there is, with the processes that export it."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from kube.store.store import snapshot_of
+from prebinder.metrics.instruments import ExtenderInstruments, Instruments, SchedulerInstruments
+from prebinder.metrics.scheduler_state import SchedulerState
+from prebinder.metrics.state import ClusterState
+from tests.builders import EPOCH
+
+PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"
+EXPORTED_BY: Final = {
+    "Every process": {"controller", "scheduler", "extender"},
+    "The controller and the scheduler": {"controller", "scheduler"},
+    "The controller; the agent beside a driver has those of its driver": {"controller"},
+    "The extender, alone or in the controller's process": {"controller", "extender"},
+    "The scheduler": {"scheduler"},
+}
+CLIENT: Final = ("process_", "python_")
+
+
+async def test_the_page_names_every_metric_where_it_is_exported() -> None:
+    rendered = {
+        "controller": await Instruments("lease", ()).render(ClusterState(snapshot=snapshot_of([])), EPOCH),
+        "scheduler": await SchedulerInstruments("lease", (), EPOCH).render(SchedulerState()),
+        "extender": await ExtenderInstruments().render(),
+    }
+    exported: dict[str, set[str]] = {}
+    for process, text in rendered.items():
+        for name in re.findall(r"^# HELP (\S+) ", text.decode(), re.MULTILINE):
+            if not name.startswith(CLIENT):
+                exported.setdefault(name, set()).add(process)
+    explained = {
+        name: EXPORTED_BY[title]
+        for title, _, body in (section.partition("\n") for section in PAGE.read_text().split("\n## ")[1:])
+        for name in re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+    }
+    assert explained == exported

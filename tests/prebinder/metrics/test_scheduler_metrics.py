@@ -1,0 +1,109 @@
+"""What the scheduler's process exports."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from binder.matching.rejection import Reason
+from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.store.store import snapshot_of
+from prebinder.config.config_news import ConfigurationNews
+from prebinder.metrics.instruments import SchedulerInstruments
+from prebinder.metrics.scheduler_state import SchedulerState
+from scheduler.standalone.config_watch import Outcome
+from scheduler.state.node_info import NodeState, node_state
+from tests.builders import EPOCH, node, pod
+from tests.fake_clock import FakeClock
+
+
+def instruments() -> SchedulerInstruments:
+    made = SchedulerInstruments("lease", (), EPOCH)
+    made.attempts.expect_profiles(["ours"])
+    return made
+
+
+class Samples:
+    """What a scrape gets."""
+
+    def __init__(self, text: str) -> None:
+        self._samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    def value(self, name: str, **labels: str) -> float:
+        (found,) = (one.value for one in self._samples if (one.name, one.labels) == (name, labels))
+        return float(found)
+
+    def names(self) -> set[str]:
+        return {one.name for one in self._samples}
+
+
+async def exported(found: SchedulerInstruments, state: SchedulerState | None = None) -> Samples:
+    return Samples((await found.render(state or SchedulerState())).decode())
+
+
+def full(name: str, zone: str, cpu: str) -> NodeState:
+    """Return a node of 4 cores on which a pod requests so much."""
+    there = pod(f"on-{name}", node=name, requests={"cpu": cpu})
+    return node_state(0, node(name, zone=zone, allocatable={"cpu": "4"}), [there], snapshot_of([]))
+
+
+@pytest.mark.parametrize(("error", "result"), [(False, "unschedulable"), (True, "error")])
+async def test_a_failure_is_counted_with_its_reason_and_result(error: bool, result: str) -> None:
+    found = instruments()
+    found.attempts.failed("ours", Reason.UNHEALTHY, error=error)
+    samples = await exported(found)
+    assert samples.value("scheduler_schedule_attempts_total", profile="ours", result=result) == 1
+    assert samples.value("scheduler_pod_schedule_failed_total", profile="ours", reason="Unhealthy") == 1
+    assert samples.value("scheduler_pod_schedule_failed_total", profile="ours", reason="ReservedForOther") == 0
+
+
+async def test_times_are_counted_from_when_the_pod_was_first_seen_by_zone() -> None:
+    found = instruments()
+    found.attempts.scheduled("ours", "zone-a", 3.0, 0.02)
+    samples = await exported(found)
+    waited = "zone_scheduler_pod_scheduling_duration_seconds"
+    assert samples.value(f"{waited}_sum", profile="ours", zone="zone-a") == 3.0
+    assert samples.value(f"{waited}_bucket", le="2.56", profile="ours", zone="zone-a") == 0
+    assert samples.value(f"{waited}_bucket", le="5.12", profile="ours", zone="zone-a") == 1
+    assert samples.value("zone_scheduler_binding_duration_seconds_sum", profile="ours") == 0.02
+
+
+async def test_nodes_are_summed_up_by_zone() -> None:
+    nodes = (full("n1", "zone-a", "1"), full("n2", "zone-a", "3"), full("n3", "zone-b", "4"))
+    samples = await exported(instruments(), SchedulerState(queues={"active": 3}, nodes=nodes))
+    shares = {
+        (zone, stat): samples.value("zone_scheduler_node_requested_ratio", resource="cpu", stat=stat, zone=zone)
+        for zone in ("zone-a", "zone-b")
+        for stat in ("min", "mean", "max")
+    }
+    assert list(shares.values()) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert samples.value("scheduler_pending_pods", queue="active") == 3
+
+
+async def test_a_standby_says_nothing_about_the_cluster() -> None:
+    samples = await exported(instruments())
+    assert samples.names().isdisjoint({"scheduler_pending_pods", "zone_scheduler_node_requested_ratio"})
+
+
+class Events:
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def publish(self, draft: EventDraft) -> None:
+        self.said.append((draft.reason, draft.note))
+
+
+async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
+    found, events, applied, clock = instruments(), Events(), list[int](), FakeClock()
+    about = ObjectRef("coordination.k8s.io/v1", "Lease", "lease", "home")
+    news = ConfigurationNews(found.configuration, events, about, clock, lambda: applied.append(1))
+    news.configuration_changed(Outcome.REFUSED, "profiles[0].scores: wrong")
+    assert (await exported(found)).value("pvc_prebinder_config_last_reload_successful") == 0
+    assert events.said == [("ConfigRefused", "The last configuration stays in force: profiles[0].scores: wrong")]
+    assert applied == []
+    await clock.advance(60)
+    news.configuration_changed(Outcome.APPLIED, "")
+    samples = await exported(found)
+    assert samples.value("pvc_prebinder_config_last_reload_successful") == 1
+    assert samples.value("pvc_prebinder_config_last_reload_success_timestamp_seconds") == clock.now().timestamp()
+    assert (events.said[-1][0], applied) == ("ConfigReloaded", [1])

@@ -1,0 +1,112 @@
+"""What the command `health` says of a volume, by who spoke of it."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from binder.health.node_storage import NodeStorage
+from binder.health.reported_health import reported
+from csi.health.verdict import HealthState, Verdict
+from kube.objects.model import ClaimReference, Volume
+from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport
+from kube.store.store import snapshot_of
+from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
+from tests.builders import EPOCH, claim, volume
+
+PREFIX = "scheduler.cloud.example/"
+SICK = {
+    f"{PREFIX}health": "DataLoss",
+    f"{PREFIX}health-reason": "Gone",
+    f"{PREFIX}health-since": "2026-01-01T00:00:00Z",
+}
+KEPT = volume(
+    annotations=SICK | {f"{PREFIX}quarantine": "DataLoss: Gone"}, claim=ClaimReference("ours", "quarantine-pv-1")
+)
+
+
+def answer(state: HealthState) -> Verdict:
+    return Verdict(state, "Said", "in words", "ControllerGetVolume", EPOCH)
+
+
+def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = None) -> HealthRow:
+    snapshot = snapshot_of([subject, msgspec.structs.replace(claim("data", volume_name=subject.name), health=health)])
+    drivers = {subject.driver} if asked is not None else frozenset[str]()
+    now = EPOCH + timedelta(days=1)
+    return health_row(subject, asked, reported(subject, snapshot, NodeStorage(), PREFIX, drivers, now), PREFIX, now)
+
+
+@pytest.mark.parametrize(
+    ("subject", "asked", "short", "sick"),
+    [
+        pytest.param(volume(zone="a"), None, ("Unknown", "NotReported", "", "a", ""), False, id="never reported"),
+        pytest.param(
+            volume(annotations=SICK, claim="default/data"),
+            None,
+            ("DataLoss", "Gone", "2026-01-01T00:00:00Z", "", "default/data"),
+            True,
+            id="by its annotations",
+        ),
+        pytest.param(KEPT, None, ("DataLoss", "Gone", "2026-01-01T00:00:00Z", "", ""), True, id="in quarantine"),
+        pytest.param(
+            volume(annotations=SICK),
+            answer(HealthState.DATA_LOSS),
+            ("DataLoss", "Said", "2026-01-01T00:00:00Z", "", ""),
+            True,
+            id="the driver agrees, so it has lasted",
+        ),
+        pytest.param(
+            volume(annotations=SICK),
+            answer(HealthState.HEALTHY),
+            ("Healthy", "Said", "", "", ""),
+            False,
+            id="the driver knows better",
+        ),
+        pytest.param(
+            volume(), answer(HealthState.UNKNOWN), ("Unknown", "Said", "", "", ""), False, id="the driver is silent"
+        ),
+    ],
+)
+def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], sick: bool) -> None:
+    row = row_of(subject, asked)
+    assert tuple(row.cells(wide=False)) == ("pv-1", *short)
+    assert row.sick is sick
+    assert len(row.cells(wide=False)) == len(HEADERS)
+    assert len(row.cells(wide=True)) == len(WIDE_HEADERS)
+
+
+def test_what_is_not_known_is_null_in_json() -> None:
+    found = row_of(volume(), None).document()
+    assert (found["since"], found["claim"], found["probed"]) == (None, None, None)
+    assert found["quarantined"] is False
+
+
+def test_the_time_of_asking_is_no_news() -> None:
+    first = row_of(volume(), answer(HealthState.HEALTHY))
+    later = row_of(
+        volume(),
+        Verdict(HealthState.HEALTHY, "Said", "in words", "ControllerGetVolume", EPOCH.replace(year=2027)),
+    )
+    assert later.same_news(first)
+    assert not row_of(volume(), answer(HealthState.DEGRADED)).same_news(first)
+    assert not first.same_news(None)
+
+
+BOUND = volume(claim="default/data")
+LOST = ClaimHealth((HealthCondition("DataLoss", "Gone", "in words"),), EPOCH, (NodeReport("n1", True),))
+
+
+def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
+    found = row_of(BOUND, answer(HealthState.DEGRADED), LOST)
+    assert (found.health, found.reason, found.source) == ("DataLoss", "Gone", "status.healthStatus of the claim")
+    assert found.since == "2026-01-01T00:00:00Z"
+    assert found.message == (
+        "in words; but ControllerGetVolume says Degraded (Said); but csi-addons on n1 says Healthy "
+        "(VolumeConditionNormal)"
+    )
+    assert found.sick
+
+
+def test_what_says_no_time_has_none() -> None:
+    found = row_of(BOUND, None, ClaimHealth((HealthCondition("Degraded", "Slow"),)))
+    assert (found.health, found.since, found.probed) == ("Degraded", "", "")

@@ -1,0 +1,109 @@
+"""TLS of the extender: who is admitted, and what happens when files are replaced."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from shutil import copyfile
+
+import aiohttp
+import pytest
+
+from prebinder.runtime.serving_certificate import CertificateFiles, ServingCertificate
+from tests.prebinder.extending import LOOPBACK, Asked, Party, asked
+from tests.scheduler.extending import arguments, extender, nodes
+
+
+@pytest.fixture
+def parties(tmp_path: Path) -> tuple[Party, Party]:
+    """Two authorities, as before and after a rotation."""
+    return Party(tmp_path / "old"), Party(tmp_path / "new")
+
+
+def mount(party: Party, directory: Path) -> CertificateFiles:
+    """Put a party's files where the server reads them."""
+    directory.mkdir(exist_ok=True)
+    files = CertificateFiles(directory / "tls.crt", directory / "tls.key", directory / "ca.crt")
+    copyfile(party.server.certificate, files.certificate)
+    copyfile(party.server.key, files.key)
+    copyfile(party.authority.certificate, directory / "ca.crt")
+    return files
+
+
+@asynccontextmanager
+async def served(certificate: ServingCertificate) -> AsyncIterator[Asked]:
+    async with asked(extender(nodes()), certificate=certificate) as server:
+        yield server
+
+
+async def admitted(server: Asked, trusts: Party, shows: Party | None, host: str = LOOPBACK) -> bool:
+    """Whether a client that trusts one party and shows another's certificate gets an answer, on a new connection."""
+    connector = aiohttp.TCPConnector(ssl=trusts.trust(shows=shows))
+    async with aiohttp.ClientSession(connector=connector) as session:
+        try:
+            async with session.post(f"https://{host}:{server.port}/filter", data=arguments(["n1"])) as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, "localhost"], ids=["by address", "by name"])
+async def test_only_clients_of_the_authority_are_admitted(
+    parties: tuple[Party, Party], tmp_path: Path, host: str
+) -> None:
+    ours, others = parties
+    async with served(ServingCertificate(mount(ours, tmp_path / "mount"))) as server:
+        assert await admitted(server, ours, ours, host)
+        assert not await admitted(server, ours, None, host)
+        assert not await admitted(server, ours, others, host)
+        assert not await admitted(server, others, ours, host)
+
+
+async def test_without_an_authority_everybody_is(parties: tuple[Party, Party]) -> None:
+    ours, _ = parties
+    files = CertificateFiles(ours.server.certificate, ours.server.key)
+    async with served(ServingCertificate(files)) as server:
+        assert await admitted(server, ours, None)
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, "localhost"], ids=["by address", "by name"])
+async def test_replaced_files_count_from_the_next_connection_on(
+    parties: tuple[Party, Party], tmp_path: Path, host: str
+) -> None:
+    old, new = parties
+    certificate = ServingCertificate(mount(old, tmp_path / "mount"))
+    async with served(certificate) as server:
+        assert await admitted(server, old, old, host)
+        mount(new, tmp_path / "mount")
+        await certificate.refresh()
+        assert await admitted(server, new, new, host)
+        assert not await admitted(server, old, old, host)
+        assert not await admitted(server, new, old, host)
+
+
+async def test_files_that_do_not_belong_together_are_passed_over(
+    parties: tuple[Party, Party], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old, new = parties
+    files = mount(old, tmp_path / "mount")
+    certificate = ServingCertificate(files)
+    async with served(certificate) as server:
+        for broken in (new.server.key.read_bytes(), b"half a ke"):
+            files.key.write_bytes(broken)
+            await certificate.refresh()
+            await certificate.refresh()
+            assert await admitted(server, old, old)
+        files.key.unlink()
+        await certificate.refresh()
+        assert await admitted(server, old, old)
+        assert caplog.text.count("Kept the last certificate") == 3
+        mount(new, tmp_path / "mount")
+        await certificate.refresh()
+        assert await admitted(server, new, new)
+
+
+def test_files_that_cannot_be_used_are_an_error_at_the_start(parties: tuple[Party, Party], tmp_path: Path) -> None:
+    old, new = parties
+    with pytest.raises(OSError, match="key values mismatch"):
+        ServingCertificate(CertificateFiles(old.server.certificate, new.server.key))
+    with pytest.raises(FileNotFoundError):
+        ServingCertificate(CertificateFiles(tmp_path / "none", new.server.key))

@@ -1,0 +1,169 @@
+"""Reserve: what is promised to a pod, and to whom it is not promised after that."""
+
+from dataclasses import replace
+
+import pytest
+
+from binder.health.volume_policy import refuse_use
+from binder.matching.index import VolumeIndex
+from binder.matching.rejection import Reason, Rejection
+from binder.model.view import View
+from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
+from kube.objects.model import READ_WRITE_ONCE_POD, Record
+from kube.store.store import snapshot_of
+from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.cycle.cycle import decide
+from scheduler.framework.plugin import Placement
+from scheduler.plugins.registry import default_profile
+from scheduler.state.cluster import ClusterView, view_of
+from scheduler.volumes.volume_binding import VolumeChoice
+from tests import builders as made
+from tests.fake_clock import START
+
+PROMISE = PromiseVolumes()
+RECORDS: tuple[Record, ...] = (
+    made.node("node-a", zone="a"),
+    made.node("node-b", zone="b"),
+    made.storage_class(),
+    made.storage_class("made", provisioner="disk.csi.example"),
+    made.volume("pv-1"),
+    made.volume("pv-2"),
+    made.claim("one"),
+    made.claim("two"),
+    made.claim("new", storage_class="made"),
+    made.claim("alone", access_modes=[READ_WRITE_ONCE_POD]),
+)
+
+
+def cluster(*more: Record) -> ClusterView:
+    """What there is; a record of a kind and name that is there already takes its place."""
+    snapshot = snapshot_of([*RECORDS, *more])
+    return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), START)
+
+
+def placement(
+    view: ClusterView, volumes: dict[str, str], *provision: str, pod: str = "web", node: str = "node-a"
+) -> Placement:
+    seen = view.storage.snapshot
+    chosen = tuple((seen.claims[f"default/{claim}"], seen.volumes[name]) for claim, name in volumes.items())
+    new = tuple(seen.claims[f"default/{claim}"] for claim in provision)
+    return Placement(made.pod(pod, claims=[*volumes, *provision]), node, VolumeChoice(chosen, new))
+
+
+def promised(view: ClusterView, decision: Placement) -> ClusterView:
+    found = PROMISE.reserve(decision, view)
+    assert isinstance(found, ClusterView)
+    return found
+
+
+def refusal(view: ClusterView, decision: Placement) -> Rejection:
+    found = PROMISE.reserve(decision, view)
+    assert isinstance(found, Rejection)
+    return found
+
+
+def test_a_pod_without_claims_changes_nothing() -> None:
+    view = cluster()
+    assert promised(view, Placement(made.pod(), "node-a", VolumeChoice())) is view
+
+
+def test_a_promised_volume_is_no_other_claims() -> None:
+    view = cluster()
+    after = promised(view, placement(view, {"one": "pv-1"}))
+    volume = view.storage.snapshot.volumes["pv-1"]
+    one, two = (view.storage.snapshot.claims[f"default/{name}"] for name in ("one", "two"))
+    assert refuse_use(after.storage, volume, START, one) is None
+    kept = refuse_use(after.storage, volume, START, two)
+    assert kept is not None
+    assert kept.reason is Reason.RESERVED_FOR_OTHER
+    assert refusal(after, placement(view, {"two": "pv-1"}, pod="late")).reason is Reason.RESERVED_FOR_OTHER
+
+
+def test_pods_decided_one_after_the_other_get_different_volumes() -> None:
+    view, profile, taken = cluster(), default_profile("test"), []
+    for name, claim in (("first", "one"), ("second", "two")):
+        found = decide(made.pod(name, claims=[claim]), view, profile)
+        assert isinstance(found, Placement)
+        taken += [volume.name for _, volume in found.volumes.volumes]
+        view = promised(view, found)
+    assert sorted(taken) == ["pv-1", "pv-2"]
+
+
+def test_all_claims_of_a_pod_or_none() -> None:
+    view = cluster()
+    busy = promised(view, placement(view, {"two": "pv-2"}, pod="other"))
+    found = PROMISE.reserve(placement(view, {"one": "pv-1", "alone": "pv-2"}), busy)
+    assert isinstance(found, Rejection)
+    assert list(busy.storage.ledger.holds) == ["pv-2"]
+
+
+def test_a_claim_promised_to_one_pod_is_promised_to_another_on_the_same_terms_alone() -> None:
+    view = cluster()
+    first = promised(view, placement(view, {"one": "pv-1"}, "new"))
+    again = promised(first, placement(view, {"one": "pv-1"}, "new", pod="twin"))
+    assert again.storage.ledger == first.storage.ledger
+    assert promised(first, placement(view, {"one": "pv-1"}, pod="twin", node="node-b")) is first
+
+
+@pytest.mark.parametrize(
+    ("volumes", "provision", "node"),
+    [
+        pytest.param({"one": "pv-2"}, (), "node-a", id="another volume"),
+        pytest.param({}, ("one",), "node-a", id="a new volume"),
+        pytest.param({}, ("new",), "node-b", id="a new volume for another node"),
+        pytest.param({"new": "pv-2"}, (), "node-a", id="a volume that is there instead of a new one"),
+    ],
+)
+def test_and_on_no_others(volumes: dict[str, str], provision: tuple[str, ...], node: str) -> None:
+    view = cluster()
+    first = promised(view, placement(view, {"one": "pv-1"}, "new"))
+    found = refusal(first, placement(view, volumes, *provision, pod="twin", node=node))
+    assert found.reason is Reason.CLAIM_PROMISED
+    assert "default/web" in found.offered
+
+
+def test_a_claim_created_again_was_promised_nothing() -> None:
+    view = cluster()
+    before = promised(view, placement(view, {"one": "pv-1"}))
+    anew = cluster(made.claim("one", uid="another"))
+    later = replace(anew, storage=replace(anew.storage, ledger=before.storage.ledger))
+    found = promised(later, placement(anew, {"one": "pv-2"}, pod="late"))
+    assert {hold.volume for hold in found.storage.ledger.of_claim("default/one")} == {"pv-1", "pv-2"}
+
+
+HELD = VolumeReservation("default/two", "uid-default-two", START, START.replace(hour=13), Holder("host", 1))
+CHANGED = [
+    pytest.param(made.volume("pv-1", claim="elsewhere/thief"), Reason.CLAIMED_BY_OTHER, id="taken"),
+    pytest.param(made.volume("pv-1", phase="Released"), Reason.NOT_AVAILABLE, id="not available"),
+    pytest.param(made.volume("pv-1", deleting=True), Reason.VOLUME_DELETING, id="deleting"),
+    pytest.param(made.volume("pv-1", annotations=volume_annotations(HELD)), Reason.RESERVED_FOR_OTHER, id="reserved"),
+    pytest.param(
+        made.volume("pv-1", annotations={"scheduler.cloud.example/quarantine": "Gone"}), Reason.QUARANTINED, id="sick"
+    ),
+]
+
+
+@pytest.mark.parametrize(("volume", "reason"), CHANGED)
+def test_a_volume_that_changed_since_the_decision_is_looked_at_again(volume: Record, reason: Reason) -> None:
+    decision = placement(cluster(), {"one": "pv-1"})
+    assert refusal(cluster(volume), decision).reason is reason
+
+
+def test_a_volume_that_is_gone() -> None:
+    view = cluster(made.volume("pv-9"))
+    assert refusal(cluster(), placement(view, {"one": "pv-9"})).reason is Reason.VOLUME_MISSING
+
+
+def test_a_volume_given_to_the_claim_by_name_is_taken_whatever_its_health() -> None:
+    given = made.volume("pv-1", claim="default/one", annotations={"scheduler.cloud.example/quarantine": "Gone"})
+    view = cluster(given)
+    assert "pv-1" in promised(view, placement(view, {"one": "pv-1"})).storage.ledger.holds
+
+
+def test_a_read_write_once_pod_claim_is_one_pods_even_if_that_one_is_only_assumed() -> None:
+    view = cluster(made.volume("pv-3", access_modes=[READ_WRITE_ONCE_POD]))
+    decision = placement(view, {"alone": "pv-3"})
+    assumed = promised(view, decision).with_pod(decision.pod, "node-b")
+    assert promised(assumed, decision) is assumed
+    found = refusal(assumed, placement(view, {"alone": "pv-3"}, pod="twin"))
+    assert (found.reason, found.offered) == (Reason.VOLUME_IN_USE, "in use by pod default/web")

@@ -1,0 +1,214 @@
+"""What is remembered of claims and volumes never changes a decision, whatever happens to them in between."""
+
+from datetime import timedelta
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from msgspec.structs import replace as with_fields
+
+from binder.health.quarantine import QUARANTINE
+from binder.model.view import PlanSettings
+from binder.reservation.contract import (
+    DEFAULT_PREFIX,
+    ClaimReservation,
+    Holder,
+    VolumeReservation,
+    claim_annotations,
+    volume_annotations,
+)
+from kube.objects import model
+from kube.objects.reports import StorageCondition, StorageReports
+from kube.store.store import Store
+from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.cycle.memoized_cycle import Decider
+from scheduler.framework.plugin import Placement
+from scheduler.plugins.registry import default_profile
+from scheduler.standalone.cache import LiveCluster
+from tests import builders
+from tests.scheduler.judging import best_placements, view
+
+PROFILE = default_profile("test")
+NODES = tuple(f"n{number}" for number in range(4))
+VOLUMES = tuple(f"v{number}" for number in range(8))
+SIZES = ("5Gi", "10Gi")
+DRIVER = "disk.csi.example"
+
+
+class Storage(RuleBasedStateMachine):
+    """Pods with claims come while volumes come, go, fall sick and are kept for others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store, self.version, self.now = Store(), 0, builders.EPOCH
+        self.live, self.decider = LiveCluster(self.store, PlanSettings()), Decider()
+
+    def next_version(self) -> int:
+        self.version += 1
+        return self.version
+
+    @initialize(provisioner=st.sampled_from((model.NO_PROVISIONER, DRIVER)))
+    def begin(self, provisioner: str) -> None:
+        self.store.classes.upsert(builders.storage_class(provisioner=provisioner))
+        for number, name in enumerate(NODES):
+            self.store.nodes.upsert(builders.node(name, zone="ab"[number % 2]))
+            self.store.csi_nodes.upsert(builders.csi_node(name, limits={DRIVER: 2}))
+        for name in VOLUMES[:4]:
+            self.volume(name, name.replace("v", "n"), "10Gi")
+
+    def volume(self, name: str, place: str, size: str, annotations: dict[str, str] | None = None) -> None:
+        local = place in NODES
+        made = builders.volume(
+            name,
+            size=size,
+            node=place if local else None,
+            zone=None if local else place,
+            annotations=annotations,
+            resource_version=self.next_version(),
+        )
+        self.store.volumes.upsert(made)
+
+    @rule(
+        name=st.sampled_from(VOLUMES),
+        place=st.sampled_from((*NODES, "a", "b")),
+        size=st.sampled_from(("5Gi", "10Gi", "20Gi")),
+        kept=st.sampled_from(("", "", "", "a minute", "an hour", "sick")),
+    )
+    def volume_shown(self, name: str, place: str, size: str, kept: str) -> None:
+        annotations = {DEFAULT_PREFIX + QUARANTINE: "sick"} if kept == "sick" else {}
+        if kept in {"a minute", "an hour"}:
+            until = self.now + timedelta(minutes=1 if kept == "a minute" else 60)
+            annotations = volume_annotations(
+                VolumeReservation("default/else", "uid-else", self.now, until, Holder("us", 1))
+            )
+        self.volume(name, place, size, annotations)
+
+    @rule(name=st.sampled_from(VOLUMES))
+    def volume_gone(self, name: str) -> None:
+        self.store.volumes.delete(name)
+
+    @rule(name=st.sampled_from(NODES), zone=st.sampled_from(("a", "b")), gone=st.booleans())
+    def node_shown(self, name: str, zone: str, gone: bool) -> None:
+        if gone and len(self.store.nodes.items) > 1:
+            self.store.nodes.delete(name)
+        else:
+            self.store.nodes.upsert(builders.node(name, zone=zone, resource_version=self.next_version()))
+
+    @rule(names=st.sets(st.sampled_from(NODES)), status=st.sampled_from(("", "StorageDegraded", "StorageUnreachable")))
+    def storage_reported(self, names: set[str], status: str) -> None:
+        for name in sorted(names):
+            self.report(name, status)
+
+    def report(self, name: str, status: str) -> None:
+        told = StorageReports((StorageCondition(DRIVER, status),) if status else ())
+        made = builders.csi_node(name, limits={DRIVER: 2}, resource_version=self.next_version())
+        self.store.csi_nodes.upsert(with_fields(made, storage=told))
+
+    @rule(minutes=st.sampled_from((1, 30)))
+    def time_passes(self, minutes: int) -> None:
+        self.now += timedelta(minutes=minutes)
+
+    @rule(
+        sizes=st.lists(st.sampled_from(SIZES), min_size=1, max_size=2),
+        outcome=st.sampled_from(("bound", "in flight", "in flight", "forgotten")),
+        special=st.sampled_from(("", "", "", "selected", "reserved", "bound")),
+    )
+    def pod_comes(self, sizes: list[str], outcome: str, special: str) -> None:
+        number = self.next_version()
+        claims = [builders.claim(f"c{place}-{number}", size=size) for place, size in enumerate(sizes)]
+        claims[0] = self.specially(claims[0], special)
+        for claim in claims:
+            self.store.claims.upsert(claim)
+        pod = builders.pod(f"p{number}", claims=[claim.name for claim in claims], requests={"cpu": "1"})
+        cluster = self.live.view(self.now)
+        found, best = self.decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
+        if not isinstance(found, Placement):
+            assert not best
+            return
+        assert found == best[found.node]
+        assert self.live.assume(found, [PromiseVolumes()]) is None
+        if outcome == "forgotten":
+            self.live.forget(pod.key)
+        elif outcome == "bound":
+            self.bind(found)
+
+    def specially(self, claim: model.Claim, special: str) -> model.Claim:
+        if special == "bound":
+            bound = builders.pairs({model.BIND_COMPLETED: "yes"})
+            return with_fields(claim, volume_name="v1", phase="Bound", annotations=bound)
+        if special == "reserved":
+            promised = ClaimReservation("v1", self.now, self.now + timedelta(hours=1), zone="a")
+            said = {key: value for key, value in claim_annotations(promised).items() if value is not None}
+            return with_fields(claim, annotations=builders.pairs(said))
+        if special == "selected":
+            return with_fields(claim, annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
+        return claim
+
+    def bind(self, placement: Placement) -> None:
+        for claim, volume in placement.volumes.volumes:
+            reference = model.ClaimReference(claim.namespace, claim.name, claim.uid)
+            version = self.next_version()
+            self.store.volumes.upsert(with_fields(volume, claim=reference, phase="Bound", resource_version=version))
+            bound = builders.pairs({model.BIND_COMPLETED: "yes"})
+            self.store.claims.upsert(
+                with_fields(claim, volume_name=volume.name, annotations=bound, resource_version=version)
+            )
+        shown = with_fields(placement.pod, node_name=placement.node, resource_version=self.next_version())
+        self.store.pods.upsert(shown)
+
+
+TestStorage = Storage.TestCase
+TestStorage.settings = settings(deadline=None, max_examples=40, stateful_step_count=30)
+
+
+def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
+    """Nothing happens at the moment a reservation expires."""
+    until = builders.EPOCH + timedelta(minutes=1)
+    kept = volume_annotations(VolumeReservation("default/else", "uid", builders.EPOCH, until, Holder("us", 1)))
+    volumes = [
+        builders.volume("kept", node="n0", source="local", annotations=kept),
+        *(builders.volume(f"free-{number}", node="n1", source="local") for number in range(2)),
+    ]
+    nodes, claims = [builders.node("n0"), builders.node("n1")], [builders.claim("one"), builders.claim("two")]
+    cluster, decider = view(*nodes, *volumes, *claims, builders.storage_class()), Decider()
+    chosen = []
+    for minute, name in enumerate(("one", "two")):
+        pod = builders.pod(name, claims=[name], requests={"cpu": "1"})
+        found = decider.decide(pod, cluster.at(builders.EPOCH + timedelta(minutes=minute)), PROFILE)
+        assert isinstance(found, Placement)
+        chosen.append(found.node)
+        cluster = cluster.with_pod(pod, found.node)
+    assert chosen == ["n1", "n0"]
+
+
+def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
+    """All are alike by their labels, and more than are asked one by one."""
+    nodes = [builders.node(f"n{number:02}", zone="a") for number in range(40)]
+    cut = builders.csi_node("n00", reports=[StorageCondition(DRIVER, "StorageUnreachable")])
+    claims = [builders.claim(f"c{number}") for number in range(2)]
+    volumes = [builders.volume(f"v{number}", zone="a") for number in range(2)]
+    cluster, decider = view(*nodes, cut, *claims, *volumes, builders.storage_class()), Decider()
+    for claim in claims:
+        found = decider.decide(builders.pod(claims=[claim.name], requests={"cpu": "1"}), cluster, PROFILE)
+        assert isinstance(found, Placement)
+        assert found.node != "n00"
+
+
+def test_many_nodes_in_few_zones() -> None:
+    nodes = [builders.node(f"n{number:02}", zone="abc"[number % 3]) for number in range(40)]
+    volumes = [builders.volume(f"v{number}", zone="abc"[number % 2], size=f"{10 + number}Gi") for number in range(6)]
+    claims = [builders.claim(f"c{number}") for number in range(8)]
+    store, decider = Store(), Decider()
+    live = LiveCluster(store, PlanSettings())
+    store.nodes.replace(nodes, "1")
+    store.volumes.replace(volumes, "1")
+    store.classes.replace([builders.storage_class()], "1")
+    store.claims.replace(claims, "1")
+    for claim in claims:
+        pod = builders.pod(claim.name, claims=[claim.name], requests={"cpu": "1"})
+        cluster = live.view(builders.EPOCH)
+        found, best = decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
+        assert isinstance(found, Placement) == bool(best) == (claim in claims[:6])
+        if isinstance(found, Placement):
+            assert found == best[found.node]
+            assert live.assume(found, [PromiseVolumes()]) is None

@@ -1,0 +1,213 @@
+"""Why a pod fits nowhere, in kube-scheduler's words, and always the plain rules' own verdict."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binder.health.published_health import HEALTH
+from binder.matching.rejection import Reason, Rejection
+from binder.reservation.contract import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
+from kube.objects import model
+from kube.objects.constraints import DO_NOT_SCHEDULE, Constraints, HostPort, SpreadConstraint
+from kube.objects.model import LabelSelector, Taint
+from scheduler.cycle.cycle import Unschedulable, decide, judge
+from scheduler.cycle.diagnosis import Diagnoser, Diagnosis, lacking, whole_text
+from scheduler.plugins.registry import default_profile
+from tests import builders
+from tests.scheduler import clusters
+from tests.scheduler.judging import view
+
+PROFILE = default_profile("ours")
+WEB = {"app": "web"}
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+LACKING = Reason.INSUFFICIENT_RESOURCES
+LATER = builders.EPOCH.replace(year=2027)
+
+
+def diagnosed(pod: model.Pod, *records: model.Record, diagnoser: Diagnoser | None = None) -> Diagnosis:
+    found = decide(pod, view(*records), PROFILE)
+    assert isinstance(found, Unschedulable)
+    return (diagnoser or Diagnoser()).diagnose(found)
+
+
+def nodes(count: int, **how: object) -> list[model.Record]:
+    return [builders.node(f"{how.get('zone', 'a')}{number}", **how) for number in range(count)]  # type: ignore[arg-type]
+
+
+def held_for_other() -> dict[str, str]:
+    return volume_annotations(
+        VolumeReservation("default/other", "uid-default-other", builders.EPOCH, LATER, Holder("us", 1))
+    )
+
+
+SPREAD = Constraints(spread=(SpreadConstraint(1, builders.ZONE, DO_NOT_SCHEDULE, LabelSelector((("app", "web"),))),))
+PORT = Constraints(ports=(HostPort(80, "TCP", "0.0.0.0"),))
+CLASS = builders.storage_class()
+
+
+@pytest.mark.parametrize(
+    ("pod", "records", "text", "refused_by"),
+    [
+        pytest.param(builders.pod(), [], "no nodes available to schedule pods", set(), id="no-nodes"),
+        pytest.param(
+            builders.pod(claims=["data"]), [], "no nodes available to schedule pods", set(), id="no-nodes-nor-claim"
+        ),
+        pytest.param(
+            builders.pod(claims=[model.PodClaim("web-scratch", ephemeral=True)]),
+            nodes(3),
+            "0/3 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "
+            '"web-scratch".',
+            {"VolumeBinding"},
+            id="ephemeral-claim-to-come",
+        ),
+        pytest.param(
+            builders.pod(claims=[model.PodClaim("web-scratch", ephemeral=True)]),
+            [CLASS, builders.claim("web-scratch"), *nodes(1)],
+            "0/1 nodes are available: PVC default/web-scratch was not created for pod default/web (pod is not owner).",
+            {"VolumeBinding"},
+            id="ephemeral-claim-of-another",
+        ),
+        pytest.param(
+            builders.pod(claims=["data"]),
+            [CLASS, builders.claim("data", volume_name="pv-9", phase="Lost"), *nodes(1)],
+            '0/1 nodes are available: persistentvolumeclaim "data" bound to non-existent persistentvolume "pv-9".',
+            {"VolumeBinding"},
+            id="lost-claim",
+        ),
+        pytest.param(
+            builders.pod(requests={"cpu": "9"}),
+            nodes(2) + nodes(3, zone="b", taints=[Taint("dedicated", "NoSchedule", "db")]),
+            "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s).",
+            {"NodeResourcesFit", "TaintToleration"},
+            id="cpu-and-taint",
+        ),
+        pytest.param(
+            builders.pod(requests={"cpu": "9", "memory": "64Gi", "example.com/gpu": "1"}),
+            nodes(1),
+            "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient example.com/gpu, 1 Insufficient memory.",
+            {"NodeResourcesFit"},
+            id="everything-that-is-lacking",
+        ),
+        pytest.param(
+            builders.pod(),
+            [builders.node(allocatable={"pods": "0"})],
+            "0/1 nodes are available: 1 Too many pods.",
+            {"NodeResourcesFit"},
+            id="pods",
+        ),
+        pytest.param(
+            builders.pod(node_selector={"disk": "ssd"}),
+            nodes(10) + nodes(1, zone="b", unschedulable=True) + nodes(2, zone="c", taints=[NOT_READY]),
+            "0/13 nodes are available: 1 node(s) were unschedulable, "
+            "10 node(s) didn't match Pod's node affinity/selector, 2 node(s) had untolerated taint(s).",
+            {"NodeAffinity", "TaintToleration"},
+            id="sorted-as-text",
+        ),
+        pytest.param(
+            builders.pod("new", constraints=PORT),
+            [*nodes(1), builders.pod("old", node="a0", constraints=PORT)],
+            "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+            {"NodePorts"},
+            id="port",
+        ),
+        pytest.param(
+            builders.pod("new", labels=WEB, constraints=SPREAD),
+            [
+                *nodes(1),
+                *nodes(1, zone="b", unschedulable=True),
+                builders.node("c0", zone=None),
+                builders.pod("old", node="a0", labels=WEB),
+            ],
+            "0/3 nodes are available: 1 node(s) didn't match pod topology spread constraints, "
+            "1 node(s) didn't match pod topology spread constraints (missing required label), "
+            "1 node(s) were unschedulable.",
+            {"PodTopologySpread", "TaintToleration"},
+            id="spread",
+        ),
+        pytest.param(
+            builders.pod(claims=["data"]),
+            [*nodes(1), *nodes(1, zone="b"), CLASS, builders.claim(), builders.volume(zone="c")],
+            "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.",
+            {"VolumeBinding"},
+            id="no-volume",
+        ),
+        pytest.param(
+            builders.pod(claims=["data"]),
+            [
+                *nodes(1),
+                *nodes(1, zone="b"),
+                CLASS,
+                builders.claim(),
+                builders.volume("pv-a", zone="a", annotations=held_for_other()),
+                builders.volume("pv-b", zone="b", annotations={DEFAULT_PREFIX + HEALTH: "Inaccessible"}),
+            ],
+            "0/2 nodes are available: 1 node(s) had only volumes known to be sick, "
+            "1 node(s) had only volumes reserved for other claims.",
+            {"ReservedVolume", "VolumeHealth"},
+            id="our-own-reasons",
+        ),
+        pytest.param(
+            builders.pod(claims=["data"]),
+            nodes(3),
+            '0/3 nodes are available: persistentvolumeclaim "data" not found.',
+            {"VolumeBinding"},
+            id="pod-as-a-whole",
+        ),
+    ],
+)
+def test_text(pod: model.Pod, records: list[model.Record], text: str, refused_by: set[str]) -> None:
+    found = diagnosed(pod, *records)
+    assert found.text() == text
+    assert found.refused_by == refused_by
+
+
+def test_what_preemption_says_comes_last() -> None:
+    found = diagnosed(builders.pod(requests={"cpu": "9"}), *nodes(1))
+    said = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    assert found.text(said) == f"0/1 nodes are available: 1 Insufficient cpu. {said}"
+
+
+def test_the_commonest_reason_is_counted() -> None:
+    records = nodes(2, unschedulable=True) + nodes(3, zone="b")
+    assert diagnosed(builders.pod(requests={"cpu": "9"}), *records).reason is Reason.INSUFFICIENT_RESOURCES
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Reason.CLAIM_NOT_FOUND, 'persistentvolumeclaim "data" not found'),
+        (Reason.CLAIM_DELETING, 'persistentvolumeclaim "data" is being deleted'),
+        (Reason.IMMEDIATE_CLAIM, "pod has unbound immediate PersistentVolumeClaims"),
+        (Reason.CLAIM_LOST, "shop/data: expected this, found that"),
+    ],
+    ids=str,
+)
+def test_reasons_against_the_pod(reason: Reason, text: str) -> None:
+    assert whole_text(Rejection(reason, "shop/data", "this", "that")) == text
+
+
+@given(clusters.clusters(), st.data())
+def test_every_node_is_counted_with_the_first_filter_that_refuses_it(
+    records: list[model.Record], data: st.DataObject
+) -> None:
+    pod, seen = data.draw(clusters.pods("new")), view(*records)
+    judgement = judge(pod, seen, PROFILE)
+    refusals = {state.name: found for state in seen.nodes if (found := judgement.why(state)) is not None}
+    diagnosis = Diagnoser().diagnose(Unschedulable(judgement, seen))
+    assert diagnosis.refused_by == {name for state in seen.nodes if (name := judgement.refusing(state)) is not None}
+    short = [seen.nodes[seen.numbers[name]] for name, one in refusals.items() if one.reason is LACKING]
+    expected = Counter(text for state in short for text in lacking(pod)(state))
+    assert {text: count for text, count in diagnosis.counts.items() if not text.startswith("node(s)")} == expected
+    told = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
+    assert told == sorted(Counter(one.reason for one in refusals.values() if one.reason is not LACKING).values())
+
+
+def test_what_nodes_lack_is_looked_up_once() -> None:
+    diagnoser, records = Diagnoser(), nodes(2)
+    seen = view(*records)
+    for name in ("one", "two"):
+        found = decide(builders.pod(name, requests={"cpu": "9"}), seen, PROFILE)
+        assert isinstance(found, Unschedulable)
+        assert diagnoser.diagnose(found).counts == {"Insufficient cpu": 2}

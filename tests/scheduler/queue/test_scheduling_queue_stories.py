@@ -1,0 +1,108 @@
+"""The queue, the live cluster and the decisions together: whatever happens in whatever order, no pod oversleeps."""
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from binder.model.view import PlanSettings
+from kube.objects.model import Pod
+from scheduler.binding.reserve_volumes import PromiseVolumes
+from scheduler.cycle.cycle import Unschedulable, decide
+from scheduler.cycle.diagnosis import Diagnoser
+from scheduler.cycle.memoized_cycle import Decider
+from scheduler.framework.plugin import Placement
+from scheduler.plugins.registry import default_profile
+from scheduler.queue.requeue import Changes, forgotten, wanted_by
+from scheduler.queue.scheduling_queue import Attempt, WaitingPods
+from scheduler.standalone.cache import LiveCluster
+from tests.builders import EPOCH
+from tests.scheduler.worlds import VARIANTS, WAITING, Told
+
+PROFILE = default_profile("ours")
+HAPPENINGS = [(slot, record) for slot, variants in VARIANTS.items() for record in (*variants, None)]
+
+
+class Story:
+    """A cluster and pods that wait; what happens next is up to chance."""
+
+    def __init__(self, chance: Random) -> None:
+        self.chance, self.now = chance, 0.0
+        self.told = Told({})
+        self.live = LiveCluster(self.told.store, PlanSettings())
+        for slot, variants in VARIANTS.items():
+            self.told.show(slot, chance.choice((variants[0], chance.choice(variants))))
+        self.waiting = WaitingPods(PROFILE.queue_sort.key)
+        self.changes = Changes(self.told.store, lambda change: self.waiting.change(change, self.now))
+        self.undecided: list[Attempt] = []
+        self.refused: list[tuple[Attempt, Unschedulable]] = []
+        self.binding: list[tuple[Attempt, Placement]] = []
+        self.names = [f"waiting-{number}" for number in range(chance.randint(1, 6))]
+        for name in self.names:
+            self.waiting.upsert(replace(chance.choice(WAITING), name=name, uid=name), self.now)
+        self.decider, self.diagnoser = Decider(), Diagnoser()
+
+    def tell(self, steps: int) -> None:
+        acts = (self.happen, self.happen, self.begin, self.decide, self.decide, self.refuse, self.bind, self.take_back)
+        with self.changes.following():
+            for _ in range(steps):
+                self.now += self.chance.choice((0.0, 0.1, 3.0))
+                self.chance.choice(acts)()
+            while self.binding:
+                self.bind()
+
+    def happen(self) -> None:
+        self.told.show(*self.chance.choice(HAPPENINGS))
+
+    def begin(self) -> None:
+        self.undecided += self.waiting.pop(self.now, 2)
+
+    def decide(self) -> None:
+        if not self.undecided:
+            return
+        attempt = self.undecided.pop()
+        found = self.decider.decide(attempt.pod, self.live.view(EPOCH), PROFILE)
+        if isinstance(found, Unschedulable):
+            self.refused.append((attempt, found))
+        elif self.live.assume(found, (PromiseVolumes(),)) is None:
+            self.binding.append((attempt, found))
+        else:
+            self.waiting.retry(attempt, self.now)
+
+    def refuse(self) -> None:
+        if self.refused:
+            attempt, found = self.refused.pop()
+            self.waiting.failed(attempt, self.diagnoser.diagnose(found).refused_by, self.now, wanted_by(found))
+
+    def bind(self) -> None:
+        if self.binding:
+            attempt, placement = self.binding.pop()
+            self.live.bound(attempt.pod.key, self.now)
+            self.waiting.done(attempt)
+            self.told.show(attempt.pod.key, replace(placement.pod, node_name=placement.node))
+            self.waiting.remove(attempt.pod.key)
+
+    def take_back(self) -> None:
+        if self.binding:
+            attempt, placement = self.binding.pop()
+            self.live.forget(attempt.pod.key)
+            self.waiting.retry(attempt, self.now)
+            for change in forgotten(placement, self.live.view(EPOCH).storage.snapshot):
+                self.waiting.change(change, self.now)
+
+    def asleep(self) -> list[Pod]:
+        """The pods that are refused and wait for a change: nothing would be tried for a while."""
+        awake = {attempt.pod.name for attempt in self.undecided}
+        awake.update(attempt.pod.name for attempt, _ in self.refused)
+        while attempts := self.waiting.pop(self.now + 10, 16):
+            awake.update(attempt.pod.name for attempt in attempts)
+        found = (self.waiting.get(f"default/{name}") for name in self.names if name not in awake)
+        return [pod for pod in found if pod is not None]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_pod_sleeps_while_a_node_would_have_it(seed: int) -> None:
+    story = Story(Random(seed))
+    story.tell(steps=40)
+    view = story.live.view(EPOCH)
+    assert [pod for pod in story.asleep() if not isinstance(decide(pod, view, PROFILE), Unschedulable)] == []

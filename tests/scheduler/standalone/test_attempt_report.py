@@ -1,0 +1,18 @@
+import logging
+
+import pytest
+
+from binder.matching.rejection import Reason
+from scheduler.standalone.attempt_report import AttemptReport
+from tests.scheduler.standing import Events, Metrics, Status, pod
+
+
+def test_an_error_is_logged_once_because_without_rights_nothing_else_tells_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    report = AttemptReport(Events(), Status(), Metrics())
+    with caplog.at_level(logging.WARNING):
+        for text in ("binding rejected: 403 Forbidden", "binding rejected: 403 Forbidden", "another"):
+            report.error(pod("web"), Reason.SCHEDULER_ERROR, text)
+    logged = [(vars(one)["pod"], vars(one)["problem"]) for one in caplog.records]
+    assert logged == [("default/web", "binding rejected: 403 Forbidden"), ("default/web", "another")]

@@ -1,0 +1,134 @@
+"""Victims leave through the eviction API, each once, and the first refusal ends it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from kube.client.event_recorder import EventDraft
+from kube.client.reflector import SILENCE_SECONDS
+from kube.errors import Conflict, Forbidden, KubeError, LeadershipLost, NotFound, Throttled
+from kube.objects import model
+from kube.objects.api_resource import Resource
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.evict import PATIENCE, Evictor
+from tests import builders
+from tests.fake_clock import FakeClock
+
+SUCCESS = {"kind": "Status", "status": "Success"}
+NEW = builders.pod("new", priority=10)
+
+
+class Server:
+    """Answers evictions; `refusals` are by the name of the pod."""
+
+    def __init__(self, refusals: Mapping[str, Exception | dict[str, Any]] | None = None) -> None:
+        self.refusals = dict(refusals or {})
+        self.evicted: list[str] = []
+        self.bodies: list[Mapping[str, Any]] = []
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> msgspec.Raw:
+        assert (resource.plural, subresource) == ("pods", "eviction")
+        answer = self.refusals.get(name, SUCCESS)
+        if isinstance(answer, Exception):
+            raise answer
+        self.evicted.append(f"{namespace}/{name}")
+        self.bodies.append(body)
+        return msgspec.Raw(msgspec.json.encode(answer))
+
+
+class Told:
+    def __init__(self) -> None:
+        self.drafts: list[EventDraft] = []
+
+    def publish(self, draft: EventDraft) -> None:
+        self.drafts.append(draft)
+
+
+def victim(name: str, *, labels: Mapping[str, str] | None = None, deleting: bool = False) -> model.Pod:
+    return builders.pod(name, node="n1", labels=labels, deleting=deleting)
+
+
+def refused(error: type[KubeError], status: int) -> KubeError:
+    return error("POST", "/eviction", status, "Reason", "no")
+
+
+def evict(evictor: Evictor, *victims: model.Pod, budgets: Budgets | None = None) -> str:
+    return asyncio.run(evictor.evict(Preemption("n1", victims), NEW, budgets or Budgets()))
+
+
+def test_evicts_all_and_tells_them_why() -> None:
+    server, told = Server(), Told()
+    evictor = Evictor(server, told, FakeClock())
+    assert evict(evictor, victim("a"), victim("b")) == ""
+    assert server.evicted == ["default/a", "default/b"]
+    assert server.bodies[0] == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"namespace": "default", "name": "a"},
+        "deleteOptions": {"preconditions": {"uid": "uid-default-a"}},
+    }
+    assert [draft.note for draft in told.drafts] == ["Preempted by pod uid-default-new on node n1"] * 2
+    assert [(draft.type, draft.reason, draft.action) for draft in told.drafts] == [
+        ("Normal", "Preempted", "Preempting")
+    ] * 2
+    assert [draft.regarding.name for draft in told.drafts] == ["a", "b"]
+
+
+def test_nobody_is_evicted_twice() -> None:
+    server, clock = Server(), FakeClock()
+    evictor = Evictor(server, Told(), clock)
+    for _ in range(2):
+        assert evict(evictor, victim("a"), victim("gone", deleting=True)) == ""
+    assert server.evicted == ["default/a"]
+    assert evictor.going() == {"uid-default-a"}
+    asyncio.run(clock.advance(PATIENCE))
+    assert evictor.going() == frozenset()
+
+
+def test_who_is_gone_already_is_no_obstacle() -> None:
+    server, told = Server({"a": refused(NotFound, 404)}), Told()
+    evictor = Evictor(server, told, FakeClock())
+    assert evict(evictor, victim("a"), victim("b")) == ""
+    assert [draft.regarding.name for draft in told.drafts] == ["b"]
+    # Nobody else is evicted in its stead until a watch shows that it is gone.
+    assert evictor.going() == {"uid-default-a", "uid-default-b"}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(refused(Throttled, 429), id="the-budget-forbids-it"),
+        pytest.param(refused(Conflict, 409), id="another-pod-by-now"),
+        pytest.param(refused(Forbidden, 403), id="no-right-to"),
+        pytest.param({"kind": "Status", "status": "Failure", "message": "two budgets"}, id="in-the-body"),
+        pytest.param({"kind": "Status", "status": 7}, id="an-odd-answer"),
+    ],
+)
+def test_the_first_refusal_ends_it_before_those_who_are_free_to_go(refusal: Exception | dict[str, Any]) -> None:
+    server, told = Server({"guarded": refusal}), Told()
+    budgets = Budgets([builders.budget(labels={"app": "web"}, allowed=1)])
+    evictor = Evictor(server, told, FakeClock())
+    victims = [victim("free"), victim("guarded", labels={"app": "web"})]
+    assert "could not evict pod default/guarded" in evict(evictor, *victims, budgets=budgets)
+    assert "default/free" not in server.evicted
+    assert told.drafts == []
+    assert evictor.going() == frozenset()
+
+
+def test_a_lost_lease_ends_everything() -> None:
+    with pytest.raises(LeadershipLost):
+        evict(Evictor(Server({"a": LeadershipLost("gone")}), Told(), FakeClock()), victim("a"))
+
+
+def test_an_accepted_eviction_is_not_forgotten_while_a_watch_is_half_open() -> None:
+    clock = FakeClock()
+    evictor = Evictor(Server({}), Told(), clock)
+    assert evict(evictor, victim("a")) == ""
+    asyncio.run(clock.advance(SILENCE_SECONDS + 60))
+    assert evictor.going() == {victim("a").uid}

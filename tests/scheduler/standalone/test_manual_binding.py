@@ -1,0 +1,233 @@
+"""Single pods at the wish of a tool, beside the loop, with everything around it in memory."""
+
+import asyncio
+
+import pytest
+
+from binder.matching.rejection import Reason, Rejection
+from kube.errors import LeadershipLost
+from kube.objects.model import Claim, Pod, Toleration
+from scheduler.binding.pod_binding import Bound, Refusal, Refused
+from scheduler.framework.plugin import Placement
+from scheduler.state.cluster import ClusterView
+from tests import builders
+from tests.builders import claim, node, storage_class
+from tests.fake_clock import settle
+from tests.scheduler.driving import LARGE, LOST, SMALL, WEB, driven, refusal, with_claim
+from tests.scheduler.standing import Desk, pod
+
+
+async def test_a_pod_goes_where_the_scheduler_chooses() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "4"))
+        assert await binding.bind(WEB, "", "") == Bound("n2", "b")
+        assert desk.binder.nodes == {"web": "n2"}
+        assert desk.notes("Scheduled") == ["Successfully assigned default/web to n2"]
+
+
+@pytest.mark.parametrize(("chosen", "zone"), [("n1", "a"), ("n2", "b")])
+async def test_a_pod_goes_to_the_node_that_is_asked_for(chosen: str, zone: str) -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web"))
+        assert await binding.bind(WEB, "uid-default-web", chosen) == Bound(chosen, zone)
+        assert desk.binder.nodes == {"web": chosen}
+
+
+async def test_a_node_where_the_pod_does_not_fit_is_refused_and_the_loop_goes_on() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "4"))
+        found = await binding.bind(WEB, "", "n1")
+        assert isinstance(found, Refused)
+        assert found.refusal is Refusal.REJECTED
+        assert [(one.subject, one.reason) for one in found.rejections] == [("n1", Reason.INSUFFICIENT_RESOURCES)]
+        assert desk.binder.nodes == {}
+        await desk.clock.advance(10)
+        assert desk.binder.nodes == {"web": "n2"}
+
+
+async def test_after_a_refusal_the_loop_tries_again_although_it_slept() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "9"))
+        await settle()
+        assert desk.metrics.failures[Reason.INSUFFICIENT_RESOURCES] == 1
+        await binding.bind(WEB, "", "n1")
+        await desk.clock.advance(5)
+        assert desk.metrics.failures[Reason.INSUFFICIENT_RESOURCES] == 2
+
+
+async def test_a_node_that_does_not_exist_is_named() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web"))
+        assert await binding.bind(WEB, "", "n9") == Refused(Refusal.REJECTED, "there is no node n9")
+
+
+async def test_a_pod_that_fits_nowhere_is_answered_node_by_node() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "9"))
+        found = await binding.bind(WEB, "", "")
+        assert isinstance(found, Refused)
+        assert found.refusal is Refusal.REJECTED
+        assert found.text.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+        assert [one.subject for one in found.rejections] == ["n1", "n2"]
+        desk.store.nodes.upsert(node("n3", allocatable={"cpu": "16"}))
+        await desk.clock.advance(10)
+        assert desk.binder.nodes == {"web": "n3"}
+
+
+async def test_a_refused_pod_is_not_waited_for() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "9"))
+        await settle()
+        desk.store.nodes.upsert(node("n3", allocatable={"cpu": "16"}))
+        assert desk.waiting.sizes()["backoff"] == 1
+        assert await binding.bind(WEB, "", "") == Bound("n3", "a")
+
+
+@pytest.mark.parametrize(
+    ("kept", "reason"),
+    [
+        pytest.param(pod("web", scheduling_gates=["quota"]), Reason.POD_GATED, id="gated"),
+        pytest.param(pod("web", tolerations=[Toleration("a", "Near")]), Reason.POD_INVALID, id="invalid"),
+    ],
+)
+async def test_a_pod_that_is_kept_aside_is_refused(kept: Pod, reason: Reason) -> None:
+    async with driven() as (desk, binding):
+        desk.add(kept)
+        found = await binding.bind(WEB, "", "")
+        assert isinstance(found, Refused)
+        assert (found.refusal, found.rejections[0].reason) == (Refusal.REJECTED, reason)
+
+
+@pytest.mark.parametrize(
+    ("there", "uid", "expected"),
+    [
+        pytest.param(None, "", Refusal.POD_NOT_FOUND, id="no such pod"),
+        pytest.param(pod("web"), "another", Refusal.POD_NOT_FOUND, id="another of that name"),
+        pytest.param(pod("web", node="n1"), "another", Refusal.POD_NOT_FOUND, id="another of that name has a node"),
+        pytest.param(pod("web", node="n1"), "", Refusal.ALREADY_BOUND, id="it has a node"),
+        pytest.param(builders.pod("web", node="n1", scheduler_name="theirs"), "", Refusal.NOT_OURS, id="not ours"),
+        pytest.param(pod("web", node="n1", deleting=True), "", Refusal.NOT_OURS, id="on its way out"),
+    ],
+)
+async def test_a_pod_that_does_not_wait_is_refused(there: Pod | None, uid: str, expected: Refusal) -> None:
+    async with driven() as (desk, binding):
+        if there is not None:
+            (desk.store.pods if there.node_name else desk.pods).upsert(there)
+        assert refusal(await binding.bind(WEB, uid, "")) is expected
+        assert refusal(await binding.unbind(WEB, uid)) is expected
+
+
+async def test_a_pod_that_is_bound_and_not_shown_yet_is_bound_already() -> None:
+    async with driven() as (desk, binding):
+        desk.shows = False
+        desk.add(pod("web"))
+        await settle()
+        for found in (await binding.bind(WEB, "", ""), await binding.unbind(WEB, "")):
+            assert refusal(found) is Refusal.ALREADY_BOUND
+
+
+async def test_a_pod_that_is_in_work_is_waited_for() -> None:
+    async with driven(LARGE) as (desk, binding):
+        desk.binder.held = asyncio.Event()
+        desk.add(pod("web"))
+        await settle()
+        calls = [asyncio.ensure_future(binding.bind(WEB, "", wanted)) for wanted in ("", "n2", "n1")]
+        await settle()
+        assert not any(call.done() for call in calls)
+        desk.binder.held.set()
+        anywhere, there, elsewhere = await asyncio.gather(*calls)
+        assert anywhere == there == Bound("n2", "b")
+        assert refusal(elsewhere) is Refusal.ALREADY_BOUND
+        assert desk.binder.order == ["web"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(LOST, Refusal.FAILED, id="refused by the server"),
+        pytest.param(OSError("cut"), Refusal.FAILED, id="no answer"),
+        pytest.param(Rejection(Reason.ALREADY_ASSIGNED, WEB, "", ""), Refusal.ALREADY_BOUND, id="somebody was faster"),
+        pytest.param(Rejection(Reason.POD_ENDED, WEB, "", ""), Refusal.POD_NOT_FOUND, id="gone meanwhile"),
+    ],
+)
+async def test_a_binding_that_fails_is_answered_and_tried_again(
+    answer: Rejection | Exception, expected: Refusal
+) -> None:
+    async with driven() as (desk, binding):
+        desk.binder.answers.append(answer)
+        desk.add(pod("web"))
+        assert refusal(await binding.bind(WEB, "", "")) is expected
+        await desk.clock.advance(10)
+        assert set(desk.binder.nodes) == {"web"}
+
+
+async def test_the_volumes_of_a_pod_are_told() -> None:
+    async with driven() as (desk, binding):
+        desk.volumes.ready.set()
+        desk.add(with_claim(desk))
+        assert await binding.bind(WEB, "", "") == Bound("n2", "b", {"data": "pv-1"})
+
+
+async def test_a_claim_whose_volume_is_made_is_told() -> None:
+    async with driven() as (desk, binding):
+        desk.store.classes.upsert(storage_class(provisioner="disk.csi.example"))
+        desk.store.claims.upsert(claim())
+        desk.add(pod("web", claims=["data"]))
+        call = asyncio.ensure_future(binding.bind(WEB, "", "n1"))
+        await settle()
+        made: Claim = claim(volume_name="pv-made", phase="Bound", resource_version=2)
+        desk.store.claims.upsert(made)
+        desk.volumes.ready.set()
+        assert await call == Bound("n1", "a", {"data": "pv-made"}, ("data",))
+
+
+async def test_a_caller_who_goes_away_stops_nothing() -> None:
+    async with driven() as (desk, binding):
+        desk.add(with_claim(desk))
+        call = asyncio.ensure_future(binding.bind(WEB, "", ""))
+        await settle()
+        call.cancel()
+        await settle()
+        desk.volumes.ready.set()
+        await settle()
+        assert desk.binder.nodes == {"web": "n2"}
+
+
+async def test_without_a_term_nothing_is_done() -> None:
+    desk = Desk(SMALL)
+    binding = desk.scheduler.driven(desk.store.pods)
+    desk.add(pod("web"))
+    assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
+    async with desk.running():
+        await settle()
+    assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
+    assert refusal(await binding.unbind(WEB, "")) is Refusal.NOT_READY
+
+
+async def test_a_term_that_ends_leaves_nobody_waiting() -> None:
+    async with driven() as (desk, binding):
+        desk.binder.answers.append(LeadershipLost("it is over"))
+        desk.add(pod("web"))
+        assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
+
+
+async def test_a_bug_costs_no_pod_its_turn() -> None:
+    class Broken:
+        name = "Broken"
+        works = False
+
+        def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+            if not self.works:
+                raise ZeroDivisionError
+            return cluster
+
+    broken = Broken()
+    desk = Desk(SMALL, reserves=(broken,))
+    binding = desk.scheduler.driven(desk.store.pods)
+    async with desk.running():
+        desk.add(pod("web"))
+        with pytest.raises(ZeroDivisionError):
+            await binding.bind(WEB, "", "n1")
+        broken.works = True
+        await desk.clock.advance(10)
+        assert desk.binder.nodes == {"web": "n1"}

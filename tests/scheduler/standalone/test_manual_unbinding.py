@@ -1,0 +1,62 @@
+"""What is promised to single pods, taken back at the wish of a tool."""
+
+import asyncio
+
+import pytest
+
+from binder.matching.rejection import Rejection
+from scheduler.binding.pod_binding import Refusal, Released
+from tests.fake_clock import settle
+from tests.scheduler.driving import LARGE, LOST, WEB, driven, refusal, with_claim
+from tests.scheduler.standing import pod
+
+
+async def test_what_is_promised_is_taken_back_before_the_pod_is_bound() -> None:
+    async with driven() as (desk, binding):
+        desk.add(with_claim(desk))
+        await settle()
+        assert set(desk.cluster.assumed()) == {WEB}
+        assert await binding.unbind(WEB, "") == Released("n2")
+        assert desk.volumes.rolled_back == ["web"]
+        assert desk.cluster.assumed() == {}
+        assert await binding.unbind(WEB, "") == Released()
+        assert desk.binder.order == []
+        desk.volumes.ready.set()
+        await desk.clock.advance(10)
+        assert desk.binder.nodes == {"web": "n2"}
+
+
+async def test_a_tool_that_waits_hears_that_another_took_it_back() -> None:
+    async with driven() as (desk, binding):
+        desk.add(with_claim(desk))
+        call = asyncio.ensure_future(binding.bind(WEB, "", ""))
+        await asyncio.sleep(0)  # it is decided, and not begun to be carried out
+        assert await binding.unbind(WEB, "") == Released("n2")
+        assert refusal(await call) is Refusal.FAILED
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param([], Refusal.ALREADY_BOUND, id="the binding succeeds"),
+        pytest.param([LOST], None, id="the binding fails"),
+    ],
+)
+async def test_a_binding_that_was_sent_is_waited_for(answers: list[Rejection], expected: Refusal | None) -> None:
+    async with driven(LARGE) as (desk, binding):
+        desk.binder.held, desk.binder.answers = asyncio.Event(), [*answers]
+        desk.add(pod("web"))
+        await settle()
+        call = asyncio.ensure_future(binding.unbind(WEB, ""))
+        await settle()
+        assert not call.done()
+        desk.binder.held.set()
+        found = await call
+        assert found == Released("n2") if expected is None else refusal(found) is expected
+
+
+async def test_a_pod_to_which_nothing_is_promised_has_nothing_to_take_back() -> None:
+    async with driven() as (desk, binding):
+        desk.add(pod("web", "9"))
+        await settle()
+        assert await binding.unbind(WEB, "") == Released()

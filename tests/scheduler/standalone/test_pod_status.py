@@ -1,0 +1,229 @@
+"""What is written to a pod's status, and above all what is not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kube.client.api import KubeApi
+from kube.client.transport import Request, Response
+from kube.decoding.decode import decode_pod_record
+from kube.errors import LeadershipLost, Unavailable
+from kube.objects.model import Pod
+from scheduler.standalone.pod_status import TRIES, PodStatus, Said, change_of
+from tests.fake_clock import FakeClock, settle
+from tests.fakes.kube_api import Connection, FakeKubeApi, failure
+from tests.fakes.objects import pod_object
+
+NO_ROOM = Said("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu.")
+NOW = "2026-01-01T12:00:00Z"
+LOST = Unavailable("PATCH", "/", 0, "Timeout", "no answer")
+READY = {"type": "Ready", "status": "False"}
+
+
+def condition(said: Said, since: str = NOW, **fields: object) -> dict[str, Any]:
+    wanted = {"status": "False", "reason": said.reason, "message": said.message}
+    return {"type": "PodScheduled", "lastProbeTime": None, "lastTransitionTime": since, **wanted, **fields}
+
+
+class Desk:
+    """A server with one pod, and the writer at work."""
+
+    def __init__(self) -> None:
+        self.server, self.clock = FakeKubeApi(), FakeClock()
+        self.server.put(pod_object("web", []))
+        self.connection = Connection(self.server)
+        self.status = PodStatus(KubeApi(self.connection), self.clock)
+
+    @property
+    def pod(self) -> Pod:
+        raw = self.server.answer(Request("GET", "/api/v1/namespaces/default/pods/web")).body
+        return decode_pod_record(raw)
+
+    @property
+    def written(self) -> list[dict[str, Any]]:
+        return [write.body["status"] for write in self.server.writes]
+
+    def refuse(self, answer: Response | Unavailable, times: int = 1) -> None:
+        self.server.refuse_next += [("PATCH", answer)] * times
+
+
+@asynccontextmanager
+async def working() -> AsyncIterator[Desk]:
+    desk = Desk()
+    running = asyncio.ensure_future(desk.status.run())
+    try:
+        yield desk
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "change"),
+    [
+        ({}, NO_ROOM, {"conditions": [condition(NO_ROOM)]}),
+        ({"conditions": [READY]}, NO_ROOM, {"conditions": [READY, condition(NO_ROOM)]}),
+        ({"conditions": [condition(NO_ROOM, "earlier")]}, NO_ROOM, {}),
+        (
+            {"conditions": [condition(Said("SchedulerError", "no"), "earlier")]},
+            NO_ROOM,
+            {"conditions": [condition(NO_ROOM, "earlier")]},
+        ),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "earlier"}]},
+            NO_ROOM,
+            {"conditions": [condition(NO_ROOM)]},
+        ),
+        (
+            {"conditions": [condition(NO_ROOM, "earlier")]},
+            Said(*(NO_ROOM.reason, NO_ROOM.message), "node-1"),
+            {"nominatedNodeName": "node-1"},
+        ),
+        ({"nominatedNodeName": "node-1"}, Said("", "", ""), {"nominatedNodeName": None}),
+        ({"nominatedNodeName": "node-1"}, Said("", "", "node-1"), {}),
+        ({"nominatedNodeName": "node-1"}, Said("", "", None), {}),
+    ],
+    ids=[
+        "first",
+        "others-stay",
+        "said-already",
+        "still-false",
+        "was-true",
+        "nominated",
+        "not-nominated-any-more",
+        "nominated-already",
+        "nothing-about-nomination",
+    ],
+)
+def test_what_has_to_change(status: dict[str, Any], said: Said, change: dict[str, Any]) -> None:
+    assert change_of({"metadata": {}, "status": status}, said, NOW) == change
+
+
+def test_the_generation_that_was_judged_is_named() -> None:
+    change = change_of({"metadata": {"generation": 3}}, NO_ROOM, NOW)
+    assert change == {"conditions": [condition(NO_ROOM, observedGeneration=3)]}
+
+
+async def test_the_same_is_said_once() -> None:
+    async with working() as desk:
+        assert desk.status.say(desk.pod, NO_ROOM)
+        await settle()
+        assert not desk.status.say(desk.pod, NO_ROOM)
+        await settle()
+        assert desk.written == [{"conditions": [condition(NO_ROOM)]}]
+        assert desk.connection.requests == 2  # one read, one write
+
+
+async def test_a_new_process_reads_before_it_writes() -> None:
+    async with working() as desk:
+        desk.server.change(
+            "pods", "default/web", lambda found: found.update(status={"conditions": [condition(NO_ROOM)]})
+        )
+        desk.status.say(desk.pod, NO_ROOM)
+        await settle()
+        assert desk.written == []
+
+
+async def test_only_the_newest_is_written() -> None:
+    desk = Desk()
+    for number in range(5):
+        desk.status.say(desk.pod, Said("Unschedulable", f"reason {number}"))
+    running = asyncio.ensure_future(desk.status.run())
+    await settle()
+    running.cancel()
+    assert [one["conditions"][0]["message"] for one in desk.written] == ["reason 4"]
+
+
+async def test_nothing_is_said_of_a_pod_that_has_a_node() -> None:
+    async with working() as desk:
+        pod = desk.pod
+        desk.server.change("pods", "default/web", lambda found: found["spec"].update(nodeName="node-1"))
+        desk.status.say(pod, NO_ROOM)
+        await settle()
+        assert desk.written == []
+
+
+async def test_nothing_is_said_of_a_pod_of_the_same_name() -> None:
+    async with working() as desk:
+        desk.status.say(Pod("default", "web", "uid-of-another", 1), NO_ROOM)
+        await settle()
+        assert desk.written == []
+
+
+async def test_a_pod_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async with working() as desk:
+        pod = desk.pod
+        desk.server.remove("pods", "default/web")
+        desk.status.say(pod, NO_ROOM)
+        await settle()
+        assert not caplog.records
+
+
+async def test_a_conflict_is_read_again() -> None:
+    async with working() as desk:
+        desk.refuse(failure(409, "Conflict"))
+        desk.status.say(desk.pod, NO_ROOM)
+        await settle()
+        assert len(desk.written) == 1
+
+
+async def test_what_could_not_be_written_is_news_again(caplog: pytest.LogCaptureFixture) -> None:
+    async with working() as desk:
+        desk.refuse(LOST, TRIES)
+        desk.status.say(desk.pod, NO_ROOM)
+        await desk.clock.advance(60)
+        assert desk.written == []
+        assert [record.message for record in caplog.records] == ["Could not write pod status"]
+        assert desk.status.say(desk.pod, NO_ROOM)
+        await settle()
+        assert len(desk.written) == 1
+
+
+async def test_a_refusal_holds_up_no_other_pod() -> None:
+    async with working() as desk:
+        desk.server.put(pod_object("other", []))
+        desk.refuse(failure(403, "Forbidden"))
+        desk.status.say(desk.pod, NO_ROOM)
+        desk.status.say(Pod("default", "other", "uid-pods-default/other", 1), NO_ROOM)
+        await settle()
+        assert len(desk.written) == 1
+
+
+async def test_a_lost_lease_ends_it() -> None:
+    desk = Desk()
+
+    def lose(_: Request) -> None:
+        raise LeadershipLost("gone")
+
+    desk.server.before_write = lose
+    desk.status.say(desk.pod, NO_ROOM)
+    with pytest.raises(ExceptionGroup) as raised:
+        await desk.status.run()
+    assert raised.group_contains(LeadershipLost)
+
+
+async def test_that_no_node_is_cleared_any_more_is_written_beside_what_was_said() -> None:
+    async with working() as desk:
+        desk.status.say(desk.pod, Said(NO_ROOM.reason, NO_ROOM.message, "node-1"))
+        await settle()
+        desk.status.nominate(desk.pod, "")
+        await settle()
+        assert desk.server.get("pods", "default/web")["status"] == {
+            "conditions": [condition(NO_ROOM)],
+            "phase": "Pending",
+        }
+        assert len(desk.written) == 2
+
+
+async def test_what_was_said_last_is_written_last() -> None:
+    async with working() as desk:
+        desk.refuse(LOST)
+        desk.status.nominate(desk.pod, "node-1")
+        await settle()
+        # While the first write waits for its next try, the node is given up.
+        desk.status.nominate(desk.pod, "")
+        await desk.clock.advance(30)
+        assert not desk.pod.nominated_node

@@ -1,0 +1,70 @@
+import pytest
+from msgspec.structs import replace
+
+from binder.matching.rejection import Reason
+from kube.objects.model import Record
+from kube.store.store import snapshot_of
+from scheduler.state.attach_limits import attach_refusal, attach_use, attachments_of
+from tests import builders as made
+
+DRIVER = "disk.csi.example"
+DYNAMIC = made.storage_class("made", provisioner=DRIVER)
+
+
+def mounted(name: str, *, pod: str, node: str = "") -> list[Record]:
+    claim = made.claim(name, volume_name=f"pv-{name}")
+    return [claim, made.volume(f"pv-{name}"), made.pod(pod, claims=[name], node=node)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "records", "fits"),
+    [
+        pytest.param(1, [], True, id="the-last-place"),
+        pytest.param(0, [], False, id="no-place"),
+        pytest.param(None, mounted("b", pod="other", node="node-1"), True, id="no-limit-stated"),
+        pytest.param(1, mounted("b", pod="other", node="node-1"), False, id="taken-by-a-pod"),
+        pytest.param(1, mounted("b", pod="other", node="node-2"), True, id="taken-elsewhere"),
+        pytest.param(1, [made.pod("other", claims=["a"], node="node-1")], True, id="shared-with-a-pod-there"),
+        pytest.param(1, [made.volume("pv-old"), made.attachment("pv-old", "node-1")], False, id="left-attached"),
+        pytest.param(1, [made.attachment("pv-a", "node-1")], False, id="left-attached-counts-once-more-as-new"),
+        pytest.param(
+            2,
+            [*mounted("b", pod="other", node="node-1"), made.attachment("pv-b", "node-1")],
+            True,
+            id="used-and-attached-counts-once",
+        ),
+        pytest.param(1, [made.attachment("pv-gone", "node-1")], True, id="attachment-of-nothing"),
+        pytest.param(1, [made.volume("pv-old"), made.attachment("pv-old", "node-1", attacher="")], True, id="nobodys"),
+        pytest.param(
+            1,
+            [
+                *mounted("b", pod="other", node="node-1")[:2],
+                made.pod("done", claims=["b"], node="node-1", phase="Failed"),
+            ],
+            True,
+            id="finished-pods-hold-nothing",
+        ),
+        pytest.param(
+            1,
+            [DYNAMIC, made.claim("b", storage_class="made"), made.pod("other", claims=["b"], node="node-1")],
+            False,
+            id="an-unbound-claim-counts-for-its-class",
+        ),
+    ],
+)
+def test_a_driver_attaches_no_more_than_it_can(limit: int | None, records: list[Record], *, fits: bool) -> None:
+    pod = made.pod(claims=["a"])
+    snapshot = snapshot_of([*mounted("a", pod="web"), made.csi_node(limits={DRIVER: limit}), *records])
+    refused = attach_refusal("node-1", attachments_of(pod, snapshot), attach_use(snapshot, "node-1"))
+    assert (refused is None) is fits
+    assert refused is None or refused.reason is Reason.ATTACH_LIMIT_REACHED
+
+
+def test_what_is_no_csi_volume_is_not_counted() -> None:
+    volume = replace(made.volume("pv-a", source="local"), claim=made.reference("default/a"))
+    snapshot = snapshot_of([made.claim("a", volume_name="pv-a"), volume, made.pod(claims=["a", "absent"])])
+    assert attachments_of(snapshot.pods["default/web"], snapshot) == frozenset()
+
+
+def test_a_node_without_csi_drivers_has_no_limits() -> None:
+    assert attach_use(snapshot_of([made.node()]), "node-1").limits == {}

@@ -1,0 +1,116 @@
+"""Which volumes we take on a node, where kube-scheduler takes the smallest."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from binder.matching.rejection import Reason
+from kube.objects import model
+from kube.objects.reports import StorageCondition
+from scheduler.volumes.volume_binding import VolumeChoice
+from scheduler.volumes.volumes import pod_info
+from tests import builders
+from tests.scheduler.judging import view
+from tests.scheduler.plugins.test_reservation import SICK, promise, reserved
+
+NODE, CLASS = builders.node("a1", zone="a"), builders.storage_class()
+
+
+def chosen(claims: list[str], *records: model.Record) -> VolumeChoice:
+    cluster = view(NODE, CLASS, *records)
+    info = pod_info(builders.pod("new", claims=claims), cluster.storage, cluster.now)
+    assert info.rejection is None
+    return info.choice(cluster.nodes[0]).own
+
+
+@pytest.mark.parametrize(
+    ("records", "taken"),
+    [
+        pytest.param([builders.volume("large", size="20Gi"), builders.volume("small")], "small", id="smallest"),
+        pytest.param(
+            [builders.volume("small", annotations=SICK), builders.volume("large", size="20Gi")], "large", id="not-sick"
+        ),
+        pytest.param(
+            [builders.volume("small", annotations=promise("other")), builders.volume("large", size="20Gi")],
+            "large",
+            id="not-held-for-another",
+        ),
+        pytest.param(
+            [builders.volume("named", size="30Gi", claim="default/data"), builders.volume("small")],
+            "named",
+            id="one-that-names-the-claim",
+        ),
+    ],
+)
+def test_one_claim(records: list[model.Record], taken: str) -> None:
+    assert [volume.name for _, volume in chosen(["data"], builders.claim("data"), *records).volumes] == [taken]
+
+
+def test_the_reserved_volume_comes_before_a_smaller_one() -> None:
+    held = builders.volume("held", size="30Gi", annotations=promise("data"))
+    found = chosen(["data"], reserved("held"), held, builders.volume("small"))
+    assert [volume.name for _, volume in found.volumes] == ["held"]
+
+
+CUT_OFF = builders.csi_node("a1", reports=[StorageCondition("disk.csi.example", "StorageUnreachable")])
+
+
+def test_a_volume_of_another_driver_is_taken_where_one_is_cut_off() -> None:
+    other = builders.volume("large", size="20Gi", driver="other.csi.example")
+    found = chosen(["data"], builders.claim("data"), builders.volume("small"), other, CUT_OFF, builders.node("a2"))
+    assert [volume.name for _, volume in found.volumes] == ["large"]
+
+
+def test_where_the_reserved_volume_is_cut_off_no_other_is_taken() -> None:
+    """Another node may reach it."""
+    held = builders.volume("held", annotations=promise("data"))
+    other = builders.volume("other", size="20Gi", driver="other.csi.example")
+    found = chosen(["data"], reserved("held"), held, other, CUT_OFF, builders.node("a2"))
+    assert [rejection.reason for rejection in found.rejections] == [Reason.STORAGE_UNREACHABLE]
+
+
+def test_claims_are_decided_together() -> None:
+    """Smallest first would give the only volume of two modes to the claim that needs one of them."""
+    both = builders.volume("both", access_modes=["ReadWriteOnce", "ReadWriteMany"])
+    single = builders.volume("single", size="20Gi")
+    small = builders.claim("small", size="5Gi")
+    wide = builders.claim("wide", access_modes=["ReadWriteMany"])
+    found = chosen(["small", "wide"], small, wide, both, single)
+    assert {claim.name: volume.name for claim, volume in found.volumes} == {"small": "single", "wide": "both"}
+
+
+def test_a_volume_is_made_for_what_finds_none() -> None:
+    made = builders.storage_class("made", provisioner="disk.csi.example")
+    dynamic = builders.claim("dynamic", storage_class="made")
+    found = chosen(["data", "dynamic"], builders.claim("data"), dynamic, made, builders.volume())
+    assert [claim.name for claim in found.provision] == ["dynamic"]
+    assert [claim.name for claim, _ in found.volumes] == ["data"]
+
+
+def test_two_claims_and_one_volume() -> None:
+    found = chosen(["data", "more"], builders.claim("data"), builders.claim("more"), builders.volume())
+    assert [rejection.reason for rejection in found.rejections] == [Reason.NO_JOINT_ASSIGNMENT]
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.sampled_from(("a", "b", None))), max_size=6),
+    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+)
+def test_where_nothing_is_promised_or_sick_we_take_no_more_than_kube_scheduler(
+    volumes: list[tuple[int, str | None]], requests: list[int]
+) -> None:
+    """And wherever it finds volumes for all claims, so do we."""
+    claims = [builders.claim(f"c{place}", size=f"{size}Gi") for place, size in enumerate(requests)]
+    free = [builders.volume(f"v{place}", size=f"{size}Gi", zone=zone) for place, (size, zone) in enumerate(volumes)]
+    cluster = view(NODE, CLASS, *claims, *free)
+    info = pod_info(builders.pod("new", claims=[claim.name for claim in claims]), cluster.storage, cluster.now)
+    both = info.choice(cluster.nodes[0])
+    if not both.upstream.rejections:
+        assert not both.own.rejections
+        assert total(both.own) <= total(both.upstream)
+        assert len({volume.name for _, volume in both.own.volumes}) == len(claims)
+
+
+def total(choice: VolumeChoice) -> int:
+    return sum(volume.capacity for _, volume in choice.volumes)

@@ -50,9 +50,9 @@ class Echo:
         return Answer(preemption_result(found, {}), len(found.victims), len(found.victims))
 
 
-def ours(nodes: int) -> Extender:
-    """Return an extender that knows a cluster of so many nodes."""
-    store, now = Store(DEFAULT_PREFIX), datetime.now(UTC)
+def ours(nodes: int, now: datetime) -> Extender:
+    """Return an extender that knows a cluster of so many nodes, whose reservations were made at `now`."""
+    store = Store(DEFAULT_PREFIX)
     extender = Extender(store, DEFAULT_PREFIX)
     store.classes.replace((_class(name) for name in ("zonal", "local")), "1")
     store.nodes.replace((_node(number) for number in range(nodes)), "1")
@@ -112,7 +112,7 @@ def _local_volume(number: int) -> model.Volume:
 
 def _claim(name: str, now: datetime) -> model.Claim:
     until = (now + _SOON).isoformat(timespec="seconds")
-    said = {"reserved-volume": f"volume-{HELD}", "bound-at": until, "expires-at": until}
+    said = {"reserved-volume": f"volume-{HELD}", "bound-at": now.isoformat(timespec="seconds"), "expires-at": until}
     return model.Claim(
         "default",
         name,
@@ -136,4 +136,4 @@ async def _serve(answers: Answers) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Echo() if sys.argv[1] == "echo" else ours(int(sys.argv[2]))))
+    asyncio.run(_serve(Echo() if sys.argv[1] == "echo" else ours(int(sys.argv[2]), datetime.now(UTC))))

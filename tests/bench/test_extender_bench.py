@@ -16,7 +16,7 @@ NAMES = [f"node-{number}" for number in range(9)]
 def test_what_is_compared_with_the_echo_answers_as_much(claim: str) -> None:
     body = extender_bench.request(NAMES, claim)
     assert read(body).names == NAMES
-    answers, echo = ours(len(NAMES)), Echo()
+    answers, echo = ours(len(NAMES), NOW), Echo()
     assert len(answers.prioritize(body, NOW).body) >= len(echo.prioritize(body, NOW).body)
     refused = claim == PLAIN
     assert (answers.filter(body, NOW).body == echo.filter(body, NOW).body) is not refused

@@ -229,6 +229,64 @@ def test_each_sentence_about_what_users_can_and_cannot_do_names_its_test() -> No
     assert [row for row in rows if not re.search(r"`tests/[\w/]+\.py::\w+` \|$", row)] == []
 
 
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+FLOWCHARTS = re.findall(r"^```mermaid\nflowchart \w+\n(.*?)^```", ARCHITECTURE, re.MULTILINE | re.DOTALL)
+NODE = r'(\w+)(?:\["([\w/]+)"\])?'
+
+
+def arrows_of(flowchart: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield for each arrow the module it starts from, its kind, its label, and the module it ends at."""
+    modules_by_id: dict[str, str] = {}
+    for line in flowchart.splitlines():
+        parsed = re.fullmatch(rf"\s*{NODE} (-->|-\. (\w+) \.->|== (\w+) ==>) {NODE}", line)
+        assert parsed, f"an arrow that this test cannot read: {line}"
+        source, source_path, arrow, dotted, thick, target, target_path = parsed.groups()
+        modules_by_id |= {
+            name: path for name, path in ((source, source_path), (target, target_path)) if path is not None
+        }
+        yield modules_by_id[source], arrow[:2], dotted or thick or "", modules_by_id[target]
+
+
+def imported_by(module: str) -> set[str]:
+    parsed = ast.walk(ast.parse((ROOT / f"{module}.py").read_text()))
+    return {node.module.replace(".", "/") for node in parsed if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def functions_of(module: str) -> set[str]:
+    parsed = ast.walk(ast.parse((ROOT / f"{module}.py").read_text()))
+    return {node.name for node in parsed if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_paths_of_the_architecture_page_exist() -> None:
+    named = set(re.findall(rf"\b(?:{'|'.join((*PRODUCT, 'bench', 'soak'))})/[\w/]*", ARCHITECTURE))
+    assert named
+    assert {path for path in named if not (ROOT / path).is_dir() and not (ROOT / f"{path}.py").is_file()} == set()
+
+
+def test_every_room_is_on_the_architecture_page() -> None:
+    rooms = {str(path.parent.relative_to(ROOT)) for path in modules("prebinder", "scheduler", "binder", "csi", "kube")}
+    nested = {"prebinder/commands/dev"}
+    assert {room for room in rooms - nested if f"`{room}/`" not in ARCHITECTURE} == set()
+
+
+def test_pure_rooms_of_the_architecture_page_are_those_of_the_contract() -> None:
+    marked = set(re.findall(r"^\| `([\w/]+)/` \| ● \|", ARCHITECTURE, re.MULTILINE))
+    assert marked == {str(module.parent.relative_to(ROOT)) for module in pure_modules()}
+
+
+@pytest.mark.parametrize("arrow", [arrow for flowchart in FLOWCHARTS for arrow in arrows_of(flowchart)], ids=str)
+def test_arrows_of_the_architecture_page_are_imports_or_calls(arrow: tuple[str, str, str, str]) -> None:
+    source, kind, label, target = arrow
+    match kind:
+        case "--":
+            assert target in imported_by(source)
+        case "-.":
+            assert f".{label}(" in (ROOT / f"{source}.py").read_text()
+            assert label in functions_of(target)
+        case _:
+            assert label in functions_of(target)
+
+
 def test_no_file_names_where_it_was_made() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     workplace = "/wo" + "rk/"  # in two, so that this line does not name it either

@@ -7,6 +7,7 @@ from typing import Final
 
 from binder.matching.matching import class_of, selector_problem
 from binder.matching.rejection import Reason, Rejection
+from kube.objects.memory import remembered
 from kube.objects.model import (
     Claim,
     ClaimReference,
@@ -177,7 +178,7 @@ def reasons_text(counts: Mapping[Reason, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in ordered)
 
 
-@lru_cache(maxsize=256)
+@remembered(64 * 2**10)
 def modes_text(modes: tuple[str, ...]) -> str:
     return ", ".join(modes) or "no access mode"
 

@@ -7,10 +7,10 @@ order of a Go map, the first name wins here.
 """
 
 from collections.abc import Container, Iterable, Mapping
-from functools import lru_cache
 from typing import Final
 
 from binder.matching.rejection import Reason
+from kube.objects.memory import remembered
 from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
 from kube.rules.quantity import NANO
 from kube.rules.selectors import matches_labels, node_matches, problem_of
@@ -56,7 +56,7 @@ def is_mine(claim: Claim, volume: Volume) -> bool:
     )
 
 
-@lru_cache(maxsize=256)
+@remembered(64 * 2**10)
 def indexed_modes(access_modes: tuple[str, ...]) -> frozenset[str]:
     """Return the set of modes under which the controller files a volume; fewer of them are tried first."""
     return _INDEXED_MODES.intersection(access_modes)

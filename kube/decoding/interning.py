@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from kube.decoding.wire import RawPart
+from kube.objects.memory import size_of
 from kube.objects.model import Pairs
 
 POOL_BYTES: Final = 4 * 2**20
@@ -90,16 +91,6 @@ class DecodedParts(Generic[V]):
             if len(text) <= _LONGEST_SHARED_PART and part is not None:
                 self._kept.keep(text, part)
         return part
-
-
-def size_of(value: object) -> int:
-    """Return about how many bytes a value takes, with all that it holds."""
-    size = sys.getsizeof(value)
-    if isinstance(value, tuple | frozenset):
-        return size + sum(map(size_of, value))
-    if isinstance(value, Struct):
-        return size + sum(size_of(getattr(value, name)) for name in value.__struct_fields__)
-    return size
 
 
 _POOL: Final = Pool()

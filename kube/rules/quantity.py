@@ -5,8 +5,9 @@ A quantity is an integer number of nano-units: the finest step Kubernetes keeps,
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
+
+from kube.objects.memory import remembered
 
 NANO: Final = 10**9
 """One whole unit (a byte, a core) in nano-units."""
@@ -14,6 +15,9 @@ NANO: Final = 10**9
 LARGEST: Final = 10**1009
 """Where we stop counting. Kubernetes accepts `1e1000000000`; nothing real is larger than 10^1000 units, so anything
 above is as good as that and no text can make us build a number of a billion digits."""
+
+_KNOWN_BYTES: Final = 2 * 2**20
+"""Of quantities that are remembered: 16,000 short ones."""
 
 _LARGEST_DIGITS: Final = 1009
 _LARGEST_BINARY: Final = (2**63 - 1) * NANO
@@ -56,7 +60,7 @@ def parse_quantity(quantity: str | int | float) -> int:
     return _parse(repr(quantity))
 
 
-@lru_cache(maxsize=16384)
+@remembered(_KNOWN_BYTES)
 def _parse(text: str) -> int:
     stripped = text.strip()
     found = _SCANNER.fullmatch(stripped)

@@ -1,11 +1,15 @@
 """Which node labels decide whether a node reaches the volumes of a storage class."""
 
 from collections import Counter
-from functools import lru_cache
+from typing import Final
 
 from binder.matching.matching import class_of
+from kube.objects.memory import remembered
 from kube.objects.model import NodeSelector, Volume
 from scheduler.state.node_groups import LabelKeys
+
+_AFFINITY_BYTES: Final = 8 * 2**20
+"""Of node affinities that are remembered: 10,000 local volumes have one each of some 500 bytes."""
 
 
 class VolumeLabels:
@@ -38,14 +42,14 @@ class VolumeLabels:
             del self._counts[name]
 
 
-@lru_cache(maxsize=16_384)
+@remembered(_AFFINITY_BYTES)
 def keys_of(affinity: NodeSelector | None) -> LabelKeys:
     """Return the keys of labels that an affinity asks for, in any of its terms."""
     terms = affinity.terms if affinity is not None else ()
     return tuple(sorted({requirement.key for term in terms for requirement in term.match_expressions}))
 
 
-@lru_cache(maxsize=16_384)
+@remembered(_AFFINITY_BYTES)
 def pin_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]] | None:
     """Return the one label an affinity asks for and the values that will do; None for an affinity of another form."""
     terms = affinity.terms if affinity is not None else ()

@@ -5,8 +5,8 @@ import tracemalloc
 from msgspec import UNSET, Raw
 
 from kube.decoding.decode import decode_claim
-from kube.decoding.interning import LARGEST_SHARED, DecodedParts, Pool, size_of
-from kube.objects.model import LabelSelector
+from kube.decoding.interning import LARGEST_SHARED, DecodedParts, Pool
+from kube.objects.memory import size_of
 
 
 def text(number: int, length: int = 1000) -> str:
@@ -37,11 +37,6 @@ def test_a_large_value_is_not_kept() -> None:
         first, second = (tuple(text(number) for number in range(parts)) for _ in range(2))
         assert pool.share(first) is first
         assert (pool.share(second) is first) == (size_of(first) <= LARGEST_SHARED)
-
-
-def test_the_size_of_a_value_is_that_of_all_it_holds() -> None:
-    labels = (("tier", text(1, 5_000)),)
-    assert size_of(LabelSelector(labels, ())) > size_of(labels) > 5_000
 
 
 def test_equal_bytes_are_decoded_once() -> None:

@@ -6,7 +6,7 @@ to the PV controller is not held up by us, and not served by us either.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from binder.health.volume_policy import refuse_use
@@ -34,6 +34,9 @@ from kube.objects.model import (
 
 _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 _COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
+
+_ONE_WRITE: Final = timedelta(seconds=1)
+"""When to look again at what is being written for another pod, should its end not be seen before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +214,7 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
         return Wait(pod, Reason.BINDING_MODE_MISSING)
     if binding != WAIT_FOR_FIRST_CONSUMER:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
-    return _committed(view, claim) or _being_written(view, claim) or _free(view, claim, classes[name], now)
+    return _being_written(view, pod, claim, now) or _committed(view, claim) or _free(view, claim, classes[name], now)
 
 
 def _committed(view: View, claim: Claim) -> Anchor | None:
@@ -234,9 +237,16 @@ def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
     return is_mine(claim, volume) and mode_of(storage_class, view.settings) is Mode.COMPLETE
 
 
-def _being_written(view: View, claim: Claim) -> Anchor | None:
-    """Return the volume that we promised the claim a moment ago, whatever the watch shows of it."""
-    return next((Anchor(held) for hold, held in _promised(view, claim) if not hold.seen), None)
+def _being_written(view: View, pod: Pod, claim: Claim, now: datetime) -> Anchor | Wait | None:
+    """Return the volume that we promised the claim a moment ago for this pod, whatever the watch shows of it.
+
+    What was promised for another pod and is still being written may come to nothing: until it is known, neither is a
+    gate lifted nor another claim bound on the strength of it.
+    """
+    for hold, held in _promised(view, claim):
+        if not hold.seen:
+            return Anchor(held) if hold.pod_key == pod.key else Wait(pod, Reason.PROGRESSING, until=now + _ONE_WRITE)
+    return None
 
 
 def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Standing:

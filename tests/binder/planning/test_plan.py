@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from binder.matching.rejection import Reason
@@ -10,7 +11,7 @@ from binder.model.decision import Mode, Refuse, Reserve, Wait
 from binder.model.view import PlanSettings, UnknownHealth
 from binder.planning.plan import holds_of, plan
 from csi.health.verdict import HealthState, Segment, Verdict
-from kube.objects.model import SELECTED_NODE
+from kube.objects.model import SELECTED_NODE, ClaimReference
 from tests.binder.views import NOW, HiddenSolution, chosen, planned, pods_of, view
 from tests.builders import ZONE, claim, csi_node, node, pod, storage_class, volume
 
@@ -137,11 +138,11 @@ def test_what_an_earlier_pass_promised_is_neither_taken_nor_booked_twice() -> No
     assert third.reason in {Reason.NO_NODE_FITS, Reason.NO_JOINT_ASSIGNMENT}
 
 
-def test_a_claim_two_pods_share_gets_one_volume() -> None:
-    seen = view(
+def test_a_claim_two_pods_share_gets_one_volume_and_the_second_pod_waits_until_it_is_held() -> None:
+    a0 = volume("a0", zone="a")
+    rest = (
         node("n-a", zone="a"),
         node("n-b", zone="b"),
-        volume("a0", zone="a"),
         volume("a1", zone="a", size="90Gi"),
         volume("b1", zone="b"),
         claim("shared"),
@@ -149,9 +150,14 @@ def test_a_claim_two_pods_share_gets_one_volume() -> None:
         pod("first", claims=("shared",)),
         pod("second", claims=("shared", "own")),
     )
-    decisions = planned(seen)
-    assert chosen(decisions["first"]) == {"shared": "a0"}
-    assert chosen(decisions["second"]) == {"own": "a1"}
+    decisions = planned(view(*rest, a0))
+    first, second = decisions["first"], decisions["second"]
+    assert isinstance(first, Reserve)
+    assert chosen(first) == {"shared": "a0"}
+    assert isinstance(second, Wait), "the promise may come to nothing before it is written"
+    assert (second.reason, second.until is None) == (Reason.PROGRESSING, False)
+    seen = view(*rest, msgspec.structs.replace(a0, claim=ClaimReference("default", "shared"), phase="Bound"))
+    assert chosen(planned(seen)["second"]) == {"own": "a1"}
 
 
 def verdict(state: HealthState, topology: tuple[Segment, ...] | None = None) -> Verdict:

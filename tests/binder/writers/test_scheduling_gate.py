@@ -198,3 +198,34 @@ async def test_many_gates_are_lifted_few_at_a_time() -> None:
         await process.run()
     assert process.connection.requests == 300
     assert process.connection.most_at_once == 10
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE])
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_gate_stays_while_the_volume_of_a_shared_claim_is_only_promised_to_another_pod(
+    mode: Mode, later: bool
+) -> None:
+    world = World(mode)
+    world.doctor.hang.add("handle-pv-1")
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("first", ["data"], gated=True))
+    second = pod_object("second", ["data"], gated=True)
+    if not later:
+        world.put(second)
+    async with world.process() as process:
+        await process.run()
+        if later:
+            world.put(second)
+            await process.run()
+    for name in ("first", "second"):
+        assert world.server.get("pods", f"default/{name}")["spec"]["schedulingGates"] == [GATE]
+
+
+async def test_pods_that_share_a_claim_are_both_let_go_once_its_volume_is_held() -> None:
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-1"), claim_object("data"))
+    world.put(*(pod_object(name, ["data"], gated=True) for name in ("first", "second")))
+    async with world.process() as process:
+        await process.run()
+    assert world.claim("data")["spec"]["volumeName"] == "pv-1"
+    for name in ("first", "second"):
+        assert not world.server.get("pods", f"default/{name}")["spec"].get("schedulingGates")

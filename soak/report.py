@@ -25,6 +25,8 @@ def report(outcome: Outcome) -> Iterator[str]:
         f" ({outcome.refused.total()} refused), {outcome.faults.total()} faults, {outcome.states} states,"
         f" {outcome.own_writes} writes of ours, {len(outcome.violations)} violations"
     )
+    done = ", ".join(f"{count} {deed}" for deed, count in sorted(outcome.deeds.items()))
+    yield f"the controllers, in {outcome.terms} terms: {done or 'nothing'}"
     yield from shown(outcome.violations, outcome.changes, outcome.authors)
     if outcome.violations:
         yield ""

@@ -39,6 +39,8 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     states: int = 0
     own_writes: int = 0
+    deeds: Counter[str] = field(default_factory=Counter)
+    terms: int = 0
     changes: Sequence[Change] = ()
     authors: Authors = field(default_factory=lambda: Authors(()))
 
@@ -139,6 +141,7 @@ def _collect_logs(stage: Stage, directory: Path) -> dict[str, str]:
 def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: float) -> None:
     judged = replay(outcome.changes, outcome.authors)
     outcome.states, outcome.own_writes = judged.states, judged.own_writes
+    outcome.deeds, outcome.terms = judged.deeds, judged.terms
     outcome.violations += judged.violations
     outcome.violations += judge_rest(judged.cluster, outcome.authors.writes, quiet_since, now)
     for name, text in logs.items():

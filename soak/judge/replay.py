@@ -1,11 +1,13 @@
 """Asks every rule at every change of a history."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from soak.judge.cluster import Cluster
+from soak.judge.deeds import deeds
 from soak.judge.history import Change
-from soak.judge.requests import identities, judge_fencing, judge_request
+from soak.judge.requests import LEASES, identities, judge_fencing, judge_request
 from soak.judge.rules import RULES, Moment, Violation
 from soak.judge.writes import Authors, Party, Write
 
@@ -18,6 +20,10 @@ class Judged:
     violations: list[Violation] = field(default_factory=list)
     states: int = 0
     own_writes: int = 0
+    deeds: Counter[str] = field(default_factory=Counter)
+    """What the controller did."""
+    terms: int = 0
+    """How often its Lease changed hands."""
 
 
 def replay(changes: Iterable[Change], authors: Authors) -> Judged:
@@ -27,16 +33,26 @@ def replay(changes: Iterable[Change], authors: Authors) -> Judged:
         judged.violations += judge_request(request)
     for change in changes:
         judged.states += 1
+        judged.terms += _begins_a_term(change)
         judged.cluster.apply(change)
         write = _author(change, authors)
         if write is not None and write.party is not Party.OTHER:
             judged.own_writes += 1
             judged.violations += judge_fencing(change, write, judged.cluster.holders, known)
+            if write.party is Party.CONTROLLER:
+                judged.deeds.update(deeds(change))
             moment = Moment(change, write, judged.cluster)
             for rule in RULES:
                 judged.violations += rule(moment)
         judged.cluster.attribute(change, write)
     return judged
+
+
+def _begins_a_term(change: Change) -> bool:
+    if change.key != LEASES[Party.CONTROLLER] or change.after is None:
+        return False
+    holder = change.after["spec"].get("holderIdentity")
+    return bool(holder) and holder != (change.before or {}).get("spec", {}).get("holderIdentity")
 
 
 def _author(change: Change, authors: Authors) -> Write | None:

@@ -38,5 +38,11 @@ def test_the_seed_and_the_place_of_the_record_are_named() -> None:
     assert lines[-1].endswith("somewhere")
 
 
-def test_a_clean_soak_is_one_line() -> None:
-    assert len(list(report(Outcome(schedule(7, 60), Path("somewhere"))))) == 1
+def test_a_clean_soak_is_two_lines() -> None:
+    assert len(list(report(Outcome(schedule(7, 60), Path("somewhere"))))) == 2
+
+
+def test_what_the_controllers_did_is_counted() -> None:
+    judged = violated().judged()
+    assert judged.deeds == {"claimRefs written": 2}
+    assert judged.terms == 1

@@ -1,0 +1,29 @@
+"""What ours did, counted: a soak in which nothing was bound would have shown nothing."""
+
+from collections.abc import Iterator
+
+from soak.judge import facts
+from soak.judge.facts import GATE, reference
+from soak.judge.history import Change
+
+
+def deeds(change: Change) -> Iterator[str]:
+    """Name what a change by our controller comes to."""
+    before, after = change.before, change.after
+    if after is None:
+        return
+    if change.kind == "PersistentVolume":
+        named = reference(after)
+        if reference(before) != named:
+            if named is None:
+                yield "claimRefs cleared"
+            elif facts.is_placeholder(after):
+                yield "volumes quarantined"
+            elif reference(before) is None:
+                yield "claimRefs written"
+        if facts.reserved_for(after) != facts.reserved_for(before):
+            yield "reservations" if facts.reserved_for(after) else "reservations ended"
+    elif change.kind == "PersistentVolumeClaim" and facts.volume_name(after) != facts.volume_name(before):
+        yield "binds completed"
+    elif change.kind == "Pod" and GATE in facts.gates(before) and GATE not in facts.gates(after):
+        yield "gates lifted"

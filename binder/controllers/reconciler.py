@@ -4,7 +4,7 @@ A key is a pod, not an event: each look starts from what is there now, and a pod
 """
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
@@ -76,8 +76,8 @@ class Acting(Protocol):
 class Lifting(Protocol):
     """Lets kube-scheduler look at a pod (binder.writers.scheduling_gate.PodGate), or says that it would."""
 
-    async def lift(self, pod: Pod, unread: Collection[str]) -> bool:
-        """Remove our scheduling gate, after a look at the claims that are unread; False if it has to be tried again."""
+    async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:
+        """Remove our scheduling gate if the claims (key, uid) still stand; False: it has to be tried again."""
 
 
 @dataclass(slots=True)
@@ -127,9 +127,10 @@ class Reconciler:
     async def handle(self, key: str) -> float | None:
         """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
         pod = self.store.snapshot().pods.get(key)
+        known = {} if pod is None else uids_of_claims(pod, self.store.snapshot())
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._forget(key)
-            return None if pod is None else await self._lift(pod, pod.claim_keys, None)
+            return None if pod is None else await self._lift(pod, known, None)
         wait = self._seconds_to_hint(pod)
         if wait > 0 and not begun(pod, self.store.snapshot()):
             self._standing[key] = Reason.PROGRESSING
@@ -143,12 +144,12 @@ class Reconciler:
             return wait
         self._standing[key] = Reason.ALREADY_RESERVED if isinstance(decision, Reserve | Finish) else decision.reason
         if isinstance(decision, Reserve | Finish):
-            return await self._act(decision)
+            return await self._act(decision, known)
         if isinstance(decision, Refuse):
             return self._refuse(decision)
         wake = None if decision.until is None else max(0.0, (decision.until - self.clock.now()).total_seconds())
         if nothing_left(decision, self.store.snapshot()):
-            return await self._lift(pod, pod.claim_keys, wake)
+            return await self._lift(pod, known, wake)
         return wake
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
@@ -190,7 +191,7 @@ class Reconciler:
             self.planner.withdrawn(decision)
             raise
 
-    async def _act(self, decision: Reserve | Finish) -> float | None:
+    async def _act(self, decision: Reserve | Finish, known: Mapping[str, str]) -> float | None:
         for placement in decision.placements:
             self._since.setdefault(placement.claim.key, self.clock.monotonic())
         try:
@@ -216,9 +217,9 @@ class Reconciler:
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
         held = {placement.claim.key for placement in decision.placements}
-        return await self._lift(decision.pod, [key for key in decision.pod.claim_keys if key not in held], None)
+        return await self._lift(decision.pod, {key: uid for key, uid in known.items() if key not in held}, None)
 
-    async def _lift(self, decided: Pod, unread: Collection[str], wake: float | None) -> float | None:
+    async def _lift(self, decided: Pod, unread: Mapping[str, str], wake: float | None) -> float | None:
         """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work.
 
         A pod made anew under the name since the decision is looked at by itself.
@@ -302,6 +303,12 @@ def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
     found = (snapshot.claims.get(key) for key in pod.claim_keys)
     return all(claim is not None and _is_bound(claim) for claim in found)
+
+
+def uids_of_claims(pod: Pod, snapshot: Snapshot) -> dict[str, str]:
+    """Return the uids of the pod's claims by key, empty for one that does not exist."""
+    found = {key: snapshot.claims.get(key) for key in pod.claim_keys}
+    return {key: "" if claim is None else claim.uid for key, claim in found.items()}
 
 
 def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:

@@ -7,7 +7,7 @@ removed, and nothing else of a pod.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from binder.reservation.contract import carries_gate, gate_name, other_gates
@@ -60,24 +60,24 @@ class PodGate:
         self._prefix = prefix
         self._complaint = complaint
 
-    async def lift(self, pod: Pod, unread: Collection[str] = ()) -> bool:
+    async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
-        `unread` are the keys of those of its claims that are known from a watch only. They are read first: the watches
-        of pods and of claims do not keep pace, and a pod made anew may be seen beside its predecessor's bound claim.
-        While a claim is being deleted kube-scheduler would not take the pod, and the next may have no volume yet.
+        `unread` are those of its claims that are known from a watch only: their keys, and the uids that were decided
+        with. They are read first: the watches of pods and of claims do not keep pace, and a pod made anew may be seen
+        beside its predecessor's bound claim. While a claim is being deleted kube-scheduler would not take the pod, and
+        one made anew since the decision may have no volume yet.
 
         Raises KubeError when the API server fails us or refuses for another reason than a missing right.
         """
         if not carries_gate(pod, self._prefix):
             return True
-        known = {key: self._uid_of(key) for key in unread}
         async with self._turns:
             # As it is by now: it may have changed while it waited for its turn.
             seen = self._store.pods.items.get(pod.key)
             if seen is None or seen.uid != pod.uid or not carries_gate(seen, self._prefix):
                 return True
-            return await self._stand(known) and await self._remove(seen)
+            return await self._stand(unread) and await self._remove(seen)
 
     async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
@@ -112,11 +112,6 @@ class PodGate:
                 return False
         return True
 
-    def _uid_of(self, key: str) -> str:
-        """Return the uid of the claim as it was decided with, empty if there was none."""
-        claim = self._store.claims.items.get(key)
-        return claim.uid if claim is not None else ""
-
 
 class GateRehearsal:
     """Lifts nothing and says what would be lifted."""
@@ -124,7 +119,7 @@ class GateRehearsal:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
-    async def lift(self, pod: Pod, unread: Collection[str] = ()) -> bool:  # noqa: ARG002 - as PodGate
+    async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:  # noqa: ARG002 - as PodGate
         if carries_gate(pod, self._prefix):
             logger.info("Would lift scheduling gate", extra={"pod": pod.key, "gate": gate_name(self._prefix)})
         return True

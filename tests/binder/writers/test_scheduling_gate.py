@@ -8,6 +8,7 @@ from binder.model.decision import Mode
 from binder.reporting.announce import GATE_KEPT
 from binder.reservation.contract import gate_name
 from csi.health.verdict import HealthState
+from kube.client.transport import Request
 from tests.binder.world import World, bind
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, class_object, pod_object, volume_object
@@ -229,3 +230,25 @@ async def test_pods_that_share_a_claim_are_both_let_go_once_its_volume_is_held()
     assert world.claim("data")["spec"]["volumeName"] == "pv-1"
     for name in ("first", "second"):
         assert not world.server.get("pods", f"default/{name}")["spec"].get("schedulingGates")
+
+
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+async def test_the_gate_stays_if_a_bound_claim_is_made_anew_while_the_others_are_written(mode: Mode) -> None:
+    world = World(mode)
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("bound"), claim_object("open"))
+    bind(world, "bound", "pv-1")
+    world.put(pod_object("web", ["bound", "open"], gated=True))
+
+    def made_anew(_: Request) -> None:
+        world.server.before_write = None
+        world.server.remove("persistentvolumeclaims", "default/bound")
+        world.put(claim_object("bound", "500Gi", uid="uid-new"))
+
+    world.server.before_write = made_anew
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        world.put(volume_object("pv-3", "500Gi"))
+        await process.run(70)
+    assert world.volume("pv-3")["spec"]["claimRef"]["name"] == "bound"
+    assert gates_of(world) == []

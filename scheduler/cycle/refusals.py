@@ -76,7 +76,7 @@ def refusals(name: str, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tu
     if rule.reasons is not None:
         return rule.reasons(nodes)
     if rule.by_choice:
-        found = ((_reason(rule, state), nodes & group) for state, group in alike.groups)
+        found = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
         return ((reason, refused) for reason, refused in found if reason is not None)
     refused = refused_by(rule, nodes, alike)
     if name == TaintToleration.name:
@@ -95,7 +95,7 @@ def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
         return nodes & ~numbers_of(passing((rule,), states_of(nodes, alike.found.cluster)))
     refused = 0
     for state, group in alike.groups:
-        refused |= group if rule.why(state) is not None else 0
+        refused |= group if nodes & group and rule.why(state) is not None else 0
     return nodes & refused
 
 

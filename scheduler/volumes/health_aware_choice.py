@@ -5,8 +5,8 @@ another claim or known sick, none whose storage the node does not reach, and the
 assignment that exists is found.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from binder.assignment.assignment import assign
@@ -31,10 +31,23 @@ Usable = Callable[[Claim, Volume], bool]
 """Whether a volume may be taken for a claim by our own rules."""
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """As many claims of a pod that differ in nothing but size."""
+
+    smallest: Claim
+    size: int
+
+
 def own_choice(
-    claims: PodClaims, reserved: Mapping[str, ClaimReservation], node: Node, storage: View, usable: Usable
+    claims: PodClaims,
+    families: Iterable[Family],
+    reserved: Mapping[str, ClaimReservation],
+    node: Node,
+    storage: View,
+    usable: Usable,
 ) -> VolumeChoice:
-    """Return what we take on the node, or why there is nothing to take."""
+    """Return what we take on the node, or why there is nothing to take. `families` are those of the claims."""
     if claims.bound or claims.orphaned:
         held = replace(claims, delayed=(), wanted=())
         against = choose_volumes(held, node, storage.snapshot, storage.index).rejections
@@ -42,8 +55,8 @@ def own_choice(
             return VolumeChoice(rejections=against)
     if not claims.delayed:
         return VolumeChoice()
-    searching = [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
-    if _too_few(searching, node, storage):
+    searching = _searching(claims)
+    if _too_few(families, node, storage):
         names = ", ".join(sorted(claim.key for claim in searching))
         return VolumeChoice(rejections=(_not_jointly(names, node),))
     options = {claim.key: _options(claim, len(searching), node, reserved, storage, usable) for claim in searching}
@@ -66,23 +79,36 @@ def _not_jointly(names: str, node: Node) -> Rejection:
     return Rejection(Reason.NO_JOINT_ASSIGNMENT, node.name, f"different volumes for {names}", "fewer that fit")
 
 
-def _too_few(claims: Sequence[Claim], node: Node, storage: View) -> bool:
-    """Whether the node has fewer free volumes than claims that differ in size only, and none of them can be made.
-
-    A quick answer for pods with many claims, which on most nodes of a cluster with local volumes have no chance: what
-    fits any of the claims fits the smallest.
-    """
+def families_of(claims: PodClaims, storage: View) -> tuple[Family, ...]:
+    """Return the claims that only free volumes will do for, those together that differ in nothing but size."""
     families: dict[Hashable, list[Claim]] = {}
-    for claim in claims:
-        if claim.key in storage.snapshot.volumes_by_claim or _provisions(claim, storage):
-            continue
-        families.setdefault(family_of(claim), []).append(claim)
-    for family in families.values():
-        smallest = min(family, key=lambda claim: claim.request)
-        volumes = storage.index.candidates(smallest, dict(node.labels))
-        if len(family) > 1 and 0 < sum(1 for _ in islice(volumes, len(family))) < len(family):
-            return True
-    return False
+    for claim in _searching(claims):
+        if claim.key not in storage.snapshot.volumes_by_claim and not _provisions(claim, storage):
+            families.setdefault(family_of(claim), []).append(claim)
+    return tuple(Family(min(each, key=lambda claim: claim.request), len(each)) for each in families.values())
+
+
+def is_short_of_volumes(families: Iterable[Family], node: Node, storage: View) -> bool:
+    """Whether the node has too few free volumes for one of the families: kube-scheduler finds no more there."""
+    return any(_free(family, node, storage) < family.size for family in families)
+
+
+def _too_few(families: Iterable[Family], node: Node, storage: View) -> bool:
+    """Whether the node has some free volumes, but fewer than a family has claims.
+
+    A quick answer for pods with many claims, which on most nodes of a cluster with local volumes have no chance.
+    """
+    return any(0 < _free(family, node, storage) < family.size for family in families if family.size > 1)
+
+
+def _free(family: Family, node: Node, storage: View) -> int:
+    """Count the free volumes for the family, as many as it has claims at most: what fits any fits the smallest."""
+    volumes = storage.index.candidates(family.smallest, dict(node.labels))
+    return sum(1 for _ in islice(volumes, family.size))
+
+
+def _searching(claims: PodClaims) -> list[Claim]:
+    return [claim for claim in claims.delayed if value_of(claim.annotations, SELECTED_NODE) is None]
 
 
 def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:

@@ -11,11 +11,11 @@ from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.view import View
 from binder.reservation.contract import ClaimReservation, reservation_of_claim
-from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, Pod, Volume, value_of
+from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Volume, value_of
 from kube.rules.selectors import NAME_FIELD
 from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABELS
 from scheduler.state.node_info import NodeState
-from scheduler.volumes.health_aware_choice import own_choice
+from scheduler.volumes.health_aware_choice import families_of, is_short_of_volumes, own_choice
 from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
 
 
@@ -32,7 +32,10 @@ class NodeVolumes:
 
     @cached_property
     def upstream(self) -> VolumeChoice:
-        """Return what kube-scheduler's VolumeBinding decides there. Worked out when asked for: few want to know."""
+        """Return what kube-scheduler's VolumeBinding decides there. Worked out when asked for: few want to know.
+
+        Where there are too few volumes for either of us, its rejections are in our words.
+        """
         return self._ask_upstream()
 
 
@@ -81,9 +84,15 @@ def _choices(
     """Return the choice by node, remembered by the labels on which it depends."""
     known: dict[tuple[object, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
+    families = families_of(claims, storage)
 
     def usable(claim: Claim, volume: Volume) -> bool:
         return refuse_use(storage, volume, now, claim) is None
+
+    def upstream(node: Node, own: VolumeChoice) -> VolumeChoice:
+        if own.rejections and is_short_of_volumes(families, node, storage):
+            return own
+        return choose_volumes(claims, node, storage.snapshot, storage.index)
 
     def choice(node: NodeState) -> NodeVolumes:
         # Half a dozen plugins ask about each node.
@@ -94,9 +103,8 @@ def _choices(
         alike = (node.cut_off, *labels)
         found = known.get(alike)
         if found is None:
-            own = own_choice(claims, reserved, node.node, storage, usable)
-            ask = partial(choose_volumes, claims, node.node, storage.snapshot, storage.index)
-            found = known[alike] = NodeVolumes(own, ask)
+            own = own_choice(claims, families, reserved, node.node, storage, usable)
+            found = known[alike] = NodeVolumes(own, partial(upstream, node.node, own))
         by_name[node.node.name] = found
         return found
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from binder.matching.rejection import Reason
 from kube.objects import model
 from kube.objects.reports import StorageCondition
-from scheduler.volumes.volume_binding import VolumeChoice
+from scheduler.volumes.volume_binding import VolumeChoice, choose_volumes
 from scheduler.volumes.volumes import pod_info
 from tests import builders
 from tests.scheduler.judging import view
@@ -114,3 +114,41 @@ def test_where_nothing_is_promised_or_sick_we_take_no_more_than_kube_scheduler(
 
 def total(choice: VolumeChoice) -> int:
     return sum(volume.capacity for _, volume in choice.volumes)
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.sampled_from(("a", "b", None)), st.booleans()), max_size=5),
+    st.lists(st.tuples(st.integers(1, 4), st.sampled_from(("local", "made"))), min_size=1, max_size=4),
+    st.booleans(),
+)
+def test_the_quick_answer_refuses_what_kube_scheduler_refuses(
+    volumes: list[tuple[int, str | None, bool]], requests: list[tuple[int, str]], again: bool
+) -> None:
+    """Among sick volumes, with claims that have volumes made for them, and with a claim that a pod names twice."""
+    claims = [
+        builders.claim(f"c{place}", size=f"{size}Gi", storage_class=name) for place, (size, name) in enumerate(requests)
+    ]
+    free = [
+        builders.volume(
+            f"v{place}", size=f"{size}Gi", zone=zone, storage_class="local", annotations=SICK if sick else None
+        )
+        for place, (size, zone, sick) in enumerate(volumes)
+    ]
+    classes = [builders.storage_class("local"), builders.storage_class("made", provisioner="disk.csi.example")]
+    cluster = view(NODE, *classes, *claims, *free)
+    names = [claim.name for claim in claims]
+    info = pod_info(builders.pod("new", claims=[*names, *names[:again]]), cluster.storage, cluster.now)
+    asked = choose_volumes(info.claims, NODE, cluster.storage.snapshot, cluster.storage.index)
+    found = info.choice(cluster.nodes[0]).upstream
+    assert bool(found.rejections) == bool(asked.rejections)
+    assert (found.volumes, found.provision) == (asked.volumes, asked.provision)
+
+
+def test_kube_schedulers_choice_is_not_worked_out_where_there_are_too_few_volumes() -> None:
+    """A pod with dozens of claims would have each looked at on each node of the cluster once more."""
+    claims = [builders.claim(f"c{place}") for place in range(64)]
+    cluster = view(NODE, CLASS, *claims, builders.volume())
+    info = pod_info(builders.pod("new", claims=[claim.name for claim in claims]), cluster.storage, cluster.now)
+    found = info.choice(cluster.nodes[0])
+    assert found.upstream is found.own

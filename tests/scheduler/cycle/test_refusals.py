@@ -1,0 +1,25 @@
+"""What is found out about the nodes that refuse a pod."""
+
+from scheduler.cycle.cycle import Unschedulable, judge
+from scheduler.cycle.refusals import Alike, refusals, refused_by
+from scheduler.framework.plugin import NodeRule
+from scheduler.plugins.registry import default_profile
+from scheduler.state.node_info import NodeState
+from tests import builders
+from tests.scheduler.judging import view
+
+
+def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:
+    asked: list[str] = []
+
+    def why(state: NodeState) -> None:
+        asked.append(state.name)
+
+    nodes = [builders.node("a1", zone="a"), builders.node("b1", zone="b")]
+    cluster = view(*nodes, builders.storage_class(), builders.claim())
+    judgement = judge(builders.pod("new", claims=["data"]), cluster, default_profile("p"))
+    alike, rule = Alike(Unschedulable(judgement, cluster)), NodeRule(why, by_choice=True)
+    left = 1 << cluster.nodes[1].number
+    assert refused_by(rule, left, alike) == 0
+    assert list(refusals("ReservedVolume", rule, left, alike)) == []
+    assert asked == [cluster.nodes[1].name] * 2

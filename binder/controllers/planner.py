@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 
 from immutables import Map
 
+from binder.assignment.former_bookings import former_bookings
 from binder.assignment.topologies import Groupings
 from binder.controllers.listening import listening
 from binder.health.node_storage import NodeStorage
@@ -72,13 +73,18 @@ class Planner:
         self._passes: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
-        """File the free volumes before `following`, in steps: 100,000 at once would hold up everything else."""
+        """Before `following`: file the free volumes, in steps, for 100,000 at once would hold up everything else.
+
+        And book the room of pods for which volumes were committed before this process began.
+        """
         volumes, index = self._store.snapshot().volumes, VolumeIndex()
         for number, volume in enumerate(volumes.values(), 1):
             index = index.with_volume(None, volume)
             if number % STEP == 0:
                 await asyncio.sleep(0)
         self._index, self._indexed = index, volumes
+        booked = partial(former_bookings, self._view(), self._clock.now())
+        self.ledger = self.ledger.with_holds(await self._aside(booked))
 
     @contextmanager
     def following(self) -> Iterator[None]:

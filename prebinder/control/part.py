@@ -1,10 +1,10 @@
 """The control port as a part of the scheduler's process: from its settings to a server that answers."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from kube.background import in_background
 from kube.clock import Clock
 from prebinder.control.config_endpoint import ConfigEndpoint, InForce
 from prebinder.control.pod_binding_rpc import PodBinding, pod_binding_methods
@@ -39,9 +39,8 @@ async def serving_control(
             f"cannot serve the control port: {error.strerror or error}; choose another address with "
             "--control-bind-address (0 serves none)"
         ) from error
-    following = asyncio.create_task(token.follow(clock))
     try:
-        yield server.port
+        async with in_background(token.follow(clock)):
+            yield server.port
     finally:
-        following.cancel()
         await server.__aexit__()

@@ -1,12 +1,12 @@
 """The extender as a part of a process that keeps a store: from its settings to a server that answers."""
 
-import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
+from kube.background import in_background
 from kube.clock import Clock
 from kube.store.store import Store
 from prebinder.config.loopback import is_loopback
@@ -51,12 +51,11 @@ class ExtenderPart:
                 f"cannot serve the extender: {error.strerror or error}; choose another address with "
                 "--bind-address (--extender-bind-address of the controller)"
             ) from error
-        following = asyncio.create_task(self._certificate.follow(self._clock)) if self._certificate else None
+        following = in_background(self._certificate.follow(self._clock)) if self._certificate else nullcontext()
         try:
-            yield
+            async with following:
+                yield
         finally:
-            if following is not None:
-                following.cancel()
             await self._server.__aexit__()
 
     async def drain(self) -> None:

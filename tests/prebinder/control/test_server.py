@@ -13,7 +13,7 @@ from prebinder.control.server import CBOR, LARGEST_CALL, ControlServer, Route
 from prebinder.control.token import LOOK_SECONDS
 from prebinder.errors import CommandError
 from scheduler.binding.pod_binding import Bound
-from tests.fake_clock import FakeClock
+from tests.fake_clock import FakeClock, settle
 from tests.prebinder.controlling import LOOPBACK, TOKEN, Control, Scripted, configured, controlled
 
 CALL = cbor2.dumps(
@@ -170,3 +170,26 @@ async def test_what_there_is_is_told_to_who_asks_for_something_else(tmp_path: Pa
     async with controlled(tmp_path) as control:
         told = [(await control.ask(*asked))[1] for asked in (("GET", "/metrics"), ("DELETE", "/config"))]
     assert told == [b"there is no /metrics: expected /rpc or /config or /debug/profile\n", b"expected GET or PUT\n"]
+
+
+class Lingering(FakeClock):
+    """Whose sleepers take many turns of the loop to be cancelled."""
+
+    sleeping = False
+
+    async def sleep(self, seconds: float) -> None:
+        self.sleeping = True
+        try:
+            await super().sleep(seconds)
+        finally:
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            self.sleeping = False
+
+
+async def test_nobody_follows_the_token_after_the_end(tmp_path: Path) -> None:
+    clock = Lingering()
+    async with serving_control((LOOPBACK, 0), tmp_path / "token", Scripted(), configured(), clock):
+        await settle()
+        assert clock.sleeping
+    assert not clock.sleeping

@@ -93,6 +93,7 @@ class KubernetesTransport:
 
     async def close(self) -> None:
         """Close all connections."""
+        await self._credentials.close()
         await self._session.close()
 
     async def __aenter__(self) -> Self:

@@ -5,10 +5,12 @@ ones, keeps credentials fresh, and turns every failure into one sentence for the
 """
 
 import asyncio
+import logging
 import os
 import re
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -20,6 +22,9 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from kube.clock import Clock
 from kube.errors import KubeconfigError
+from kube.redaction import redacted
+
+logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS: Final = 60.0
 """How long credentials are used before the token file is read, or the exec plugin asked, again."""
@@ -42,16 +47,25 @@ _BROKEN: Final = (ConfigException, yaml.YAMLError, OSError, TypeError, Attribute
 class Credentials:
     """The address of one API server and an identity that is kept fresh.
 
-    `source` says where they came from, for messages.
+    `source` says where they came from, for messages. `still_valid` says whether requests may go on with the present
+    credentials while others are asked for.
     """
 
-    def __init__(self, configuration: Any, reload: Callable[[], Awaitable[None]], source: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        configuration: Any,
+        reload: Callable[[], Awaitable[None]],
+        source: str,
+        clock: Clock,
+        still_valid: Callable[[datetime], bool] = lambda _: False,
+    ) -> None:
         self.configuration = configuration
         self.source = source
         self._reload = reload
         self._clock = clock
+        self._still_valid = still_valid
         self._refreshed_at = clock.monotonic()
-        self._refreshing = asyncio.Lock()
+        self._refreshing: asyncio.Task[None] | None = None
 
     @property
     def server(self) -> str:
@@ -60,21 +74,42 @@ class Credentials:
     async def authorization(self) -> str | None:
         """Return the Authorization header, None for a client certificate alone.
 
-        Reads a rotated token first when the last look is a minute old. Raises KubeconfigError when that fails.
+        When the last look is a minute old, the token is read or asked for again: first, or in the background while
+        the present one is still valid. Raises KubeconfigError when that fails and nothing valid is left.
         """
         try:
-            if self._stale():
-                async with self._refreshing:
-                    if self._stale():
-                        await asyncio.wait_for(self._reload(), EXEC_SECONDS)
-                        self._refreshed_at = self._clock.monotonic()
+            if self._clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS:
+                refreshing = self._refresh()
+                if not self._still_valid(self._clock.now()):
+                    await asyncio.shield(refreshing)
             token = (await self.configuration.auth_settings()).get("BearerToken")
         except _BROKEN as error:
             raise KubeconfigError(f"cannot refresh the credentials of {self.source}: {error}") from error
         return str(token["value"]).strip() if token and token["value"] else None
 
-    def _stale(self) -> bool:
-        return self._clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS
+    async def close(self) -> None:
+        """End a refresh that is under way."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait({self._refreshing})
+
+    def _refresh(self) -> "asyncio.Task[None]":
+        """Return the refresh that is under way, or a new one."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._renew())
+            self._refreshing.add_done_callback(self._tell)
+        return self._refreshing
+
+    async def _renew(self) -> None:
+        await asyncio.wait_for(self._reload(), EXEC_SECONDS)
+        self._refreshed_at = self._clock.monotonic()
+
+    def _tell(self, refreshing: "asyncio.Task[None]") -> None:
+        """Say why a refresh failed that perhaps nobody waits for; the next request tries again."""
+        error = None if refreshing.cancelled() else refreshing.exception()
+        if error is not None:
+            message = redacted(str(error)) or type(error).__name__
+            logger.warning("Could not refresh the credentials", extra={"source": self.source, "error": message})
 
 
 async def load_credentials(
@@ -143,13 +178,30 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
             f"cannot use kubeconfig {paths}: {_problem(error)}; compare with: "
             f"kubectl --kubeconfig {paths} config get-contexts"
         ) from error
-    credentials = Credentials(configuration, lambda: loader.load_and_set(configuration), f"kubeconfig {paths}", clock)
+    credentials = Credentials(
+        configuration,
+        lambda: loader.load_and_set(configuration),
+        f"kubeconfig {paths}",
+        clock,
+        lambda now: is_exec_credential_valid(loader, now),
+    )
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
         raise KubeconfigError(
             f"kubeconfig {paths} gives no credentials for {credentials.server}: its user has no token and no client "
             "certificate, or its exec plugin failed (see the log line above)"
         )
     return credentials
+
+
+def is_exec_credential_valid(loader: Any, now: datetime) -> bool:
+    """Whether the loader has a credential of an exec plugin that has not expired: it is valid until it says otherwise.
+
+    False for what is read from files: reading takes no time, and a file says nothing of its validity.
+    """
+    if not loader._user or "exec" not in loader._user:
+        return False
+    expiry: datetime | None = getattr(loader, "exec_plugin_expiry", None)
+    return expiry is None or now < expiry
 
 
 def _problem(error: Exception) -> str:

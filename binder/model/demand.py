@@ -29,6 +29,7 @@ class Demand:
     are made anew because the volumes may now be committed.
     `limits`: for what the volumes are not committed although the mode of the classes says so
     (binder.planning.hint_only).
+    `begun`: a bind of one of its claims has begun, so that it is tied to that volume for good.
     """
 
     pod: Pod
@@ -40,12 +41,16 @@ class Demand:
     nodes: frozenset[str] | None = None
     hints: tuple[tuple[str, Claim], ...] = ()
     limits: tuple[str, ...] = ()
+    begun: bool = False
 
     @property
-    def urgency(self) -> tuple[int, float, str]:
-        """Sort key among pods: higher priority first, then older, then by name."""
+    def urgency(self) -> tuple[bool, int, float, str]:
+        """Sort key among pods: first those tied to a volume already, then higher priority, then older, then by name.
+
+        A bind that has begun is not taken back: its pod would wait for ever for what a more urgent one took beside it.
+        """
         created = self.pod.created
-        return (-self.pod.priority, created.timestamp() if created else float("inf"), self.pod.key)
+        return (not self.begun, -self.pod.priority, created.timestamp() if created else float("inf"), self.pod.key)
 
     @cached_property
     def needs_of_node(self) -> tuple[object, ...]:

@@ -126,6 +126,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         nodes=_only_nodes(pod, standings),
         hints=hints if mode in _COMMITTING else (),
         limits=limits,
+        begun=any(found.begun is not None for found in standings if isinstance(found, Anchor)),
     )
 
 

@@ -138,3 +138,21 @@ def assert_untouched(world: World) -> None:
         assert "annotations" not in volume["metadata"]
     for claim in world.server.all("persistentvolumeclaims"):
         assert "annotations" not in claim["metadata"]
+
+
+async def test_a_pod_half_committed_by_a_process_that_died_comes_before_a_more_urgent_one() -> None:
+    world = World(Mode.COMPLETE)
+    for name in ("pv-1", "pv-2"):
+        world.put(volume_object(name, zone=None, node="node-a1"))
+    world.put(*(claim_object(name) for name in ("first", "second", "other")))
+    world.put(pod_object("half", ["first", "second"], gated=True))
+    async with world.process(dies_after=1) as process:
+        await process.run()
+        assert process.killed
+    urgent = pod_object("urgent", ["other"], gated=True)
+    urgent["spec"]["priority"] = 1000
+    world.put(urgent)
+    async with world.process(transition=2) as process:
+        await process.run()
+    assert {world.claim(name)["spec"].get("volumeName") for name in ("first", "second")} == {"pv-1", "pv-2"}
+    assert "volumeName" not in world.claim("other")["spec"]

@@ -1,7 +1,7 @@
 """The extender for kube-scheduler: a request's body in, an answer's body out, from memory alone."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import repeat
 from typing import Final
@@ -36,12 +36,15 @@ from scheduler.extender.extender_wire import (
     read,
 )
 from scheduler.state.node_groups import Grouping, LabelKeys
+from scheduler.volumes.volume_binding import family_of
 from scheduler.volumes.volume_labels import pin_of
 
 FEW_KINDS: Final = 64
 MOST_LOOKS: Final = 500
-"""Kinds of nodes for which the tightest volume is looked for in one request, some 10 ms. In a cluster of local volumes
-each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
+"""Kinds of nodes for which a claim's tightest volume is looked for in one request, some 10 ms. In a cluster of local
+volumes each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
+MOST_LOOKS_IN_ALL: Final = 2000
+"""The same for all claims of a pod together, so that one with dozens does not keep others waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,14 @@ class Answer:
     body: bytes
     nodes_in: int
     nodes_out: int
+
+
+@dataclass(slots=True)
+class _Looks:
+    """What one request has found out: the points by what claims ask for, and how often it may still look."""
+
+    left: int = MOST_LOOKS_IN_ALL
+    known: dict[Hashable, Mapping[int, float]] = field(default_factory=dict)
 
 
 class Extender:
@@ -140,13 +151,35 @@ class Extender:
     def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:
         """Return the points of kinds of nodes, by what the claims reach there."""
         storage = self._cache.storage()
-        by_claim = [
-            (self._place_points if has_place(one) else self._fit_points)(storage, one, grouping, kinds)
-            for one in pod.open
-        ]
+        looks = _Looks()
+        by_claim = [self._claim_points(storage, one, grouping, kinds, looks) for one in pod.open]
         if len(by_claim) == 1:
             return by_claim[0]
-        return {number: sum(points[number] for points in by_claim) for number in kinds}
+        if not by_claim:
+            return dict.fromkeys(kinds, 0.0)
+        columns = zip(*(points.values() for points in by_claim), strict=True)
+        return dict(zip(kinds, map(sum, columns), strict=True))
+
+    def _claim_points(
+        self,
+        storage: Storage,
+        one: OpenClaim,
+        grouping: Grouping,
+        kinds: Collection[int],
+        looks: _Looks,
+    ) -> Mapping[int, float]:
+        """Return the points by kind, in the order of the kinds, once for claims that ask for the same."""
+        if has_place(one):
+            return self._place_points(storage, one, grouping, kinds)
+        demand = family_of(one.claim), one.claim.request
+        if demand in looks.known:
+            return looks.known[demand]
+        most = min(MOST_LOOKS, looks.left)
+        points, missing = self._fit_points(storage, one, grouping, kinds, most)
+        looks.left -= min(missing, most)
+        if missing <= most or not looks.left:
+            looks.known[demand] = points
+        return points
 
     def _place_points(
         self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
@@ -154,14 +187,15 @@ class Extender:
         return {number: place_points(storage, one, grouping.labels(number)) for number in kinds}
 
     def _fit_points(
-        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
-    ) -> Mapping[int, float]:
+        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int], most: int
+    ) -> tuple[Mapping[int, float], int]:
+        """Return the points, after at most so many looks, and how many kinds were not known before."""
         known = self._cache.tightest.known(one.claim, grouping.keys)
         found = {number: known.get(grouping.kinds[number], -1.0) for number in kinds}
         missing = [number for number, points in found.items() if points < 0]
-        for number in missing[:MOST_LOOKS]:
+        for number in missing[:most]:
             found[number] = known[grouping.kinds[number]] = fit_points(storage, one.claim, grouping.labels(number))
-        return found | dict.fromkeys(missing[MOST_LOOKS:], 0.0)
+        return found | dict.fromkeys(missing[most:], 0.0), len(missing)
 
     def _points_by_name(self, pod: PodClaims) -> Mapping[str, float]:
         """Return the points of nodes that have a promised local volume, or a bound one attached."""

@@ -7,7 +7,7 @@ import pytest
 
 from kube.objects.model import Record, Volume
 from kube.store.store import Store
-from scheduler.extender.extender import MOST_LOOKS, Extender
+from scheduler.extender.extender import MOST_LOOKS, MOST_LOOKS_IN_ALL, Extender
 from tests.builders import HOSTNAME, ZONE, claim, node, node_selector, storage_class, volume
 from tests.scheduler.extending import PREFIX, extender, put, scores, sick_volume
 
@@ -61,3 +61,32 @@ def test_in_a_large_cluster_of_local_volumes_all_are_known_after_some_requests()
     answers = extender([claim(), *records])
     assert sum(scores(answers, names).values()) == MOST_LOOKS * 10
     assert set(scores(answers, names).values()) == {10}
+
+
+def test_a_pod_with_dozens_of_claims_looks_no_longer_than_others_can_wait() -> None:
+    """Claims that differ are looked at for each node; the rest is known a request later."""
+    sizes = range(1, 31)
+    names = [f"n{number}" for number in range(MOST_LOOKS_IN_ALL // 30 + 10)]
+    claims = [claim(f"c{size}", size=f"{size}Gi") for size in sizes]
+    records = [record for name in names for record in (node(name), volume(f"pv-{name}", size="30Gi", node=name))]
+    answers, keys = extender([*claims, *records]), [each.name for each in claims]
+    first, second, third = (scores(answers, names, claims=keys) for _ in range(3))
+    assert sum(first.values()) < sum(second.values())
+    assert second == third
+    assert set(second.values()) == {5}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_claims_that_ask_for_the_same_have_the_points_of_each(seed: int) -> None:
+    """A pod's score is the average over its claims, equal ones included."""
+    random = Random(seed)
+    records: list[Record] = [storage_class(), *NODES]
+    claims = [claim(f"c{each}", size=random.choice(["10Gi", "20Gi"])) for each in range(12)]
+    volumes = [volume(f"pv-{each}", size=f"{20 + 5 * each}Gi", zone=random.choice("abc")) for each in range(4)]
+    together = scores(extender([*records, *claims, *volumes]), NAMES, claims=[each.name for each in claims])
+    for name in NAMES:
+        zone = next(dict(each.labels)[ZONE] for each in NODES if each.name == name)
+        near = [each.capacity for each in volumes if each.node_affinity == node_selector({ZONE: zone})]
+        best = min(near, default=0)
+        points = sum(10 * each.request / best for each in claims) if best else 0.0
+        assert abs(together[name] - points / len(claims)) <= 0.5 + 1e-9

@@ -1,4 +1,4 @@
-"""`pvc-prebinder health`: how volumes are, by what is reported in the cluster, and by their drivers if asked."""
+"""`pvc-prebinder health`: the health of volumes, from reports in the cluster and, with endpoints, from their drivers."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`pvc-prebinder dev profile`: where a running scheduler spends its time, asked on its control port."""
+"""`pvc-prebinder dev profile`: where a running scheduler spends its time, read from its control port."""
 
 import http.client
 import sys

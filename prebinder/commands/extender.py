@@ -58,8 +58,8 @@ EXTENDER_FLAGS: Final[Flags] = {
 def command(**given: Any) -> int:
     """Filters and scores nodes for kube-scheduler by reservations and volume health.
 
-    Refuses nodes where a pod would get an unhealthy volume or one reserved for another claim, and prefers those where the
-    pod's own volumes are reserved. Reads the cluster, writes nothing.
+    Rejects nodes where a pod would get an unhealthy volume or one reserved for another claim, and prefers those where
+    the pod's own volumes are reserved. Reads the cluster, writes nothing.
     """
     defaults = replace(Settings(), extender=ExtenderSettings(bind_address=BIND_ADDRESS))
     settings = override(defaults, given, EXTENDER_FLAGS)

@@ -1,4 +1,4 @@
-"""`pvc-prebinder health`: the health of volumes, from reports in the cluster and, with endpoints, from their drivers."""
+"""`pvc-prebinder health`: the health of volumes, as reported in the cluster and, with endpoints, by their drivers."""
 
 import asyncio
 from collections.abc import Sequence

@@ -6,6 +6,7 @@ NodeVolumeLimits.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason, Rejection
@@ -15,6 +16,12 @@ from kube.rules.resource_fit import fits
 from kube.rules.selectors import node_matches, pod_node_affinity_matches
 from kube.rules.taints import tolerates_unschedulable, untolerated_taint
 from kube.rules.topology import volume_zone_matches
+
+_NOT_ALLOCATABLE: Final = (
+    "none on the node; if a DeviceClass offers it, which is not counted here, leave the pod to kube-scheduler without "
+    "the scheduling gate"
+)
+"""Of an extended resource. One of a DeviceClass looks like one that no node has (pkg/scheduler, dynamicresources)."""
 
 
 def refuse_node(pod: Pod, node: Node) -> Rejection | None:
@@ -58,12 +65,11 @@ def refuse_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection 
     if not lacking:
         return None
     resource, wanted, left = lacking[0]
-    return Rejection(
-        Reason.INSUFFICIENT_RESOURCES,
-        name,
-        f"{resource} {format_quantity(wanted, binary=resource != 'cpu')}",
-        f"{format_quantity(max(left, 0), binary=resource != 'cpu')} free",
-    )
+    offered = f"{format_quantity(max(left, 0), binary=resource != 'cpu')} free"
+    if "/" in resource and resource not in free:
+        offered = _NOT_ALLOCATABLE
+    wanted_text = f"{resource} {format_quantity(wanted, binary=resource != 'cpu')}"
+    return Rejection(Reason.INSUFFICIENT_RESOURCES, name, wanted_text, offered)
 
 
 def refuse_attachments(

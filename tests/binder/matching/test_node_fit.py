@@ -60,6 +60,18 @@ def test_resources_name_what_is_lacking() -> None:
     assert (refused.reason, refused.wanted, refused.offered) == (Reason.INSUFFICIENT_RESOURCES, "cpu 2", "500m free")
 
 
+def test_an_extended_resource_that_no_node_has_may_be_one_of_a_device_class() -> None:
+    free = dict(resources({"cpu": "2", "pods": "3", "vendor.example/nic": "0"}))
+    refused = refuse_resources(pod(requests={"vendor.example/gpu": "1"}), "n", free)
+    assert refused is not None
+    assert refused.reason is Reason.INSUFFICIENT_RESOURCES
+    assert "if a DeviceClass offers it" in refused.offered
+    assert "without the scheduling gate" in refused.offered
+    used_up = refuse_resources(pod(requests={"vendor.example/nic": "1"}), "n", free)
+    assert used_up is not None
+    assert used_up.offered == "0 free"
+
+
 def test_attach_limits_count_what_is_there() -> None:
     assert refuse_attachments("n", [("d", 2)], {"d": 1}, {"d": 3}) is None
     assert refuse_attachments("n", [("d", 2)], {"d": 9}, {}) is None

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from binder.health.volume_policy import refuse_use
-from binder.matching.matching import binding_mode, class_of, is_mine, requested_refusal
+from binder.matching.matching import binding_mode, class_of, controller_refusal, is_mine, requested_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Finish, Mode, Placement, Refuse, Wait
 from binder.model.demand import MOST_CLAIMS, Demand
@@ -205,7 +205,7 @@ def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
     return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
 
 
-def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait:
+def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wait | Refuse:
     classes = view.snapshot.classes
     name = class_of(claim)
     if name and name not in classes:
@@ -215,15 +215,24 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
         return Wait(pod, Reason.BINDING_MODE_MISSING)
     if binding != WAIT_FOR_FIRST_CONSUMER:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
-    return _being_written(view, pod, claim, now) or _committed(view, claim) or _free(view, claim, classes[name], now)
+    return (
+        _being_written(view, pod, claim, now) or _committed(view, pod, claim) or _free(view, claim, classes[name], now)
+    )
 
 
-def _committed(view: View, claim: Claim) -> Anchor | None:
-    """Return the volume somebody committed to the claim; which of several is not ours to say."""
+def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
+    """Return the volume somebody committed to the claim; which of several is not ours to say.
+
+    One that the PV controller will not bind to it, as one that is too small, is no volume the pod could count on.
+    """
     names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
     found = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
     if not found:
         return None
+    refusals = [controller_refusal(claim, volume, delayed=True) for volume in found]
+    if (reason := refusals[0]) is not None and all(refusals):
+        evidence = Rejection(reason, found[0].name, f"a volume for claim {claim.key}, which it names", str(reason))
+        return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
     begun = len(found) == 1 and _is_ours_to_finish(view, claim, found[0])
     return Anchor(found[0], begun=claim if begun else None)
 

@@ -252,3 +252,20 @@ async def test_the_gate_stays_if_a_bound_claim_is_made_anew_while_the_others_are
         await process.run(70)
     assert world.volume("pv-3")["spec"]["claimRef"]["name"] == "bound"
     assert gates_of(world) == []
+
+
+@pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
+async def test_a_volume_that_names_a_claim_and_is_too_small_for_it_is_not_counted_on(mode: Mode) -> None:
+    world = World(mode)
+    named = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+    world.put(volume_object("pv-small", "1Gi", claim=named), volume_object("pv-1"), volume_object("pv-2", zone="b"))
+    world.put(claim_object("data"), claim_object("more", "5Gi"), pod_object("web", ["data", "more"], gated=True))
+    async with world.process() as process:
+        await process.run()
+        assert gates_of(world) == [GATE]
+        assert not any("claimRef" in world.volume(name)["spec"] for name in ("pv-1", "pv-2"))
+        world.server.remove("persistentvolumes", "pv-small")
+        world.put(volume_object("pv-3"))
+        await process.run(70)
+    assert gates_of(world) == []
+    assert all("claimRef" in world.volume(name)["spec"] for name in ("pv-1", "pv-3"))

@@ -37,6 +37,12 @@ def may_commit(pod: Pod, snapshot: Snapshot) -> bool:
     return not scheduler_may_serve(pod) and not any(map(scheduler_may_serve, users))
 
 
+def all_gated(claim: str, snapshot: Snapshot) -> bool:
+    """Whether pods use the claim (`namespace/name`) and no scheduler looks at any of them: each has a gate."""
+    users = [snapshot.pods.get(key) for key in snapshot.pods_by_claim.get(claim, ())]
+    return bool(users) and all(user is not None and user.scheduling_gates for user in users)
+
+
 def decisive(pod: Pod) -> tuple[object, ...]:
     """Return what of a pod, changed after it was planned, makes another plan necessary."""
     return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates, pod.unschedulable)

@@ -4,9 +4,17 @@ After each of the four the state is one that kube-scheduler or the PV controller
 anywhere the PV controller finishes. It races with us and writes the same values: an object that changed under us is
 read again; if it says what we wanted, somebody else did that step; if it says otherwise, the volume is lost.
 
-The claim is read before its volume is committed (binder.writers.last_look) and once more before a phase says Bound;
-that very version is the one that is then given the volume's name. A claim that has another volume by then ends the
-attempt, and all that the attempt wrote is taken back.
+The claim is read before its volume is committed (binder.writers.last_look) and looked at once more before a phase says
+Bound; that very version is the one that is then given the volume's name. A claim that has another volume by then ends
+the attempt, and all that the attempt wrote is taken back.
+
+The second look is a read where a scheduler may choose for the claim; a pod reported as unschedulable is tried again.
+While all pods of the claim carry a scheduling gate the watch is enough, if it still shows the very version that was
+read when the turn began. Only the PV controller, for a volume that a user committed, or a person can have given that
+claim another volume unseen; then the name is refused, for that write is conditional on the version. It is this refusal,
+and taking back what was written, that keeps a claim from two volumes; the second look makes it rarer that there is
+something to take back. The first read stays for all: nothing refuses a claimRef to a claim that is gone, and the PV
+controller makes a volume with such a claimRef Released, for a person to free.
 Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go.
 """
 
@@ -17,6 +25,7 @@ import msgspec
 
 from binder.matching.matching import controller_refusal, is_mine
 from binder.model.decision import Applied, Outcome, Outdated, Placement, Reserve
+from binder.planning.commitment import all_gated
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
@@ -59,7 +68,7 @@ class Completer:
         written: list[Placement] = []
         try:
             committed = [await self._commit(placement, now, written) for placement in decision.placements]
-            claims = await side_by_side(self._still_open, decision.placements)
+            claims = await side_by_side(self._second_look, decision.placements)
             steps = zip(decision.placements, claims, committed, strict=True)
             bound = await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
         except (LostPlacement, OutdatedDecision) as ending:
@@ -148,6 +157,14 @@ class Completer:
         for name in snapshot.volumes_by_claim.get(placement.claim.key, ()):
             if name != placement.volume.name and names(snapshot.volumes[name], placement.claim):
                 raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was given volume {name}")
+
+    async def _second_look(self, placement: Placement) -> Claim:
+        """Return the claim as it was read when the turn began, or read it again (see above). Raises LostPlacement."""
+        snapshot, read = self._live.snapshot(), placement.claim
+        if snapshot.claims.get(read.key) != read or not all_gated(read.key, snapshot):
+            return await self._still_open(placement)
+        self._check_unserved(placement)
+        return read
 
     async def _still_open(self, placement: Placement) -> Claim:
         """Read the claim; LostPlacement if it is gone or has another volume, or another volume names it."""

@@ -94,6 +94,48 @@ async def test_a_claim_that_gets_another_volume_meanwhile_leaves_nothing_on_ours
     assert world.violations() == []
 
 
+@pytest.mark.parametrize("lagging", [False, True])
+@pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data"])
+async def test_nor_does_one_of_a_gated_pod_whether_the_watch_tells_or_not(ending: str, lagging: bool) -> None:
+    """Nobody but the PV controller and people can give it another volume; the refused name has all taken back."""
+    world = World(Mode.COMPLETE)
+    world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
+    world.put(volume_object("pv-1", "11Gi"), volume_object("pv-9", "100Gi"))
+
+    def event() -> None:
+        world.server.lagging = lagging
+        bind(world, "data", "pv-9")
+
+    at_write(world, ending, event)
+    async with world.process() as process:
+        await process.run(1)
+    assert world.claim("data")["spec"]["volumeName"] == "pv-9"
+    assert untouched(world, "pv-1")
+    assert world.violations() == []
+
+
+async def test_a_claim_of_a_gated_pod_that_changed_is_read_again_before_a_phase_says_bound() -> None:
+    world = World(Mode.COMPLETE)
+    world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
+    world.put(volume_object("pv-1", "11Gi"), volume_object("pv-9", "100Gi"))
+    at_write(world, "pv-1", lambda: bind(world, "data", "pv-9"))
+    async with world.process() as process:
+        await process.run(1)
+    assert "persistentvolumes/status" not in [f"{write.plural}/{write.subresource}" for write in world.server.writes]
+    assert process.sink.told("PersistentVolumeClaim", "data") == ["ReservationLost"]
+
+
+async def test_a_claim_of_a_gated_pod_that_is_gone_unseen_gets_no_volume() -> None:
+    """Nor does the one made anew under its name: nothing would refuse the claimRef, and Released is a dead end."""
+    world = World(Mode.COMPLETE)
+    world.put(claim_object("data"), pod_object("web", ["data"], gated=True), volume_object("pv-1"))
+    async with world.process() as process:
+        world.server.lagging = True
+        world.server.remove("persistentvolumeclaims", "default/data")
+        await process.run(1)
+    assert untouched(world, "pv-1")
+
+
 @pytest.mark.parametrize("writes", [1, 2, 3])
 async def test_killed_while_that_is_taken_back_the_pv_controller_can_do_the_rest(writes: int) -> None:
     """It unbinds a volume bound by a controller whose claim is bound elsewhere (syncVolume in pv_controller.go)."""

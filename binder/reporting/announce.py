@@ -34,7 +34,7 @@ _NEXT_STEP: Final = {
     Reason.NO_NODE_FITS: "Free or add a node that the pod may run on and that reaches the volumes.",
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
-    Reason.REQUESTED_VOLUME_MISMATCH: "Delete the claim and name another volume, or none.",
+    Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume or none in a new claim, or clear the volume's claimRef.",
     Reason.EXPLANATION_PENDING: "Many pods were refused at once; the reason follows when this pod is looked at again.",
     Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
     " (scheduling gate removed, classes in mode off).",

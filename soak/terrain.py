@@ -69,7 +69,10 @@ def is_ephemeral(number: int) -> bool:
 
 
 def claims(number: int) -> list[Document]:
-    """The claims of a pod: one to three, mostly of one class. Also those that Kubernetes makes for it."""
+    """The claims of a pod: one to three, mostly of one class. Also those that Kubernetes makes for it.
+
+    One pod in ten shares its first claim with the pod before it.
+    """
     throw = Random(number)
     main = throw.choice(list(CLASSES))
     count = throw.choice((1, 1, 2, 2, 2, 3))
@@ -77,6 +80,9 @@ def claims(number: int) -> list[Document]:
     for index in range(count):
         other = index > 0 and throw.random() < 0.25
         class_name = throw.choice(list(CLASSES)) if other else main
+        if index == 0 and number % 10 == 9 and not is_ephemeral(number):
+            found.append(claims(number - 1)[0])
+            continue
         found.append(_claim(f"{pod_name(number)}-{index}", class_name, throw.choice(("1Gi", "1Gi", "2Gi", "3Gi"))))
     return found
 

@@ -41,4 +41,5 @@ def test_every_kind_happens() -> None:
 def test_a_name_always_means_the_same_object() -> None:
     assert claims(3) == claims(3)
     assert pod(3, gated=True)["spec"]["volumes"] == pod(3, gated=False)["spec"]["volumes"]
+    assert claims(9)[0] == claims(8)[0]
     assert volume("local", 5) == volume("local", 5)

@@ -119,9 +119,9 @@ async def test_a_profile_names_what_the_scheduler_does(own_world: World, schedul
     await own_nodes(own_world, 6)
     looking = asyncio.create_task(profile(scheduler, "--seconds=5"))
     await own_world.admin.create_at_once(pod(own_world, f"web-{number}", cpu="1m") for number in range(300))
-    table = await looking
-    assert table.startswith("5 s, ")
-    assert "%  scheduler." in table
+    tree = await looking
+    assert "Recorded:" in tree
+    assert "scheduler/standalone/scheduler.py" in tree
 
 
 async def test_a_replica_that_does_not_lead_places_nothing(own_world: World) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
+from soak.client import Document
 from soak.faults import Faults, all_well
 from soak.judge.cluster import Cluster
 from soak.judge.history import Change
@@ -19,12 +20,29 @@ from soak.judge.rules import Violation
 from soak.judge.writes import Authors, Parties, Party, Write, read
 from soak.schedule import Operation, Schedule
 from soak.stage import Stage, staged
+from soak.terrain import PREFIX
 from soak.users import Users
 
 QUIET_SECONDS: Final = 15.0
 _QUIET_WITHIN: Final = 240.0
 _LOOK: Final = 0.5
 _NOISE: Final = frozenset({"Lease", "events"})
+
+
+_BROKEN: Final = PREFIX + "reserved-for-uid"
+_CANARY: Final[Document] = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "canary", "annotations": {_BROKEN: "nobody"}},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "canary",
+        "hostPath": {"path": "/canary"},
+    },
+}
+"""A volume with a broken reservation, which a leader takes away."""
 
 
 @dataclass(slots=True)
@@ -56,6 +74,7 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
         outcome.violations += await _trouble(plan, users, faults, stage)
         say("waiting for the cluster to come to rest")
         await _undisturbed(plan, stage)
+        await _leader_at_work(stage, outcome)
         began = await _rest(stage, outcome)
         outcome.operations, outcome.refused, outcome.faults = users.done, users.refused, faults.done
         logs = _collect_logs(stage, directory)
@@ -108,6 +127,20 @@ async def _undisturbed(plan: Schedule, stage: Stage) -> None:
         await replica.kill()
         replica.component.command = [word for word in replica.component.command if "--kube-api-" not in word]
     await all_well(stage)
+
+
+async def _leader_at_work(stage: Stage, outcome: Outcome) -> None:
+    """Wait until a leader tidies up after a canary: quiet for want of a leader is no rest."""
+    await stage.client.create(_CANARY)
+    deadline = time.monotonic() + _QUIET_WITHIN
+    while time.monotonic() < deadline:
+        canary = await stage.client.get("PersistentVolume", _CANARY["metadata"]["name"])
+        if _BROKEN not in canary["metadata"].get("annotations", {}):
+            return
+        await asyncio.sleep(_LOOK)
+    outcome.violations.append(
+        Violation("rest", f"no leader removed {_BROKEN} from volume canary in {_QUIET_WITHIN:.0f} s", ())
+    )
 
 
 async def _rest(stage: Stage, outcome: Outcome) -> float:

@@ -76,8 +76,10 @@ class Evictor:
             if refusal:
                 logger.info("Eviction refused", extra={"pod": victim.key, "node": preemption.node, "err": refusal})
                 return f"could not evict pod {victim.key}: {refusal}"
+            # A better preemptor may have had the same victim evicted while this answer was under way.
+            if victim.uid not in self.going():
+                self._events.publish(preempted(victim, preemptor, preemption.node))
             self._since[victim.uid] = self._clock.monotonic()
-            self._events.publish(preempted(victim, preemptor, preemption.node))
         return ""
 
     async def _evict(self, victim: Pod) -> str:

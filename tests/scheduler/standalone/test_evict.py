@@ -20,6 +20,7 @@ from tests.fake_clock import FakeClock
 
 SUCCESS = {"kind": "Status", "status": "Success"}
 NEW = builders.pod("new", priority=10)
+BETTER = builders.pod("better", priority=20)
 
 
 class Server:
@@ -40,6 +41,26 @@ class Server:
         self.evicted.append(f"{namespace}/{name}")
         self.bodies.append(body)
         return msgspec.Raw(msgspec.json.encode(answer))
+
+
+class SlowServer(Server):
+    """Answers nothing before `answer` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = asyncio.Event()
+        self._asked = asyncio.Semaphore(0)
+
+    async def wait_for(self, requests: int) -> None:
+        for _ in range(requests):
+            await self._asked.acquire()
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
+    ) -> msgspec.Raw:
+        self._asked.release()
+        await self.answer.wait()
+        return await super().create(resource, body, namespace, name=name, subresource=subresource)
 
 
 class Told:
@@ -89,6 +110,21 @@ def test_nobody_is_evicted_twice() -> None:
     assert evictor.going() == {"uid-default-a"}
     asyncio.run(clock.advance(PATIENCE))
     assert evictor.going() == frozenset()
+
+
+def test_two_preemptors_of_one_victim_at_once_make_one_event() -> None:
+    server, told = SlowServer(), Told()
+    evictor = Evictor(server, told, FakeClock())
+
+    async def both() -> list[str]:
+        preemption = Preemption("n1", (victim("a"),))
+        running = [asyncio.create_task(evictor.evict(preemption, pod, Budgets())) for pod in (NEW, BETTER)]
+        await server.wait_for(2)
+        server.answer.set()
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(both()) == ["", ""]
+    assert [draft.note for draft in told.drafts] == ["Preempted by pod uid-default-new on node n1"]
 
 
 def test_who_is_gone_already_is_no_obstacle() -> None:

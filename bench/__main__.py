@@ -12,23 +12,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench import (
-    cache_bench,
-    extended_bench,
-    extender_bench,
-    hostile_bench,
-    match_bench,
-    pairs_bench,
-    quiet_bench,
-    reaction_bench,
-    scarce_bench,
-    scheduler_bench,
-    sweep_bench,
-)
+from bench.control_plane import pairs_bench, quiet_bench, scarce_bench
+from bench.health import reaction_bench, sweep_bench
+from bench.hostile import hostile_bench
+from bench.in_memory import cache_bench, match_bench
 from bench.machine import Machine, this_machine
-from bench.pairs import Case
 from bench.progress import say
 from bench.rows import Row
+from bench.scheduling import extended_bench, extender_bench, scheduler_bench
 
 RESULTS: Final = Path(__file__).with_name("results")
 
@@ -82,7 +73,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen_cases(arguments: argparse.Namespace) -> list[Case]:
+def _chosen_cases(arguments: argparse.Namespace) -> list[pairs_bench.Case]:
     every = pairs_bench.cases(arguments.pairs or pairs_bench.PAIRS)
     return [case for case in every if not arguments.mode or (case.mode or "in-tree") in arguments.mode]
 

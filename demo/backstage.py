@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from demo.stage import KEEP, Ready, Step, read_line
 from devcluster.errors import ClusterError
-from devcluster.state import discard
+from devcluster.processes.state import discard
 
 _GONE_SECONDS: Final = 60.0
 

@@ -23,9 +23,9 @@ from demo.stage import Ready
 from demo.summary import looking_around, refusals, sickness, summary
 from demo.view import Row
 from demo.watch import Watcher, watching
-from devcluster import build
+from devcluster.build import binaries
 from devcluster.errors import ClusterError
-from devcluster.state import new_directory
+from devcluster.processes.state import new_directory
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import Reading
 
@@ -63,7 +63,7 @@ def command(keep: bool, timeout: float) -> int:
     """
     console = Console(highlight=False)
     try:
-        build.ensure([build.CONTROL_PLANE, build.KWOK])
+        binaries.ensure([binaries.CONTROL_PLANE, binaries.KWOK])
         return asyncio.run(_demo(console, keep, timeout))
     except ClusterError as error:
         sys.stderr.write(f"pvc-prebinder: {error}\n")

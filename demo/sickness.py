@@ -9,8 +9,8 @@ from demo.scene import NAMESPACE, PATIENT, REPLICAS, SHOP
 from demo.show import Show
 from demo.view import Patient, Row
 from demo.watch import Watcher
-from devcluster.driver_health import Sickness
-from devcluster.driver_volumes import make_sick, make_well
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import make_sick, make_well
 
 
 async def play_sickness(

@@ -13,15 +13,15 @@ from typing import Final, TextIO
 
 from demo import scene as demo_scene
 from demo.placement import SCHEDULER
-from devcluster.api import answers_ok
 from devcluster.cluster import DevCluster
-from devcluster.driver_health import Sickness
-from devcluster.driver_volumes import create_volume, make_sick
+from devcluster.control_plane.api import answers_ok
+from devcluster.control_plane.nodes import NodeSpec
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import create_volume, make_sick
 from devcluster.errors import ClusterError
 from devcluster.keeper import detach
-from devcluster.nodes import NodeSpec
-from devcluster.ports import LOOPBACK, free_ports
-from devcluster.processes import Component
+from devcluster.processes.component import Component
+from devcluster.processes.ports import LOOPBACK, free_ports
 from kube.rules.quantity import NANO, parse_quantity
 from kube.rules.topology import ZONE_LABEL
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster import build, components, drivers, kubeconfig
-from devcluster.api import Api, answers_ok
-from devcluster.assembly import administrator_trust, assemble, prepare
-from devcluster.components import Layout, Options
+from devcluster.build.binaries import CONTROL_PLANE, KWOK, Module, ensure
+from devcluster.control_plane import components, kubeconfig
+from devcluster.control_plane.api import Api, answers_ok
+from devcluster.control_plane.assembly import administrator_trust, assemble, prepare
+from devcluster.control_plane.components import Layout, Options
+from devcluster.control_plane.nodes import NodeSpec, is_schedulable
+from devcluster.driver.process import Driver, directory_driver, mock_driver
 from devcluster.errors import AddressInUseError, ClusterError
-from devcluster.nodes import NodeSpec, is_schedulable
-from devcluster.ports import LOOPBACK, free_ports
-from devcluster.processes import Component, Probe
-from devcluster.state import State, new_directory
+from devcluster.processes.component import Component, Probe
+from devcluster.processes.ports import LOOPBACK, free_ports
+from devcluster.processes.state import State, new_directory
 
 _ATTEMPTS = 4
 _NODES_READY_SECONDS = 60.0
@@ -73,11 +75,11 @@ class DevCluster:
 
     async def start(self) -> None:
         """Build what is missing, start everything and return when it is ready; ClusterError says what went wrong."""
-        binaries = await asyncio.to_thread(build.ensure, self._modules())
+        programs = await asyncio.to_thread(ensure, self._modules())
         for attempt in range(_ATTEMPTS):
             self._state = State(self._requested or new_directory())
             try:
-                await self._start_in(self._state, binaries)
+                await self._start_in(self._state, programs)
             except AddressInUseError:
                 await self.stop()
                 if attempt == _ATTEMPTS - 1:
@@ -144,20 +146,20 @@ class DevCluster:
         file = layout.kubeconfig(f"{namespace}-{name}")
         return kubeconfig.write_for_token(file, layout.server, layout.authority, answer["status"]["token"])
 
-    async def start_mock_driver(self, name: str, volumes: int = 3) -> drivers.Driver:
+    async def start_mock_driver(self, name: str, volumes: int = 3) -> Driver:
         """Start the CSI mock driver of Kubernetes' end-to-end tests, with volumes of ids "1" to that number."""
         binary = self._running_layout().binaries["mockcsi"]
-        driver = drivers.mock_driver(binary, name, volumes, self._running_state(), self.directory)
+        driver = mock_driver(binary, name, volumes, self._running_state(), self.directory)
         await driver.start()
         return driver
 
     async def start_driver(
         self, name: str, root: Path | None = None, topology: Mapping[str, str] | None = None
-    ) -> drivers.Driver:
+    ) -> Driver:
         """Start the directory-backed CSI driver; its volumes live below `root`, by default in this directory."""
         root = root or self.directory / f"volumes-{name}"
         root.mkdir(parents=True, exist_ok=True)
-        driver = drivers.directory_driver(name, root, topology or {}, self._running_state(), self.directory)
+        driver = directory_driver(name, root, topology or {}, self._running_state(), self.directory)
         await driver.start()
         return driver
 
@@ -178,8 +180,8 @@ class DevCluster:
         await component.start()
         return component
 
-    def _modules(self) -> list[build.Module]:
-        return [build.CONTROL_PLANE, build.KWOK] if self.options.kwok else [build.CONTROL_PLANE]
+    def _modules(self) -> list[Module]:
+        return [CONTROL_PLANE, KWOK] if self.options.kwok else [CONTROL_PLANE]
 
     async def _start_in(self, state: State, binaries: Mapping[str, Path]) -> None:
         layout = await asyncio.to_thread(prepare, state.directory, binaries, self.options)

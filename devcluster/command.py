@@ -8,11 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-from devcluster import build
+from devcluster.build import binaries
 from devcluster.errors import ClusterError
 from devcluster.keeper import READY
+from devcluster.processes.state import is_owned, owner_pid, remove_if_abandoned
 from devcluster.progress import Progress
-from devcluster.state import is_owned, owner_pid, remove_if_abandoned
 
 _STOP_SECONDS = 30.0
 
@@ -23,7 +23,7 @@ def up(directory: Path, nodes: int) -> None:
         raise ClusterError(
             f"a cluster is running in {directory} already; `{command('env', directory)}` says how to use it"
         )
-    build.ensure([build.CONTROL_PLANE, build.KWOK] if nodes else [build.CONTROL_PLANE])
+    binaries.ensure([binaries.CONTROL_PLANE, binaries.KWOK] if nodes else [binaries.CONTROL_PLANE])
     progress = Progress(f"starting a control plane in {directory}")
     keeper = subprocess.Popen(
         [sys.executable, "-m", "devcluster.keeper", str(directory), str(nodes)],

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import spread
 from devcluster.errors import ClusterError
-from devcluster.nodes import spread
 
 READY = "ready\n"
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from devcluster.errors import ClusterError
-from devcluster.processes import Component
+from devcluster.processes.component import Component
 from soak.network import Network
 from soak.replica import Replica
 from soak.schedule import NETWORK_KINDS, Operation

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 from urllib.parse import urlsplit
 
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes.ports import LOOPBACK, free_ports
 
 _CHUNK: Final = 65536
 _LAGS: Final = (0.0, 0.0, 0.7, 1.5, 3.0)

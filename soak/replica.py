@@ -6,7 +6,7 @@ from typing import Final
 
 import aiohttp
 
-from devcluster.processes import Component
+from devcluster.processes.component import Component
 
 _ASK: Final = aiohttp.ClientTimeout(total=1)
 _LEADS: Final = "leader_election_master_status{"

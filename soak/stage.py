@@ -10,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from devcluster import kubeconfig
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
-from devcluster.nodes import spread
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.control_plane import kubeconfig
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import spread
+from devcluster.processes.ports import LOOPBACK, free_ports
 from soak import rights, terrain
 from soak.client import Client, Document
 from soak.network import Network, network_to

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.nodes import spread
+from devcluster.control_plane.nodes import spread
 
 # No test depends on how fast the machine is.
 hypothesis.settings.register_profile("unhurried", deadline=None)

@@ -9,9 +9,9 @@ import pytest
 from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.sweep import Pace
-from devcluster.driver_generation import Generation
-from devcluster.driver_health import Sickness
-from devcluster.driver_volumes import create_volume, delete_volume, make_sick, make_well
+from devcluster.driver.generation import Generation
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import create_volume, delete_volume, make_sick, make_well
 from kube.clock import SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps
 from tests.driver_process import DriverProcess

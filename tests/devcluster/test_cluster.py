@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from devcluster.api import Api, answers_ok
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
+from devcluster.control_plane.api import Api, answers_ok
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import spread
 from devcluster.errors import AddressInUseError, ClusterError, ComponentFailedError
-from devcluster.nodes import spread
 from tests.devcluster.liveness import eventually, is_alive
 
 pytestmark = pytest.mark.cluster

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import build
+from devcluster.build import binaries
 from prebinder.config import config_file
 from prebinder.config.settings import Settings, parse_address
 
@@ -59,7 +59,7 @@ def rights(rules: list[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
 @cache
 def rendered() -> tuple[dict[str, Any], ...]:
     """What kustomize makes of the base, as the API server gets it."""
-    kubectl = build.ensure([build.CONTROL_PLANE])["kubectl"]
+    kubectl = binaries.ensure([binaries.CONTROL_PLANE])["kubectl"]
     text = subprocess.run([kubectl, "kustomize", MANIFESTS / "base"], capture_output=True, check=True, text=True).stdout
     return tuple(yaml.safe_load_all(text))
 

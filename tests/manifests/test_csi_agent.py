@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import build
+from devcluster.build import binaries
 from prebinder.command_line.flags import settings_from
 from prebinder.commands.csi_agent import AGENT_FLAGS, controller_settings
 from prebinder.config.settings import AgentSettings, parse_address
@@ -23,7 +23,7 @@ LEASE = f"pvc-prebinder-csi-agent-{DRIVER}"
 
 
 def kustomize(directory: Path) -> subprocess.CompletedProcess[str]:
-    kubectl = build.ensure([build.CONTROL_PLANE])["kubectl"]
+    kubectl = binaries.ensure([binaries.CONTROL_PLANE])["kubectl"]
     return subprocess.run([kubectl, "kustomize", directory], capture_output=True, check=False, text=True)
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import yaml
 
-from devcluster.api import answers_ok
 from devcluster.cluster import DevCluster
-from devcluster.drivers import Driver
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.control_plane.api import answers_ok
+from devcluster.driver.process import Driver
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.admin import Document
 from tests.scenarios.controller import MANIFESTS, Controller, kubectl
 from tests.scenarios.drivers import endpoint_flag

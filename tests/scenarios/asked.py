@@ -8,7 +8,7 @@ from hashlib import sha256
 from aiohttp import web
 
 from devcluster.cluster import DevCluster
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes.ports import LOOPBACK, free_ports
 
 
 class Witness:

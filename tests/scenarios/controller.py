@@ -12,10 +12,10 @@ from typing import Final
 import aiohttp
 import yaml
 
-from devcluster.api import answers_ok
 from devcluster.cluster import DevCluster
-from devcluster.ports import LOOPBACK, free_ports
-from devcluster.processes import Component
+from devcluster.control_plane.api import answers_ok
+from devcluster.processes.component import Component
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.world import World
 

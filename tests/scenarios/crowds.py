@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios import documents
 from tests.scenarios.documents import HOSTNAME, Document
 

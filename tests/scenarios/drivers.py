@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from devcluster.cluster import DevCluster
-from devcluster.driver_health import Sickness
-from devcluster.driver_volumes import create_volume, make_sick, make_well
-from devcluster.drivers import Driver
+from devcluster.driver.health import Sickness
+from devcluster.driver.process import Driver
+from devcluster.driver.volumes import create_volume, make_sick, make_well
 from tests.scenarios.documents import ZONE
 
 CAPACITY = 1024**3

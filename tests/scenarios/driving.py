@@ -13,8 +13,8 @@ import aiohttp
 import cbor2
 import yaml
 
-from devcluster.ports import LOOPBACK, free_ports
-from devcluster.processes import Component
+from devcluster.processes.component import Component
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
 

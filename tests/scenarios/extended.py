@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from devcluster.api import answers_ok
-from devcluster.certificates import Authority
-from devcluster.ports import LOOPBACK, free_ports
-from devcluster.processes import Component
+from devcluster.control_plane.api import answers_ok
+from devcluster.control_plane.certificates import Authority
+from devcluster.processes.component import Component
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import account
 from tests.scenarios.documents import Document
 from tests.scenarios.world import World

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from devcluster.cluster import DevCluster
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios import documents
 from tests.scenarios.documents import HOSTNAME, ZONE, ZONES, Document, claim_spec
 from tests.scenarios.waiting import eventually

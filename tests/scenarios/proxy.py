@@ -18,7 +18,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from devcluster.cluster import DevCluster
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.distortion import distorted_answer, distorted_event
 
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})

@@ -10,7 +10,7 @@ import pytest_asyncio
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.driver_health import Sickness
+from devcluster.driver.health import Sickness
 from tests.scenarios.admin import Admin, Document, Refused
 from tests.scenarios.agent import agent_account, start_agent
 from tests.scenarios.controller import ACCOUNT, COMPONENTS, MANIFESTS, SYSTEM, kubectl, rendered, start_controller

@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios import documents
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.composed import Composed, composed

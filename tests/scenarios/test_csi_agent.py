@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from devcluster.driver_health import Sickness
+from devcluster.driver.health import Sickness
 from tests.scenarios.admin import Document
 from tests.scenarios.agent import agent_account, start_agent
 from tests.scenarios.controller import Controller, start_controller

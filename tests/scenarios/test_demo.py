@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import build
+from devcluster.build.binaries import CONTROL_PLANE, KWOK, ensure
 from devcluster.command import down
 from tests.scenarios.waiting import eventually
 
@@ -39,7 +39,7 @@ STORY = [
 
 @pytest.fixture(autouse=True)
 def binaries() -> None:
-    build.ensure([build.CONTROL_PLANE, build.KWOK])
+    ensure([CONTROL_PLANE, KWOK])
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
-from devcluster.driver_health import Sickness
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.driver.health import Sickness
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import start_controller
 from tests.scenarios.documents import ZONE, ZONES, claim_spec
 from tests.scenarios.drivers import Directories, endpoint_flag

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest_asyncio
 
-from devcluster.nodes import NodeSpec, is_schedulable
+from devcluster.control_plane.nodes import NodeSpec, is_schedulable
 from tests.scenarios import documents
 from tests.scenarios.documents import HOSTNAME, claim_spec
 from tests.scenarios.extended import Extended, extended

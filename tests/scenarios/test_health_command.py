@@ -4,7 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
-from devcluster.driver_health import Sickness
+from devcluster.driver.health import Sickness
 from tests import command_process
 from tests.scenarios.drivers import Directories, endpoint_flag
 from tests.scenarios.test_quarantine import quarantined, volumes, watched

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.documents import ZONES, claim, claim_spec
 from tests.scenarios.settling import clean, traces
 from tests.scenarios.waiting import eventually

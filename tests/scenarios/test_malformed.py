@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.controller import Controller, account, start_controller
 from tests.scenarios.documents import claim, claim_spec, pod, pod_spec, storage_class
 from tests.scenarios.proxy import Call, Fault, Proxy

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.admin import Admin
 from tests.scenarios.bindings import as_kubernetes_binds, comparable, pairs
 from tests.scenarios.controller import apply_manifests, start_controller

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from devcluster.driver_health import Sickness
+from devcluster.driver.health import Sickness
 from tests.scenarios.admin import Document
 from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.drivers import Directories, endpoint_flag, start_directories

@@ -16,8 +16,8 @@ import pytest_asyncio
 
 from binder.reservation.contract import DEFAULT_PREFIX
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
-from devcluster.nodes import is_schedulable
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import is_schedulable
 from kube.clock import SystemClock
 from kube.store.store import Store
 from prebinder.reports.match_input import read_objects

@@ -7,9 +7,9 @@ import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
-from devcluster.nodes import spread
-from devcluster.processes import Component
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import spread
+from devcluster.processes.component import Component
 from tests.scenarios.admin import Admin
 from tests.scenarios.controller import Controller, account, apply_manifests, start_controller
 from tests.scenarios.documents import claim_spec

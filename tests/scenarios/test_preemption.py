@@ -7,7 +7,7 @@ import msgspec
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.nodes import NodeSpec, is_schedulable
+from devcluster.control_plane.nodes import NodeSpec, is_schedulable
 from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.client.event_recorder import EventDraft

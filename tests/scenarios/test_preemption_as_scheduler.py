@@ -16,7 +16,7 @@ import pytest_asyncio
 from binder.matching.index import VolumeIndex
 from binder.model.view import View
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
+from devcluster.control_plane.components import Options
 from kube.decoding.decode import decode_any
 from kube.objects.model import Pod, Volume
 from kube.rules.disruption import DisruptionBudget

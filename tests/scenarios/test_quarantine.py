@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from devcluster.driver_health import Sickness
+from devcluster.driver.health import Sickness
 from tests.scenarios.admin import Document
 from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.documents import IMMEDIATE, claim, claim_spec

@@ -2,7 +2,7 @@
 
 from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.nodes import NodeSpec
 from kube.objects.model import SELECTED_NODE
 from tests.scenarios import documents
 from tests.scenarios.admin import Document

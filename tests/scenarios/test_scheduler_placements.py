@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from bench.placement_checker import violations
-from bench.placement_cluster import read
-from devcluster.api import answers_ok
+from bench.placement.checker import violations
+from bench.placement.cluster import read
 from devcluster.cluster import DevCluster
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.control_plane.api import answers_ok
+from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import SYSTEM, Controller, apply_manifests
 from tests.scenarios.documents import HOSTNAME, Document
 from tests.scenarios.mixed_pods import Crowd, no_more_than, nodes_of_its_own, waiting

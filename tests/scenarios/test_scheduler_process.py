@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.components import Options
-from devcluster.nodes import spread
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import spread
 from tests.command_process import command
 from tests.controller_process import Process, running
 from tests.scenarios import documents

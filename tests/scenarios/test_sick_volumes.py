@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from devcluster.driver_health import Sickness
-from devcluster.driver_volumes import create_volume
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import create_volume
 from tests.scenarios.controller import start_controller
 from tests.scenarios.documents import ZONE, claim_spec
 from tests.scenarios.drivers import CAPACITY, Backing, Directories, endpoint_flag

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.nodes import NodeSpec
+from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.admin import Admin
 from tests.scenarios.controller import ACCOUNT, SYSTEM, Controller, account, kubectl, start_controller
 from tests.scenarios.documents import claim, claim_spec, pod, pod_spec, storage_class

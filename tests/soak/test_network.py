@@ -7,7 +7,7 @@ from random import Random
 
 import pytest_asyncio
 
-from devcluster.ports import LOOPBACK
+from devcluster.processes.ports import LOOPBACK
 from soak.network import Network, network_to
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -11,8 +11,8 @@ import pytest
 from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.health.verdict import HealthState, Segment, Verdict
-from devcluster.driver_health import Sickness
-from devcluster.driver_volumes import create_volume, delete_volume, make_sick, make_well
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import create_volume, delete_volume, make_sick, make_well
 from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.driver_process import DriverProcess, eventually

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from devcluster.certificates import Authority
+from devcluster.control_plane.certificates import Authority
 from kube.client.api import KubeApi
 from kube.client.connect import REQUESTS_AT_ONCE, connect
 from kube.client.transport import Request

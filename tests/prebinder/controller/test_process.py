@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from devcluster.drivers import Driver
+from devcluster.driver.process import Driver
 from tests import driver_process
 from tests.controller_process import controller
 from tests.prebinder.story import PREFIX, Story

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes.ports import LOOPBACK, free_ports
 from kube.store.store import Store
 from prebinder.config.settings import ExtenderSettings, Settings
 from prebinder.errors import CommandError, UsageError

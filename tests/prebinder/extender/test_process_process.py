@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import aiohttp
 
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes.ports import LOOPBACK, free_ports
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import SystemClock
 from kube.errors import Unavailable

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.processes.ports import LOOPBACK, free_ports
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import SystemClock
 from kube.errors import Unavailable

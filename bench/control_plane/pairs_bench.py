@@ -1,0 +1,198 @@
+"""(c) Pairs of a pod and a claim created at once: when they are reserved and bound, with our controller and without.
+
+With our scheduling gate kube-scheduler waits for us; without it kube-scheduler chooses, and mode complete finishes the
+binds that it begins.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+from time import monotonic
+from typing import Final
+
+from bench.control_plane.documents import NAMESPACE, claim, pod, volume
+from bench.control_plane.stage import Stage, in_parallel, stage
+from bench.control_plane.timeline import Timeline
+from bench.progress import say
+from bench.rows import Row
+from devcluster.control_plane.nodes import DEFAULT_ZONES
+from kube.objects.api_resource import CLAIMS, PODS
+
+PAIRS: Final = 500
+PREBIND_PAIRS: Final = 2_000
+MANY: Final = (2_000, 10_000)
+
+SOONER, PREBIND, PREBIND_LIFTED, COMPLETE = 20.0, 1.2, 4.0, 15.0
+"""The goals: how many times sooner reservations come than in-tree binds, and how many times more binds a second."""
+LINEAR: Final = 0.8
+"""Binds a second with 10,000 pairs are at least this share of those with 500."""
+
+LONGEST = 600.0
+"""Seconds after which a run ends as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How pairs are run. No mode means without our controller."""
+
+    pairs: int
+    mode: str = ""
+    gated: bool = False
+    lifted: bool = False
+    wait_for_pods: bool = True
+
+    @property
+    def title(self) -> str:
+        who = f"{self.mode}{', gate' if self.gated else ', no gate'}" if self.mode else "in-tree"
+        return f"{self.pairs} pairs, {'lifted' if self.lifted else 'default'} limits, {who}"
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds from the creation of the pod, of those that got there."""
+
+    count: int
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    case: Case
+    per_second: float
+    """Claims bound, over the time from the first request to the last bind."""
+    creating: float
+    """Seconds until the last pair was created."""
+    reserved: Latency
+    bound: Latency
+    placed: Latency
+    conflicts: int
+    """Writes of ours that came too late."""
+
+
+async def run_case(case: Case) -> Outcome:
+    """Run one case on a control plane of its own."""
+    say(f"{case.title}: starting a control plane")
+    async with stage(lifted=case.lifted, pods=case.pairs) as ready:
+        zones = DEFAULT_ZONES
+        await ready.add_volumes([volume(f"volume-{n:05}", zones[n % len(zones)]) for n in range(case.pairs)])
+        controller = await ready.start_controller(case.mode) if case.mode else None
+        timeline = Timeline(ready.api)
+        say(f"{case.title}: creating and binding")
+        async with timeline.following():
+            started = monotonic()
+            await _create_pairs(ready, timeline, case)
+            creating = monotonic() - started
+            await timeline.until(lambda seen: len(seen.bound) == case.pairs, LONGEST)
+            if case.wait_for_pods:
+                await timeline.until(lambda seen: len(seen.placed) == case.pairs, LONGEST)
+        conflicts = await controller.total("pvc_prebinder_write_conflicts_total") if controller else 0
+    last = max(timeline.bound.values(), default=started)
+    return Outcome(
+        case,
+        per_second=len(timeline.bound) / (last - started) if timeline.bound else 0.0,
+        creating=creating,
+        reserved=_latency(timeline, timeline.reserved),
+        bound=_latency(timeline, timeline.bound),
+        placed=_latency(timeline, timeline.placed),
+        conflicts=round(conflicts),
+    )
+
+
+async def _create_pairs(ready: Stage, timeline: Timeline, case: Case) -> None:
+    async def create(number: int) -> None:
+        name = f"pair-{number:05}"
+        await ready.api.create(CLAIMS, claim(name), NAMESPACE)
+        timeline.created[name] = monotonic()
+        await ready.api.create(PODS, pod(name, [name], gated=case.gated), NAMESPACE)
+
+    await in_parallel(create(number) for number in range(case.pairs))
+
+
+def _latency(timeline: Timeline, moments: dict[str, float]) -> Latency:
+    seconds = sorted(moment - timeline.created[name] for name, moment in moments.items() if name in timeline.created)
+    if len(seconds) < 2:
+        return Latency(len(seconds), *(seconds * 2 or [float("nan")] * 2))
+    cuts = quantiles(seconds, n=100, method="inclusive")
+    return Latency(len(seconds), cuts[49], cuts[98])
+
+
+def cases(pairs: int) -> list[Case]:
+    """Return the cases with so many pairs, in-tree first, at default and at lifted limits."""
+    found = [Case(pairs, lifted=lifted) for lifted in (False, True)]
+    for mode in ("annotate", "prebind", "complete"):
+        found += [Case(pairs, mode, gated=True, lifted=lifted) for lifted in (False, True)]
+    return [*found, Case(pairs, "prebind"), Case(pairs, "complete")]
+
+
+def run(quick: bool) -> list[Row]:
+    """Run all cases; quick: four with 10 pairs."""
+    if quick:
+        return measure([Case(10), *(Case(10, mode, gated=True) for mode in ("annotate", "prebind", "complete"))])
+    lifted = [Case(PREBIND_PAIRS, lifted=True), Case(PREBIND_PAIRS, "prebind", gated=True, lifted=True)]
+    many = [Case(pairs, "complete", gated=True, wait_for_pods=False) for pairs in MANY]
+    return measure([*cases(PAIRS), *lifted, *many])
+
+
+def measure(chosen: Sequence[Case]) -> list[Row]:
+    """Run these cases one after the other and compare each with the in-tree one of the same size and limits."""
+    outcomes: list[Outcome] = []
+    rows: list[Row] = []
+    for case in chosen:
+        outcome = asyncio.run(run_case(case))
+        say(f"{case.title}: {outcome.per_second:.1f} pairs/s, bound p50 {outcome.bound.p50:.1f} s")
+        outcomes.append(outcome)
+        rows += _rows(outcome)
+    return rows + _comparisons(outcomes)
+
+
+def _rows(outcome: Outcome) -> list[Row]:
+    title = outcome.case.title
+    bound, placed = outcome.bound, outcome.placed
+    told = f"{bound.count} bound, created in {outcome.creating:.1f} s, {outcome.conflicts} of our writes were too late"
+    return [
+        Row(f"{title}: to Bound", outcome.per_second, "pairs/s", told),
+        Row(f"{title}: reserved p50", outcome.reserved.p50, "s", f"p99 {outcome.reserved.p99:.2f} s"),
+        Row(f"{title}: bound p50", bound.p50, "s", f"p99 {bound.p99:.2f} s"),
+        Row(f"{title}: on a node p50", placed.p50, "s", f"p99 {placed.p99:.2f} s, {placed.count} pods"),
+    ]
+
+
+def _comparisons(outcomes: Sequence[Outcome]) -> list[Row]:
+    in_tree = {(one.case.pairs, one.case.lifted): one for one in outcomes if not one.case.mode}
+    rows = []
+    for one in outcomes:
+        base = in_tree.get((one.case.pairs, one.case.lifted))
+        if base is None or not one.case.mode:
+            continue
+        sooner, faster = base.bound.p50 / one.reserved.p50, one.per_second / base.per_second
+        gate = SOONER if one.case.gated and not one.case.lifted else None
+        told = "in-tree bound p50 / reserved p50"
+        rows.append(Row(f"{one.case.title}: reserved sooner", sooner, "x", told, at_least=gate))
+        told = "pairs/s to Bound, to in-tree"
+        rows.append(Row(f"{one.case.title}: bound faster", faster, "x", told, at_least=_goal(one.case)))
+    return rows + _linearity(outcomes)
+
+
+def _goal(case: Case) -> float | None:
+    if case.mode == "complete":
+        return None if case.lifted else COMPLETE
+    if case.mode == "prebind" and case.lifted:
+        return PREBIND_LIFTED if case.pairs >= PREBIND_PAIRS else None
+    return PREBIND if case.mode == "prebind" else None
+
+
+def _linearity(outcomes: Sequence[Outcome]) -> list[Row]:
+    found = [one for one in outcomes if one.case.mode == "complete" and one.case.gated and not one.case.lifted]
+    ordered = sorted(found, key=lambda one: one.case.pairs)
+    return [
+        Row(
+            f"complete, {one.case.pairs} pairs to {ordered[0].case.pairs}",
+            one.per_second / ordered[0].per_second,
+            "x",
+            "pairs/s",
+            at_least=LINEAR,
+        )
+        for one in ordered[1:]
+    ]

@@ -1,0 +1,202 @@
+"""A control plane ready for a measurement: nodes, a class, volumes that are Available, and our controller."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import msgspec
+import yaml
+
+from bench.control_plane.documents import NAMESPACE, Document, storage_class
+from devcluster.cluster import DevCluster
+from devcluster.control_plane.api import answers_ok
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import DEFAULT_ZONES, NodeSpec
+from devcluster.processes.component import Component
+from devcluster.processes.ports import LOOPBACK, free_ports
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.client.reflector import ObjectHead
+from kube.objects.api_resource import NODES, STORAGE_CLASSES, VOLUMES, Resource
+
+MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
+RIGHTS: Final = (
+    "base/namespace.yaml",
+    "base/service_account.yaml",
+    "base/cluster_role.yaml",
+    "base/lease_role.yaml",
+    "components/complete/cluster_role.yaml",
+    "components/scheduling-gate/cluster_role.yaml",
+)
+SYSTEM: Final = "pvc-prebinder-system"
+ACCOUNT: Final = "pvc-prebinder"
+LIMIT: Final = 5000
+"""Requests a second of controller manager and scheduler with their limits lifted: no limit on this machine."""
+AT_ONCE: Final = 32
+"""Requests in flight while objects are created."""
+NODE_COUNT: Final = 12
+
+_AUDIT_POLICY: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [f"system:serviceaccount:{SYSTEM}:{ACCOUNT}"]}, {"level": "None"}],
+}
+
+_HEAD: Final = msgspec.json.Decoder(ObjectHead)
+_SAMPLE: Final = re.compile(r"^(\w+)(\{.*\})? (\S+)$")
+
+
+def options(*, lifted: bool, audit: Path | None) -> Options:
+    """Return a cluster without kubelets, at the default client limits of its components or with them lifted."""
+    flags: dict[str, list[str]] = {}
+    if audit is not None:
+        policy = audit.with_name("audit-policy.yaml")
+        policy.write_text(yaml.safe_dump(_AUDIT_POLICY), encoding="utf-8")
+        flags["kube-apiserver"] = [f"--audit-log-path={audit}", f"--audit-policy-file={policy}"]
+    if not lifted:
+        return Options(kwok=False, flags=flags)
+    flags["kube-controller-manager"] = [f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]
+    return Options(
+        kwok=False, flags=flags, scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}}
+    )
+
+
+class Controller:
+    """Our controller as a process, with the rights of manifests/ and nothing more."""
+
+    def __init__(self, component: Component, address: str) -> None:
+        self._component = component
+        self._address = address
+
+    @property
+    def pid(self) -> int:
+        return self._component.pid
+
+    async def stop(self) -> None:
+        await self._component.stop()
+
+    async def metrics(self) -> dict[tuple[str, str], float]:
+        """Return what it counts: (name, labels as served) -> value."""
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self._address}/metrics") as answer:
+            lines = (await answer.text()).splitlines()
+        samples = (_SAMPLE.match(line) for line in lines if not line.startswith("#"))
+        return {(found[1], found[2] or ""): float(found[3]) for found in samples if found}
+
+    async def total(self, name: str, label: str = "") -> float:
+        """Return the sum of the samples of that name whose labels contain the text."""
+        return sum(
+            value for (found, labels), value in (await self.metrics()).items() if found == name and label in labels
+        )
+
+
+class Stage:
+    """One control plane and an administrator's access to it."""
+
+    def __init__(self, cluster: DevCluster, api: KubeApi) -> None:
+        self.cluster = cluster
+        self.api = api
+
+    async def create_all(self, resource: Resource, documents: Iterable[Document]) -> None:
+        """Create objects, several at once."""
+        await in_parallel(self._create(resource, each) for each in documents)
+
+    async def add_volumes(self, documents: Sequence[Document]) -> None:
+        """Create volumes and make them Available, in place of the controller manager with its 20 requests a second."""
+        await self.cluster.controller_manager.stop()
+        await in_parallel(self._create_available(each) for each in documents)
+        await self.cluster.controller_manager.start()
+
+    async def _create(self, resource: Resource, document: Document) -> msgspec.Raw:
+        return await self.api.create(resource, document, document["metadata"].get("namespace", ""))
+
+    async def _create_available(self, document: Document) -> None:
+        created = _HEAD.decode(await self._create(VOLUMES, document)).metadata
+        await self.api.conditional_patch(
+            VOLUMES,
+            created.name,
+            {"status": {"phase": "Available"}},
+            resource_version=created.resource_version,
+            subresource="status",
+        )
+
+    async def _grant_rights(self) -> None:
+        """Apply what `kubectl apply -k` would, but for the Deployment: there are no images here."""
+        found = [one for name in RIGHTS for one in yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))]
+        for one in found:
+            for subject in one.get("subjects", ()):
+                subject["namespace"] = SYSTEM
+        command = [
+            str(self.cluster.kubectl),
+            f"--kubeconfig={self.cluster.kubeconfig}",
+            "apply",
+            f"--namespace={SYSTEM}",
+        ]
+        await asyncio.to_thread(
+            subprocess.run,
+            [*command, "-f", "-"],
+            input=yaml.safe_dump_all(found),
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    async def start_controller(self, mode: str, *flags: str) -> Controller:
+        """Start our controller and return when it holds the Lease."""
+        await self._grant_rights()
+        kubeconfig = await self.cluster.kubeconfig_for_service_account(SYSTEM, ACCOUNT)
+        address = f"{LOOPBACK}:{free_ports(1)[0]}"
+        arguments = ["controller", f"--kubeconfig={kubeconfig}", f"--mode={mode}", f"--lease-namespace={SYSTEM}"]
+        arguments += [f"--metrics-bind-address={address}", f"--health-bind-address={address}", *flags]
+        component = await self.cluster.start_component(
+            "pvc-prebinder",
+            [sys.executable, "-m", "prebinder.cli", *arguments],
+            lambda: answers_ok(f"http://{address}/readyz"),
+        )
+        controller = Controller(component, address)
+        while not await controller.total("leader_election_master_status"):  # noqa: ASYNC110 - a page has no event
+            await asyncio.sleep(0.1)
+        return controller
+
+
+async def in_parallel(steps: Iterable[Awaitable[object]], at_once: int = AT_ONCE) -> None:
+    """Await all, so many at a time, begun in their order."""
+    rest = iter(steps)
+
+    async def work() -> None:
+        for step in rest:
+            await step
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(at_once):
+            tasks.create_task(work())
+
+
+def _node(number: int, room: int) -> Document:
+    """A node that is ready because it says so: nobody else would say it without a kubelet."""
+    zone = DEFAULT_ZONES[number % len(DEFAULT_ZONES)]
+    node = NodeSpec(f"node-{number}", zone, pods=room).manifest()
+    node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    return node
+
+
+@asynccontextmanager
+async def stage(*, lifted: bool = False, pods: int = 1000, audit: Path | None = None) -> AsyncIterator[Stage]:
+    """Yield a control plane with nodes for so many pods in three zones, our class and our namespace.
+
+    `audit` is a file for the API server's notes on each request of our controller.
+    """
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(DevCluster(options(lifted=lifted, audit=audit)))
+        transport = await stack.enter_async_context(await connect(str(cluster.kubeconfig)))
+        await cluster.create_namespace(NAMESPACE)
+        ready = Stage(cluster, KubeApi(transport))
+        await ready.create_all(NODES, [_node(number, room=2 * pods // NODE_COUNT + 10) for number in range(NODE_COUNT)])
+        await ready.create_all(STORAGE_CLASSES, [storage_class()])
+        yield ready

@@ -1,0 +1,174 @@
+"""How long a volume is sick, or well again, before we know: with the jobs of the controller, at its intervals.
+
+Three drivers at once, in one process, as the controller has them. Each volume changes at a random moment of one
+interval.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from statistics import quantiles
+from time import monotonic
+from typing import Final
+
+from bench.health.driver import handles, running
+from bench.health.meter import Meter
+from bench.progress import say
+from bench.rows import Row
+from csi.client.channel import Limits
+from csi.drivers import Drivers
+from csi.health.health import HealthRecord
+from devcluster.driver.generation import Generation
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import make_sick, make_well
+from kube.clock import SystemClock
+from kube.objects.model import Volume
+from kube.store.store import Store
+from prebinder.config.settings import HealthSettings, Settings
+from prebinder.controller.sweeps import sweep_jobs
+from prebinder.runtime.jobs import scheduled
+
+CHANGES: Final = 100
+"""Volumes that fall sick and as many that recover, of each driver."""
+THEIRS_BY_GET: Final = 6.0
+"""Seconds for each volume of a driver after which external-health-monitor 0.18 has looked at all of them: its ten
+workers take one volume a minute each."""
+THEIRS_BY_LIST: Final = 300.0
+"""Seconds between its lists."""
+_LATE: Final = 3
+"""Intervals to wait for what was not seen; more of them would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One driver. Its volumes lie below `root`, where no other driver of the measurement has any."""
+
+    word: str
+    generation: Generation
+    root: Path
+    count: int
+
+    @property
+    def driver(self) -> str:
+        return f"{self.word}-{self.count}.csi.example"
+
+    @property
+    def title(self) -> str:
+        return f"{self.count:,} volumes by {self.word}"
+
+    @property
+    def theirs(self) -> float:
+        """Seconds after which external-health-monitor knows at the latest."""
+        by_list = self.generation in (Generation.HEALTH, Generation.CONDITION, Generation.CONDITION_LIST)
+        return THEIRS_BY_LIST if by_list else self.count * THEIRS_BY_GET
+
+
+@dataclass(slots=True)
+class Delays:
+    """For each driver the seconds from a change to our knowledge of it."""
+
+    waiting: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(driver, handle) -> when it changed, of those that are not known yet."""
+    sick: dict[str, list[float]] = field(default_factory=dict)
+    well: dict[str, list[float]] = field(default_factory=dict)
+    seen: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def learned(self, driver: str, handle: str, _: HealthRecord | None, new: HealthRecord) -> None:
+        """Listener of csi.records."""
+        changed = self.waiting.pop((driver, handle), None)
+        if changed is not None:
+            (self.sick if new.sick else self.well).setdefault(driver, []).append(monotonic() - changed)
+            self.seen.set()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait until all changes are known, and give up after that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.waiting:
+                    self.seen.clear()
+                    await self.seen.wait()
+        except TimeoutError:
+            say(f"never known: {sorted(self.waiting)}")
+
+
+async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
+    """Let volumes fall sick and recover while sweeps go on, and tell how late that is known."""
+    delays, store = Delays(), Store()
+    async with AsyncExitStack() as stack:
+        endpoints = []
+        for case in cases:
+            fill(store, case)
+            for handle in _recovering(case):
+                make_sick(case.root, handle, Sickness.GONE)
+            driver = await stack.enter_async_context(running(case.driver, case.root, case.generation))
+            endpoints.append(driver.endpoint)
+        health = HealthSettings(tuple(endpoints), sweep_interval=timedelta(seconds=interval))
+        meter = Meter()
+        drivers = Drivers(endpoints, SystemClock(), meter)
+        stack.push_async_callback(drivers.close)
+        drivers.records.listeners.append(delays.learned)
+        jobs = sweep_jobs(Settings(health=health), drivers, store, meter, lambda: True)
+        stack.enter_context(scheduled(jobs, meter, SystemClock()))
+        say(f"{', '.join(case.title for case in cases)}: the first look at all")
+        while meter.ended.keys() < {case.driver for case in cases}:  # noqa: ASYNC110 - simpler than an event
+            await asyncio.sleep(0.1)
+        say(f"volumes change during {interval:.0f} s")
+        await asyncio.gather(*(_change(case, delays, interval, Random(case.word)) for case in cases))
+        await delays.settled(_LATE * interval + 30)
+    return [row for case in cases for row in _rows(case, delays, interval)]
+
+
+def fill(store: Store, case: Case) -> None:
+    """Put the driver's volumes into the store as the watch would."""
+    for handle in handles(case.count):
+        name = f"{case.word}-{case.count}-{handle}"
+        store.volumes.upsert(Volume(name, name, 1, "disks", phase="Available", driver=case.driver, handle=handle))
+
+
+async def _change(case: Case, delays: Delays, interval: float, rng: Random) -> None:
+    """At random moments of one interval, spread over all places in the order of asking."""
+
+    def fall_sick(handle: str) -> None:
+        make_sick(case.root, handle, Sickness.GONE)
+
+    def recover(handle: str) -> None:
+        make_well(case.root, handle)
+
+    changes = [(rng.uniform(0, interval), handle, fall_sick) for handle in _falling(case)]
+    changes += [(rng.uniform(0, interval), handle, recover) for handle in _recovering(case)]
+    started = monotonic()
+    for at, handle, change in sorted(changes, key=lambda one: one[0]):
+        await asyncio.sleep(max(0.0, started + at - monotonic()))
+        delays.waiting[case.driver, handle] = monotonic()
+        change(handle)
+
+
+def _falling(case: Case) -> list[str]:
+    return handles(case.count)[:: _step(case)]
+
+
+def _recovering(case: Case) -> list[str]:
+    return handles(case.count)[1 :: _step(case)]
+
+
+def _step(case: Case) -> int:
+    return max(2, case.count // CHANGES)
+
+
+def _rows(case: Case, delays: Delays, interval: float) -> list[Row]:
+    latest = interval + Limits().deadline
+    sick = distribution(f"{case.title}: sickness known after", delays.sick[case.driver], latest)
+    well = distribution(f"{case.title}: recovery known after", delays.well[case.driver], latest)
+    told = f"at the latest; external-health-monitor 0.18: {case.theirs:,.0f} s"
+    return [sick, well, Row(f"{case.title}: sickness known sooner", case.theirs / sick.value, "x", told)]
+
+
+def distribution(name: str, seconds: Sequence[float], latest: float) -> Row:
+    """Return the longest as the row's value, and the others in its detail."""
+    cuts = quantiles(seconds, n=100, method="inclusive")
+    told = f"longest of {len(seconds)}; p50 {cuts[49]:.1f} s, p90 {cuts[89]:.1f} s, p99 {cuts[98]:.1f} s"
+    return Row(name, max(seconds), "s", told, at_most=latest)

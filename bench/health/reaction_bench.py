@@ -1,0 +1,211 @@
+"""(g) The controller beside a driver with 10,000 volumes: what it costs while nothing changes, how soon it says that a
+volume fell sick, and what the API server feels when many do at once.
+
+All of it is real: API server, driver, and the controller as a process with the rights and the rates it ships with. It
+is the driver's generation without lists, which costs most.
+"""
+
+import asyncio
+import tempfile
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Final
+
+from bench.control_plane.documents import csi_volume
+from bench.control_plane.quiet_bench import READING, entries
+from bench.control_plane.stage import Controller, Stage, stage
+from bench.health.delay import distribution
+from bench.health.driver import RunningDriver, handles, make_volumes, running
+from bench.health.watch import HealthWatch, Seen
+from bench.progress import say
+from bench.rows import Row
+from bench.usage import usage
+from binder.controllers.health_controller import WRITES_AT_ONCE, WRITES_PER_SECOND
+from csi.client.channel import Limits
+from devcluster.control_plane.nodes import DEFAULT_ZONES
+from devcluster.driver.generation import Generation
+from devcluster.driver.health import Sickness
+from devcluster.driver.volumes import make_sick, make_well
+from kube.objects.api_resource import LEASES
+
+DRIVER: Final = "disks.csi.example"
+TOLD: Final = "pvc_prebinder_events_total"
+SWEPT: Final = "pvc_prebinder_health_sweep_last_duration_seconds"
+HELD_BACK: Final = "pvc_prebinder_quarantine_held_back_volumes"
+_LATE: Final = 3
+"""Intervals to wait for what was not seen; more of them would not help."""
+_EVENTS_SECONDS: Final = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large: volumes; those that fall sick at random moments of an interval, and at once; the cap as a share."""
+
+    volumes: int = 10_000
+    spread: int = 100
+    at_once: int = 500
+    share: float = 0.03
+    interval: float = 60.0
+    quiet_intervals: int = 3
+
+
+SMALL: Final = Scale(volumes=60, spread=6, at_once=12, share=0.1, interval=2.0, quiet_intervals=1)
+
+
+def run(quick: bool) -> list[Row]:
+    """Measure with 10,000 volumes of which 600 fall sick; quick: with 60, of which 18 do."""
+    return asyncio.run(react(SMALL if quick else Scale()))
+
+
+async def react(scale: Scale) -> list[Row]:
+    """Start everything, look, let volumes fall sick one by one, then many at once, then all recover."""
+    with tempfile.TemporaryDirectory(prefix="pvc-prebinder-bench-") as name:
+        directory = Path(name)
+        root, audit = directory / "volumes", directory / "audit.log"
+        names = handles(scale.volumes)
+        make_volumes(root, names)
+        async with (
+            running(DRIVER, root, Generation.CONDITION_GET) as driver,
+            stage(lifted=True, pods=0, audit=audit) as ready,
+        ):
+            say(f"creating {scale.volumes} volumes")
+            zones = DEFAULT_ZONES
+            await ready.add_volumes(
+                [csi_volume(one, zones[n % len(zones)], DRIVER, one) for n, one in enumerate(names)]
+            )
+            return await Story(scale, root, audit, ready, await _start(ready, driver, scale)).tell()
+
+
+async def _start(ready: Stage, driver: RunningDriver, scale: Scale) -> Controller:
+    return await ready.start_controller(
+        "annotate",
+        f"--csi-endpoint={driver.endpoint.driver}={driver.endpoint}",
+        f"--health-sweep-interval={scale.interval:g}s",
+        "--quarantine",
+        f"--quarantine-max-share={scale.share:g}",
+    )
+
+
+class Story:
+    """What happens, in this order, and what is measured of it."""
+
+    def __init__(self, scale: Scale, root: Path, audit: Path, ready: Stage, controller: Controller) -> None:
+        self._scale, self._root, self._audit, self._controller = scale, root, audit, controller
+        self._watch = HealthWatch(ready.api)
+        self._changed: dict[str, float] = {}
+        """Volume -> when it last changed."""
+        first, second = handles(scale.volumes // 2), handles(scale.volumes)[scale.volumes // 2 :]
+        self._spread = first[:: len(first) // scale.spread][: scale.spread]
+        # Neighbors, so that one sweep finds them faster than they may be written.
+        self._at_once = second[: scale.at_once]
+
+    async def tell(self) -> list[Row]:
+        say("the first look at all volumes")
+        while not await self._controller.total(SWEPT):  # noqa: ASYNC110 - a page has no event
+            await asyncio.sleep(0.2)
+        async with self._watch.following():
+            return [*await self._quiet(), *await self._one_by_one(), *await self._all_at_once(), *await self._well()]
+
+    async def _quiet(self) -> list[Row]:
+        """Nothing changes while sweeps go on."""
+        scale, pid = self._scale, self._controller.pid
+        seconds = scale.quiet_intervals * scale.interval
+        say(f"nothing changes for {seconds:.0f} s")
+        before, used = len(entries(self._audit)), usage(pid).processor
+        await asyncio.sleep(seconds)
+        seen = entries(self._audit)[before:]
+        written = [one for one in seen if one.verb not in READING and one.request.resource != LEASES.plural]
+        now = usage(pid)
+        swept = await self._controller.total(SWEPT)
+        told = f"{scale.volumes:,} volumes by get, one driver, the whole controller"
+        return [
+            Row("full sweep", swept, "s", told, at_most=scale.interval),
+            Row("writes while nothing changes", len(written), "", f"Events included, in {seconds:.0f} s", at_most=0),
+            Row("processor time", (now.processor - used) / seconds * 100, "% of a core", f"over {seconds:.0f} s"),
+            Row("memory", now.memory, "MB", f"whole process, {now.peak:.0f} MB at the peak"),
+        ]
+
+    async def _one_by_one(self) -> list[Row]:
+        say(f"{len(self._spread)} volumes fall sick, one by one")
+        rng, interval = Random(1), self._scale.interval
+        moments = sorted((rng.uniform(0, interval), one) for one in self._spread)
+        started = monotonic()
+        for at, one in moments:
+            await asyncio.sleep(max(0.0, started + at - monotonic()))
+            self._change([one], self._fall_sick)
+        await self._known(sick=len(self._spread))
+        return [distribution("sick until the volume says so", self._delays(self._spread), self._latest)]
+
+    async def _all_at_once(self) -> list[Row]:
+        scale, count = self._scale, len(self._at_once)
+        say(f"{count} volumes fall sick at once")
+        begin = len(self._watch.versions)
+        self._change(self._at_once, self._fall_sick)
+        await self._known(sick=len(self._spread) + count)
+        cap, everyone = int(scale.share * scale.volumes), len(self._spread) + count
+        abnormal = await self._events("VolumeConditionAbnormal", everyone)
+        dropped = await self._controller.total(TOLD, 'result="dropped"')
+        written = self._watch.versions[begin:]
+        title, inside = f"{count} fall sick at once", self._watch.quarantined()
+        held_back = await self._controller.total(HELD_BACK)
+        most, latest = WRITES_PER_SECOND + WRITES_AT_ONCE, self._latest + count / WRITES_PER_SECOND
+        paced = f"at most {WRITES_PER_SECOND:g} a second after the first {WRITES_AT_ONCE}"
+        return [
+            distribution(f"{title}: until the volume says so", self._delays(self._at_once), latest),
+            Row(f"{title}: writes", len(written), "", "one for each", at_most=count, at_least=count),
+            Row(f"{title}: writes in the busiest second", busiest(written), "1/s", paced, at_most=most),
+            Row(f"{title}: Events about {everyone} volumes", abnormal, "", f"{dropped:g} dropped", at_least=everyone),
+            Row(f"{title}: in quarantine", inside, "", f"of {everyone} sick ones", at_most=cap, at_least=cap),
+            Row(f"{title}: held back by the cap", held_back, "", "by the metric", at_least=everyone - cap),
+        ]
+
+    async def _well(self) -> list[Row]:
+        everyone = [*self._spread, *self._at_once]
+        say(f"{len(everyone)} volumes recover at once")
+        self._change(everyone, lambda one: make_well(self._root, one))
+        await self._known(sick=0)
+        title = f"{len(everyone)} recover at once"
+        left, latest = self._watch.quarantined(), self._latest + len(everyone) / WRITES_PER_SECOND
+        return [
+            distribution(f"{title}: until the volume says so", self._delays(everyone), latest),
+            Row(f"{title}: left in quarantine", left, "", at_most=0),
+        ]
+
+    def _fall_sick(self, one: str) -> None:
+        make_sick(self._root, one, Sickness.GONE)
+
+    def _change(self, names: Sequence[str], change: Callable[[str], None]) -> None:
+        for one in names:
+            self._changed[one] = monotonic()
+            change(one)
+
+    async def _known(self, sick: int) -> None:
+        """Wait until so many volumes say that they are sick."""
+        if not await self._watch.until(lambda watch: watch.sick() == sick, _LATE * self._scale.interval + 60):
+            say(f"only {self._watch.sick()} volumes say that they are sick, not {sick}")
+
+    async def _events(self, reason: str, expected: int) -> float:
+        """Return how many Events of that reason were sent, when all were or none comes any more."""
+        label, sent = f'reason="{reason}",result="sent"', 0.0
+        until = monotonic() + _EVENTS_SECONDS
+        while (sent := await self._controller.total(TOLD, label)) < expected and monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+        return sent
+
+    def _delays(self, names: Sequence[str]) -> list[float]:
+        return [self._watch.now[one].at - self._changed[one] for one in names if one in self._watch.now]
+
+    @property
+    def _latest(self) -> float:
+        """By when one must be known. Many at once wait for the rate of our writes besides."""
+        return self._scale.interval + Limits().deadline
+
+
+def busiest(written: Sequence[Seen]) -> int:
+    """Return how many were seen in the second in which most were."""
+    moments = sorted(seen.at for seen in written)
+    return max((bisect_left(moments, at + 1.0) - place for place, at in enumerate(moments)), default=0)

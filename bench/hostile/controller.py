@@ -1,0 +1,54 @@
+"""The controller, run as it ships in a process of its own, with a clock beside it that notices when it stands still.
+
+`python -m bench.hostile.controller KUBECONFIG`: says "leading" on a line, works until its standard input ends, and
+prints the longest pause of its event loop since it led.
+"""
+
+import asyncio
+import sys
+
+from bench.in_memory.reader import Pauses
+from kube.client.connect import connect
+from prebinder.config.settings import (
+    BindingSettings,
+    ClusterSettings,
+    LoggingSettings,
+    LogLevel,
+    ServingSettings,
+    Settings,
+)
+from prebinder.controller.process import Controller
+from prebinder.runtime.informers import calm_collector
+from prebinder.runtime.logs import configure
+
+SETTLING: float = 2.0
+"""Seconds of leading before anything is measured: reading and filing what stands is part b's business."""
+
+
+async def run(kubeconfig: str) -> float:
+    """Lead, and return the longest pause in seconds."""
+    settings = Settings(
+        cluster=ClusterSettings(kubeconfig=kubeconfig),
+        binding=BindingSettings(),
+        serving=ServingSettings("0", "0"),
+        logging=LoggingSettings(level=LogLevel.ERROR),
+    )
+    configure(settings.logging)
+    pauses = Pauses()
+    async with await connect(kubeconfig) as transport:
+        controller, stop = Controller(settings, transport), asyncio.Event()
+        running = asyncio.create_task(controller.run(stop))
+        await asyncio.to_thread(sys.stdin.readline)
+        await asyncio.sleep(SETTLING)
+        watching = asyncio.create_task(pauses.watch())
+        print("watching", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        watching.cancel()
+        stop.set()
+        await running
+    return pauses.longest
+
+
+if __name__ == "__main__":
+    calm_collector()
+    print(asyncio.run(run(sys.argv[1])))

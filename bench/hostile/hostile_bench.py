@@ -1,0 +1,100 @@
+"""(k) What one user can create to stop others: the longest pause of the event loop, and whether the Lease is kept.
+
+The controller is a process of its own with its shipped settings, against an API server of lists and watches only
+(`bench.hostile.cluster`). The scheduler's part is `bench.hostile.scheduling`.
+"""
+
+import asyncio
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from bench.hostile import scheduling as hostile_scheduling
+from bench.hostile.cluster import HostileCluster
+from bench.hostile.inputs import HostileInput, inputs
+from bench.in_memory.cache_bench import kubeconfig_of
+from bench.progress import say
+from bench.rows import Row
+from kube.leaderelection.lease import LeaseTiming
+
+ROUNDS: Final = 3
+SECONDS: Final = 25.0
+"""For an input: the first look at every pod, and some looks again."""
+GOAL_MS: Final = 100.0
+
+
+def run(quick: bool) -> list[Row]:
+    """Measure each input three times and take the least pause; quick: a tenth of its size, once."""
+    return [*hostile_scheduling.rows(quick), *asyncio.run(_rows(quick))]
+
+
+async def _rows(quick: bool) -> list[Row]:
+    rows: list[Row] = []
+    for hostile in inputs(quick):
+        say(hostile.name)
+        rounds = [await measure(hostile, 5.0 if quick else SECONDS) for _ in range(1 if quick else ROUNDS)]
+        rows += _about(hostile, rounds)
+    return rows
+
+
+class Outcome:
+    """`pause` in seconds; `answered` after how many seconds an Event was about every pod, None if not all were."""
+
+    def __init__(self, pause: float, cluster: HostileCluster, answered: float | None) -> None:
+        self.pause = pause
+        self.renewal = cluster.longest_without_renewal
+        self.told = len(cluster.told)
+        self.answered = answered
+
+
+def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
+    best = min(rounds, key=lambda outcome: outcome.pause)
+    told = f"{best.told} of {hostile.pods} pods told"
+    told += f", all after {best.answered:.1f} s" if best.answered is not None else ""
+    rows = [Row(f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS)]
+    renewal = max(outcome.renewal for outcome in rounds)
+    deadline = LeaseTiming().renew_deadline
+    return [*rows, Row("longest time between renewals of the Lease", renewal, "s", "of all rounds", at_most=deadline)]
+
+
+async def measure(hostile: HostileInput, seconds: float) -> Outcome:
+    """Let the controller lead a quiet cluster, let the hostile objects appear, and watch for so many seconds."""
+    cluster = HostileCluster(hostile.standing, hostile.arriving)
+    with tempfile.TemporaryDirectory() as directory:
+        kubeconfig = Path(directory) / "kubeconfig"
+        async with cluster.serving() as url:
+            kubeconfig.write_text(kubeconfig_of(url), encoding="utf-8")
+            command = [sys.executable, "-m", "bench.hostile.controller", str(kubeconfig)]
+            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+            try:
+                return await _watched(process, cluster, hostile, seconds)
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                await process.wait()
+
+
+async def _watched(process: Process, cluster: HostileCluster, hostile: HostileInput, seconds: float) -> Outcome:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    await cluster.leased.wait()
+    process.stdin.write(b"leading\n")
+    await process.stdout.readline()
+    cluster.let_loose()
+    answered = await _told(cluster, hostile.pods, seconds)
+    process.stdin.write(b"enough\n")
+    pause = float(await process.stdout.readline())
+    return Outcome(pause, cluster, answered)
+
+
+async def _told(cluster: HostileCluster, pods: int, seconds: float) -> float | None:
+    """Wait for so many seconds; return after how many all pods had been told something."""
+    began, answered = monotonic(), None
+    while monotonic() - began < seconds:
+        if answered is None and len(cluster.told) >= pods:
+            answered = monotonic() - began
+        await asyncio.sleep(0.05)
+    return answered

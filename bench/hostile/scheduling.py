@@ -1,0 +1,224 @@
+"""(k) The scheduler's part: the longest that one decision keeps the event loop, which gets its turn after each.
+
+In this process, over a store filled from the API's documents: what follows from a pod's turn in the queue to its
+placement or refusal, whom to evict and the diagnosis included. Writing adds nothing to the length of a decision.
+"""
+
+import gc
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, Final
+
+from bench.control_plane.documents import CLASS, NAMESPACE, Document, claim, pod, storage_class
+from bench.hostile.inputs import HOSTNAME, local_volume, nodes
+from bench.rows import Row
+from binder.model.view import PlanSettings
+from kube.decoding.decode import decode_any
+from kube.objects.model import Claim, CSIDriver, CSIStorageCapacity, Node, Pod, Record, StorageClass, Volume
+from kube.store.store import Store
+from scheduler.cycle.cycle import Unschedulable
+from scheduler.cycle.diagnosis import Diagnoser
+from scheduler.cycle.memoized_cycle import Decider
+from scheduler.framework.plugin import Placement
+from scheduler.framework.profile import Profile
+from scheduler.plugins.registry import default_profile
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.post_filter import MakingRoom
+
+ROUNDS: Final = 3
+GOAL_MS: Final = 100.0
+_NOW: Final = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+_DRIVER: Final = "made.csi.example"
+
+
+@dataclass(frozen=True, slots=True)
+class Hostile:
+    """Pods that arrive one after the other in a cluster; profiles take turns."""
+
+    standing: list[Document]
+    arriving: list[Document]
+    profiles: int = 1
+
+
+class _Nobody:
+    """Evicts nobody, and writes no status."""
+
+    def going(self) -> frozenset[str]:
+        return frozenset()
+
+    async def evict(self, _preemption: Preemption, _preemptor: Pod, _budgets: Budgets) -> str:
+        return ""
+
+    def nominate(self, _pod: Pod, _node: str) -> None:
+        return
+
+
+def rows(quick: bool) -> list[Row]:
+    """Measure each input three times and take the least; quick: a tenth of its size, once."""
+    measured: list[Row] = []
+    for name, (make, size) in _INPUTS.items():
+        hostile = make(size // 10 if quick else size)
+        rounds = [decisions(hostile) for _ in range(1 if quick else ROUNDS)]
+        best = min(rounds, key=lambda times: max(times[1:]))
+        ordered = sorted(best)
+        detail = f"median {ordered[len(ordered) // 2] * 1e3:.2f} ms, first {best[0] * 1e3:.1f} ms, {len(best)} pods"
+        measured.append(Row(f"longest decision: {name}", max(best[1:]) * 1e3, "ms", detail, at_most=GOAL_MS))
+    return measured
+
+
+def decisions(hostile: Hostile) -> list[float]:
+    """Return how many seconds each decision took, in order. The first one reads the whole cluster."""
+    store = _store(hostile.standing)
+    live, decider, diagnoser = LiveCluster(store, PlanSettings()), Decider(), Diagnoser()
+    room = MakingRoom(store.budgets, _Nobody(), _Nobody())
+    profiles = [replace(default_profile("p"), scheduler_name=f"p{number}") for number in range(hostile.profiles)]
+    arriving = [record for document in hostile.arriving if isinstance(record := _record(document), Pod)]
+    gc.collect()
+    gc.freeze()
+    times: list[float] = []
+    for number, arrived in enumerate(arriving):
+        began = perf_counter()
+        _decide(arrived, live, room, decider, diagnoser, profiles[number % len(profiles)])
+        times.append(perf_counter() - began)
+    gc.unfreeze()
+    return times
+
+
+def _decide(
+    arrived: Pod, live: LiveCluster, room: MakingRoom, decider: Decider, diagnoser: Diagnoser, profile: Profile
+) -> None:
+    view = live.view(_NOW)
+    found = room.decide(arrived, view, profile, decider)
+    if isinstance(found, Placement):
+        live.assume(found, [])
+    elif isinstance(found, Unschedulable):
+        room.preempt(found, view, profile)
+        diagnoser.diagnose(found).text()
+
+
+def _record(document: Document) -> Record:
+    metadata: dict[str, Any] = {"uid": f"uid-{document['metadata']['name']}", "resourceVersion": "1"}
+    record = decode_any({**document, "metadata": {**metadata, **document["metadata"]}})
+    if record is None:
+        raise ValueError(f"nobody reads a {document['kind']}")
+    return record
+
+
+def _store(documents: Iterable[Document]) -> Store:
+    store = Store()
+    records = [_record(document) for document in documents]
+    store.nodes.replace((one for one in records if isinstance(one, Node)), "1")
+    store.pods.replace((one for one in records if isinstance(one, Pod)), "1")
+    store.claims.replace((one for one in records if isinstance(one, Claim)), "1")
+    store.volumes.replace((one for one in records if isinstance(one, Volume)), "1")
+    store.classes.replace((one for one in records if isinstance(one, StorageClass)), "1")
+    store.csi_drivers.replace((one for one in records if isinstance(one, CSIDriver)), "1")
+    store.capacities.replace((one for one in records if isinstance(one, CSIStorageCapacity)), "1")
+    return store
+
+
+def _with_capacities(count: int) -> Hostile:
+    """As many nodes, each with a CSIStorageCapacity of its own that is too small for some of the pods."""
+    made = {**storage_class(), "provisioner": _DRIVER}
+    driver = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": _DRIVER},
+        "spec": {"storageCapacity": True},
+    }
+    capacities = [_capacity(number) for number in range(count)]
+    claims = [claim(f"c{number}", 1 + number) for number in range(20)]
+    pods = [pod(f"p{number}", [f"c{number}"], gated=False) for number in range(20)]
+    return Hostile([made, driver, *nodes(count), *capacities, *claims], pods)
+
+
+def _templates(count: int) -> Hostile:
+    """As many templates in two profiles, 5,000 nodes, each template again and again."""
+    pods = [_asking(f"p{turn}-{number}", {"cpu": f"{number + 1}m"}) for turn in range(3) for number in range(count)]
+    return Hostile(list(nodes(5000)), [one for each in pods for one in (each, _renamed(each))], profiles=2)
+
+
+def _crowd_apart(count: int) -> Hostile:
+    """As many running pods, each keeping its own kind off its host, then plain pods and such pods in turn."""
+    standing = [_on(_apart(f"s{number}", f"app-{number}"), number % 1000) for number in range(count)]
+    arriving = [_apart(f"p{number}", f"app-{number}") for number in range(20)]
+    return Hostile([*nodes(1000), *standing], [*arriving, *(pod(f"q{each}", [], gated=False) for each in range(20))])
+
+
+def _many_terms(count: int) -> Hostile:
+    """As many running pods of one namespace, each with labels of its own, and pods with 64 terms about them."""
+    standing = [
+        _labelled(_on(pod(f"s{number}", [], gated=False), number % 1000), {"app": f"app-{number}", "tier": "web"})
+        for number in range(count)
+    ]
+    return Hostile([*nodes(1000), *standing], [_apart(f"p{number}", *_APPS) for number in range(10)])
+
+
+def _full(count: int) -> Hostile:
+    """As many nodes filled by pods of low priority, and pods that nodes have to be cleared for."""
+    standing = [_on(_asking(f"s{number}", {"cpu": "60"}), number) for number in range(count)]
+    arriving = [_asking(f"p{number}", {"cpu": "32"}) for number in range(60)]
+    for document in arriving:
+        document["spec"]["priority"] = 100
+    return Hostile([*nodes(count), *standing], arriving)
+
+
+def _many_claims(count: int) -> Hostile:
+    """As many nodes with four local volumes each, and pods with 64 claims."""
+    volumes = [local_volume(node, number) for node in range(count) for number in range(4)]
+    names = [[f"c{number}-{each}" for each in range(64)] for number in range(5)]
+    claims = [claim(name, 1 + each % 9) for owned in names for each, name in enumerate(owned)]
+    pods = [pod(f"p{number}", owned, gated=False) for number, owned in enumerate(names)]
+    return Hostile([storage_class(), *nodes(count), *volumes, *claims], pods)
+
+
+_APPS: Final = tuple(f"app-{number}" for number in range(64))
+
+_INPUTS: Final[dict[str, tuple[Callable[[int], Hostile], int]]] = {
+    "1,500 nodes with a CSIStorageCapacity each": (_with_capacities, 1500),
+    "200 templates in two profiles, 5,000 nodes": (_templates, 200),
+    "10,000 pods that keep their kind off their host": (_crowd_apart, 10_000),
+    "64 terms of anti-affinity, 10,000 pods in the namespace": (_many_terms, 10_000),
+    "60 pods that 1,000 full nodes have to be cleared for": (_full, 1000),
+    "5 pods with 64 claims, 1,000 nodes with 4 local volumes": (_many_claims, 1000),
+}
+
+
+def _asking(name: str, requests: dict[str, str]) -> Document:
+    document = pod(name, [], gated=False)
+    document["spec"]["containers"][0]["resources"] = {"requests": requests}
+    return document
+
+
+def _renamed(document: Document) -> Document:
+    return {**document, "metadata": {**document["metadata"], "name": f"{document['metadata']['name']}-b"}}
+
+
+def _labelled(document: Document, labels: dict[str, str]) -> Document:
+    return {**document, "metadata": {**document["metadata"], "labels": labels}}
+
+
+def _on(document: Document, node: int) -> Document:
+    return {**document, "spec": {**document["spec"], "nodeName": f"node-{node:04}"}}
+
+
+def _apart(name: str, *apps: str) -> Document:
+    terms = [{"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}} for app in apps]
+    document = _labelled(pod(name, [], gated=False), {"app": apps[0]})
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return {**document, "spec": {**document["spec"], "affinity": affinity}}
+
+
+def _capacity(number: int) -> Document:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": f"made-{number}", "namespace": NAMESPACE},
+        "storageClassName": CLASS,
+        "nodeTopology": {"matchLabels": {HOSTNAME: f"node-{number:04}"}},
+        "capacity": "10Gi",
+    }

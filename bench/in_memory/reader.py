@@ -1,0 +1,123 @@
+"""Our controller as it is, reading a cluster and doing nothing, watched from inside: a process of its own.
+
+`python -m bench.in_memory.reader KUBECONFIG` prints one line of JSON when all kinds are in memory and
+the heap is settled.
+"""
+
+import asyncio
+import gc
+import logging
+import sys
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+import msgspec
+
+from kube.client.connect import connect
+from prebinder.config.settings import (
+    BindingSettings,
+    ClusterSettings,
+    LoggingSettings,
+    LogLevel,
+    ServingSettings,
+    Settings,
+)
+from prebinder.controller.process import Controller
+from prebinder.runtime.informers import calm_collector
+from prebinder.runtime.logs import configure
+
+TICK: Final = 0.001
+WATCHED_SECONDS: Final = 3.0
+"""How long it is watched after everything is in memory."""
+
+
+class Report(msgspec.Struct):
+    """What the process saw of itself. Memory in MB, times in seconds."""
+
+    imported_mb: float
+    seconds: float
+    """From the first request to the last kind held and indexed."""
+    held_mb: float
+    peak_mb: float
+    longest_pause: float
+    """Longest time during which the event loop did nothing else, waiting for the processor included."""
+    longest_collection: float
+    """Longest run of the garbage collector."""
+    full_collection: float
+    """One full collection afterwards, as it would interrupt the work."""
+
+
+class Pauses:
+    """The longest wait of a task that wants to run every millisecond, and of the garbage collector."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.collection = 0.0
+        self._began = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            before = monotonic()
+            await asyncio.sleep(TICK)
+            self.longest = max(self.longest, monotonic() - before - TICK)
+
+    def collecting(self, phase: str, _info: dict[str, Any]) -> None:
+        """Called by the collector."""
+        if phase == "start":
+            self._began = monotonic()
+        else:
+            self.collection = max(self.collection, monotonic() - self._began)
+
+
+def memory(field: str) -> float:
+    """Return a field of /proc/self/status, VmRSS or VmHWM, in MB of 10^6 bytes."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    line = next(line for line in lines if line.startswith(f"{field}:"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+async def read(kubeconfig: str) -> Report:
+    """Run the controller until it has led for a while, and report."""
+    pauses, imported = Pauses(), memory("VmRSS")
+    gc.callbacks.append(pauses.collecting)
+    settings = Settings(
+        cluster=ClusterSettings(kubeconfig=kubeconfig),
+        binding=BindingSettings(dry_run=True),
+        serving=ServingSettings("0", "0"),
+        logging=LoggingSettings(level=LogLevel.WARNING),
+    )
+    configure(settings.logging)
+    synced = asyncio.Event()
+    logger = logging.getLogger("prebinder.controller.process")
+    logger.setLevel(logging.INFO)
+    logger.addFilter(partial(_notice, synced))
+    async with await connect(kubeconfig) as transport:
+        controller, stop = Controller(settings, transport), asyncio.Event()
+        watching = asyncio.create_task(pauses.watch())
+        started = monotonic()
+        running = asyncio.create_task(controller.run(stop))
+        await asyncio.wait({asyncio.create_task(synced.wait()), running}, return_when=asyncio.FIRST_COMPLETED)
+        seconds = monotonic() - started
+        await asyncio.wait({running}, timeout=WATCHED_SECONDS)
+        held, peak = memory("VmRSS"), memory("VmHWM")
+        watching.cancel()
+        began = monotonic()
+        gc.collect()
+        full = monotonic() - began
+        stop.set()
+        await running
+    return Report(imported, seconds, held, peak, pauses.longest, pauses.collection, full)
+
+
+def _notice(synced: asyncio.Event, record: logging.LogRecord) -> bool:
+    """The controller says when it has everything in memory."""
+    if record.msg == "Synced":
+        synced.set()
+    return False
+
+
+if __name__ == "__main__":
+    calm_collector()
+    print(msgspec.json.encode(asyncio.run(read(sys.argv[1]))).decode())

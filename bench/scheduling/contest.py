@@ -1,0 +1,168 @@
+"""One scheduler on a control plane of its own with kwok's nodes: how soon it places pods, and what that costs."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import quantiles
+from time import monotonic
+from typing import Final
+
+from bench.control_plane.documents import NAMESPACE, Document, claim, pod, storage_class, volume
+from bench.control_plane.stage import LIMIT, Stage, in_parallel
+from bench.control_plane.timeline import Timeline
+from bench.placement import checker as placement_checker
+from bench.placement import cluster as placement_cluster
+from bench.progress import say
+from bench.usage import Usage, usage
+from devcluster.cluster import DevCluster
+from devcluster.control_plane.api import answers_ok
+from devcluster.control_plane.components import Options
+from devcluster.control_plane.nodes import DEFAULT_ZONES, NodeSpec, spread
+from devcluster.processes.component import Component
+from devcluster.processes.ports import LOOPBACK, free_ports
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.objects.api_resource import CLAIMS, PODS, STORAGE_CLASSES
+
+NAME: Final = "bench-scheduler"
+LONGEST: Final = 600.0
+"""Seconds after which a run ends as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    nodes: int
+    pods: int
+    volumes: bool = False
+    """Each pod has a claim whose volume is there and waits for its first consumer."""
+    rounds: int = 1
+
+    @property
+    def title(self) -> str:
+        return f"{self.pods:,} pods{' with volumes' if self.volumes else ''} on {self.nodes:,} nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Who schedules. `lifted`: kube-scheduler and controller manager without client limits; ours has its own always."""
+
+    ours: bool
+    lifted: bool
+
+    @property
+    def title(self) -> str:
+        limits = "limits lifted" if self.lifted else "default limits"
+        return f"pvc-prebinder beside {limits}" if self.ours else f"kube-scheduler, {limits}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Seconds from the moment all pods are there and the scheduler goes on to each pod's node, as a watcher sees it."""
+
+    placed: int
+    per_second: float
+    """Over the time to the last pod."""
+    p50: float
+    p99: float
+    seconds: float
+    scheduler: Usage
+    """Processor time from the release on; memory when all is placed."""
+    api_server: float
+    """Processor time from the release on."""
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def busy(self) -> float:
+        """The scheduler's share of one core."""
+        return self.scheduler.processor / self.seconds
+
+
+async def run(size: Size, contender: Contender) -> Outcome:
+    """Place the pods once, beginning with an empty cluster."""
+    say(f"{size.title}: {contender.title}")
+    async with _stage(size, contender) as stage:
+        scheduler = await _start(stage.cluster) if contender.ours else stage.cluster.scheduler
+        timeline = Timeline(stage.api)
+        async with timeline.following():
+            # One that is placed before shows that it is ready to: health checks say so too early.
+            await _create(stage, "first", size, contender)
+            if not await timeline.until(lambda seen: "first" in seen.placed, LONGEST):
+                raise RuntimeError(f"{contender.title} placed nothing; the end of its log:\n{scheduler.log_tail()}")
+            scheduler.pause()
+            names = [f"pod-{number:05}" for number in range(size.pods)]
+            await in_parallel(_create(stage, name, size, contender) for name in names)
+            before, server = usage(scheduler.pid), usage(stage.cluster.apiserver.pid)
+            released = monotonic()
+            scheduler.resume()
+            await timeline.until(lambda seen: len(seen.placed) > size.pods, LONGEST)
+            after, server_after = usage(scheduler.pid), usage(stage.cluster.apiserver.pid)
+        async with stage.cluster.api() as api:
+            wrong = placement_checker.violations(await placement_cluster.read(api))
+    moments = [timeline.placed[name] - released for name in names if name in timeline.placed]
+    spent = Usage(after.processor - before.processor, after.memory, after.peak)
+    return _outcome(moments, spent, server_after.processor - server.processor, wrong)
+
+
+def _outcome(moments: list[float], scheduler: Usage, api_server: float, violations: list[str]) -> Outcome:
+    cuts = quantiles(moments, n=100, method="inclusive")
+    last = max(moments)
+    return Outcome(len(moments), len(moments) / last, cuts[49], cuts[98], last, scheduler, api_server, violations)
+
+
+@asynccontextmanager
+async def _stage(size: Size, contender: Contender) -> AsyncIterator[Stage]:
+    """Yield a cluster with nodes, our class, and volumes that are Available."""
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(DevCluster(_options(contender)))
+        for nodes in _batches(spread(size.nodes)):
+            await cluster.add_nodes(nodes)
+        await cluster.create_namespace(NAMESPACE)
+        transport = await stack.enter_async_context(await connect(str(cluster.kubeconfig)))
+        stage = Stage(cluster, KubeApi(transport))
+        await stage.create_all(STORAGE_CLASSES, [storage_class()])
+        if size.volumes:
+            zones = DEFAULT_ZONES
+            await stage.add_volumes([volume(f"volume-{n:05}", zones[n % len(zones)]) for n in range(size.pods + 1)])
+        yield stage
+
+
+def _batches(nodes: list[NodeSpec]) -> Iterator[list[NodeSpec]]:
+    """So many that kwok makes them ready in time on a loaded machine too."""
+    return (nodes[start : start + 200] for start in range(0, len(nodes), 200))
+
+
+def _options(contender: Contender) -> Options:
+    # On a loaded machine kwok is late to say that its nodes are well.
+    patient = ["--node-monitor-grace-period=10m"]
+    if not contender.lifted:
+        return Options(scheduler=not contender.ours, flags={"kube-controller-manager": patient})
+    return Options(
+        scheduler=not contender.ours,
+        flags={"kube-controller-manager": [*patient, f"--kube-api-qps={LIMIT}", f"--kube-api-burst={LIMIT}"]},
+        scheduler_configuration={"clientConnection": {"qps": LIMIT, "burst": LIMIT}},
+    )
+
+
+async def _start(cluster: DevCluster) -> Component:
+    """Start ours with its defaults, but without a Lease, as kube-scheduler here: both are paused for a while."""
+    address = f"{LOOPBACK}:{free_ports(1)[0]}"
+    command = [sys.executable, "-m", "prebinder.cli", "scheduler", f"--name={NAME}", "--no-leader-elect"]
+    command += [f"--kubeconfig={cluster.kubeconfig}"]
+    command += [f"--health-bind-address={address}", f"--metrics-bind-address={address}"]
+    return await cluster.start_component(NAME, command, lambda: answers_ok(f"http://{address}/readyz"))
+
+
+async def _create(stage: Stage, name: str, size: Size, contender: Contender) -> None:
+    claims = [name] if size.volumes else []
+    for each in claims:
+        await stage.api.create(CLAIMS, claim(each), NAMESPACE)
+    await stage.api.create(PODS, _pod(name, claims, contender), NAMESPACE)
+
+
+def _pod(name: str, claims: list[str], contender: Contender) -> Document:
+    document = pod(name, claims, gated=False)
+    document["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m", "memory": "64Mi"}}
+    if contender.ours:
+        document["spec"]["schedulerName"] = NAME
+    return document

@@ -1,0 +1,141 @@
+"""A server to be asked, on a port that it prints: `python -m bench.scheduling.extender_target ours|echo NODES`.
+
+It ends with its standard input.
+
+`echo` reads the same JSON with the same library and writes an answer of the same form, but thinks nothing: every node
+passes, every score is 0.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from binder.reservation.contract import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
+from devcluster.control_plane.nodes import DEFAULT_ZONES
+from devcluster.processes.ports import LOOPBACK
+from kube.clock import SystemClock
+from kube.objects import model
+from kube.rules.quantity import parse_quantity
+from kube.rules.topology import ZONE_LABEL
+from kube.store.store import Store
+from prebinder.extender.server import Answers, ExtenderServer, Listening
+from prebinder.metrics.extender import ExtenderMetrics
+from prebinder.metrics.process import new_registry
+from prebinder.runtime.informers import calm_collector
+from scheduler.extender.extender import Answer, Extender
+from scheduler.extender.extender_preempt import preemption_result, read_preemption
+from scheduler.extender.extender_wire import HostPriority, filter_result, priorities, read
+
+VOLUMES: Final = 10_000
+HELD: Final = 500
+"""So many volumes are reserved for others' claims; those of zone-a are the smallest there."""
+PLAIN, RESERVED, LOCAL = "plain", "reserved", "local"
+"""Claims: without a promise; with one; of a class whose volumes are local, one on each node."""
+_SOON: Final = timedelta(hours=1)
+
+
+class Echo:
+    """The verbs without a thought."""
+
+    def filter(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
+        asked = read(body)
+        return Answer(filter_result(asked, {}), len(asked.names), len(asked.names))
+
+    def prioritize(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
+        asked = read(body)
+        return Answer(priorities([HostPriority(name, 0) for name in asked.names]), len(asked.names), len(asked.names))
+
+    def preempt(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
+        found = read_preemption(body)
+        return Answer(preemption_result(found, {}), len(found.victims), len(found.victims))
+
+
+def ours(nodes: int, now: datetime) -> Extender:
+    """Return an extender that knows a cluster of so many nodes, whose reservations were made at `now`."""
+    store = Store(DEFAULT_PREFIX)
+    extender = Extender(store, DEFAULT_PREFIX)
+    store.classes.replace((_class(name) for name in ("zonal", "local")), "1")
+    store.nodes.replace((_node(number) for number in range(nodes)), "1")
+    store.volumes.replace((*_zonal_volumes(now), *(_local_volume(number) for number in range(nodes))), "1")
+    store.claims.replace((_claim(name, now) for name in (PLAIN, RESERVED, LOCAL)), "1")
+    return extender
+
+
+def _class(name: str) -> model.StorageClass:
+    return model.StorageClass(
+        name, name, 1, provisioner=model.NO_PROVISIONER, binding_mode=model.WAIT_FOR_FIRST_CONSUMER
+    )
+
+
+def _zone(number: int) -> str:
+    return DEFAULT_ZONES[number % len(DEFAULT_ZONES)]
+
+
+def _node(number: int) -> model.Node:
+    own = {"kubernetes.io/hostname": f"node-{number}", ZONE_LABEL: _zone(number)}
+    more = {f"example.com/label-{one}": "value" for one in range(15)}
+    return model.Node(f"node-{number}", f"node-{number}", 1, labels=tuple(sorted((own | more).items())))
+
+
+def _affinity(key: str, value: str) -> model.NodeSelector:
+    return model.NodeSelector((model.NodeSelectorTerm((model.Requirement(key, "In", (value,)),)),))
+
+
+def _volume(name: str, storage_class: str, affinity: model.NodeSelector, size: str, **annotations: str) -> model.Volume:
+    said = tuple(sorted((f"{DEFAULT_PREFIX}{key.replace('_', '-')}", value) for key, value in annotations.items()))
+    return model.Volume(
+        name,
+        name,
+        1,
+        storage_class=storage_class,
+        capacity=parse_quantity(size),
+        access_modes=(model.READ_WRITE_ONCE,),
+        node_affinity=affinity,
+        phase="Available",
+        annotations=said,
+    )
+
+
+def _zonal_volumes(now: datetime) -> Iterator[model.Volume]:
+    promise = VolumeReservation("team/other", "other", now, now + _SOON, Holder("bench", 1))
+    said = {key.removeprefix(DEFAULT_PREFIX): value for key, value in volume_annotations(promise).items()}
+    for number in range(VOLUMES):
+        zone, size = _zone(number), 10 + number % 7
+        held = said if number < HELD else {}
+        size = 5 if held and zone == DEFAULT_ZONES[0] else size
+        yield _volume(f"volume-{number}", "zonal", _affinity(ZONE_LABEL, zone), f"{size}Gi", **held)
+
+
+def _local_volume(number: int) -> model.Volume:
+    return _volume(f"local-{number}", "local", _affinity("kubernetes.io/hostname", f"node-{number}"), "10Gi")
+
+
+def _claim(name: str, now: datetime) -> model.Claim:
+    until = (now + _SOON).isoformat(timespec="seconds")
+    said = {"reserved-volume": f"volume-{HELD}", "bound-at": now.isoformat(timespec="seconds"), "expires-at": until}
+    return model.Claim(
+        "default",
+        name,
+        name,
+        1,
+        storage_class="local" if name == LOCAL else "zonal",
+        request=parse_quantity("10Gi" if name == RESERVED else "5Gi"),
+        access_modes=(model.READ_WRITE_ONCE,),
+        annotations=tuple((DEFAULT_PREFIX + key, value) for key, value in sorted(said.items()))
+        if name == RESERVED
+        else (),
+    )
+
+
+async def _serve(answers: Answers) -> None:
+    calm_collector()
+    metrics = ExtenderMetrics(new_registry())
+    async with ExtenderServer(answers, lambda: None, Listening(LOOPBACK, 0), SystemClock(), metrics) as server:
+        print(server.port, flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Echo() if sys.argv[1] == "echo" else ours(int(sys.argv[2]), datetime.now(UTC))))

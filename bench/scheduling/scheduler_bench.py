@@ -1,0 +1,101 @@
+"""(j) Our scheduler beside kube-scheduler: pods a second, time to a node, memory and processor, in one run.
+
+Each placement begins with an empty control plane of its own, with kwok's nodes. All pods are created while the
+scheduler is stopped in its tracks; from the moment it goes on time runs for each pod until a watcher sees the pod's
+node. Every placement is judged by a checker that shares no rule with either scheduler.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from bench.progress import say
+from bench.rows import Row
+from bench.scheduling.contest import Contender, Outcome, Size
+from bench.scheduling.contest import run as place
+
+SIZES: Final = (Size(100, 2_000, rounds=3), Size(1_000, 5_000, rounds=3), Size(100, 500, volumes=True, rounds=3))
+QUICK: Final = (Size(5, 20), Size(5, 5, volumes=True))
+FASTER: Final = 3.9
+"""Goal: pods a second, to kube-scheduler's with its default client limits."""
+AS_FAST: Final = 1.0
+"""The same to kube-scheduler's without limits."""
+
+DEFAULT, LIFTED = Contender(ours=False, lifted=False), Contender(ours=False, lifted=True)
+OURS, OURS_LIFTED = Contender(ours=True, lifted=False), Contender(ours=True, lifted=True)
+
+
+def run(quick: bool) -> list[Row]:
+    """Measure three sizes; quick: 20 pods and 5 with volumes on 5 nodes, once."""
+    return measure(QUICK if quick else SIZES)
+
+
+def measure(sizes: Sequence[Size]) -> list[Row]:
+    return [row for size in sizes for row in rows(size, _outcomes(size))]
+
+
+def contenders(size: Size) -> tuple[Contender, ...]:
+    """Return who is measured. Volumes are bound by the controller manager, whose limits then count for ours too."""
+    return (DEFAULT, OURS, LIFTED, OURS_LIFTED) if size.volumes else (DEFAULT, OURS, LIFTED)
+
+
+def _outcomes(size: Size) -> dict[Contender, list[Outcome]]:
+    """Run all contenders in turn, in the other order in every other round."""
+    found: dict[Contender, list[Outcome]] = {each: [] for each in contenders(size)}
+    for number in range(size.rounds):
+        for each in contenders(size)[:: -1 if number % 2 else 1]:
+            outcome = asyncio.run(place(size, each))
+            say(f"  {outcome.per_second:.0f} pods/s, p99 {outcome.p99:.2f} s, {len(outcome.violations)} violations")
+            for line in outcome.violations[:10]:
+                say(f"  {line}")
+            found[each].append(outcome)
+    return found
+
+
+def rows(size: Size, outcomes: Mapping[Contender, list[Outcome]]) -> list[Row]:
+    measured = [
+        row for each, found in outcomes.items() for row in _measured(f"{size.title}: {each.title}", size, found)
+    ]
+    ours_lifted = outcomes.get(OURS_LIFTED, outcomes[OURS])
+    measured += _compared(size, outcomes[OURS], outcomes[DEFAULT], "default limits", FASTER)
+    return measured + _compared(size, ours_lifted, outcomes[LIFTED], "limits lifted", AS_FAST)
+
+
+def _measured(title: str, size: Size, found: list[Outcome]) -> list[Row]:
+    """Medians; of the worst round the pods that were not placed and what the checker found."""
+    busy, seconds = median(one.busy for one in found), median(one.seconds for one in found)
+    server = median(one.api_server for one in found)
+    worst = max(found, key=lambda one: len(one.violations))
+    return [
+        Row(f"{title}: pods", _of(found, "per_second"), "pods/s", f"median of {len(found)}"),
+        Row(f"{title}: to a node p99", _of(found, "p99"), "s", f"p50 {_of(found, 'p50'):.2f} s"),
+        Row(
+            f"{title}: memory",
+            median(one.scheduler.memory for one in found),
+            "MB",
+            f"peak {median(one.scheduler.peak for one in found):.0f} MB",
+        ),
+        Row(
+            f"{title}: processor time",
+            median(one.scheduler.processor for one in found),
+            "s",
+            f"{busy:.2f} of a core; API server {server:.1f} s, {server / seconds:.2f} of a core",
+        ),
+        Row(f"{title}: not placed", max(size.pods - one.placed for one in found), "pods", at_most=0),
+        Row(f"{title}: violations", len(worst.violations), "", "; ".join(worst.violations[:3]), at_most=0),
+    ]
+
+
+def _of(found: list[Outcome], field: str) -> float:
+    return median([float(getattr(one, field)) for one in found])
+
+
+def _compared(size: Size, ours: list[Outcome], theirs: list[Outcome], against: str, faster: float) -> list[Row]:
+    title = f"{size.title}: ours to kube-scheduler, {against}"
+    memory = median(one.scheduler.memory for one in ours) / median(one.scheduler.memory for one in theirs)
+    return [
+        Row(f"{title}: pods/s", _of(ours, "per_second") / _of(theirs, "per_second"), "x", at_least=faster),
+        Row(f"{title}: p99", _of(ours, "p99") / _of(theirs, "p99"), "x", at_most=1.0),
+        Row(f"{title}: memory", memory, "x", at_most=1.0),
+    ]

@@ -1,0 +1,4 @@
+"""Builds the control plane's binaries once for each set of pinned versions; `python -m devcluster.build` does it now.
+
+Open `binaries` first. Never starts what it builds.
+"""

@@ -1,0 +1,20 @@
+"""`python -m devcluster.build` builds everything that the demo and the tests need, ahead of time."""
+
+import sys
+
+from devcluster.build.binaries import CONTROL_PLANE, KWOK, SANITY, ensure
+from devcluster.errors import ClusterError
+
+
+def main() -> int:
+    """Build what is missing; return the exit status."""
+    try:
+        ensure([CONTROL_PLANE, KWOK, SANITY])
+    except ClusterError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

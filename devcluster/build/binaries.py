@@ -1,0 +1,177 @@
+"""Builds the binaries of the control plane, once for each set of pinned versions.
+
+What is built is kept in the user's cache directory under a hash of go.mod, go.sum and our own Go sources.
+"""
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.build import toolchain
+from devcluster.errors import ClusterError
+from devcluster.progress import Progress
+
+BINARIES_VARIABLE = "PVC_PREBINDER_CLUSTER_BIN"
+
+_SOURCES = Path(__file__).parents[1] / "go"
+_POLL_SECONDS = 0.1
+_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Module:
+    """A Go module under devcluster/go and the packages built from it, by the name of the binary."""
+
+    name: str
+    packages: Mapping[str, str]
+    linker_flags: str = "-s -w"
+
+    @property
+    def source(self) -> Path:
+        return _SOURCES / self.name
+
+
+# Without these the API server calls itself v0.0.0, which clients and feature gates take at its word.
+_VERSION = "k8s.io/component-base/version"
+CONTROL_PLANE = Module(
+    "controlplane",
+    {
+        "etcd": "go.etcd.io/etcd/server/v3",
+        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+        "kubectl": "k8s.io/kubernetes/cmd/kubectl",
+        "mockcsi": "./mockcsi",
+    },
+    f"-s -w -X {_VERSION}.gitVersion=v1.36.3 -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
+)
+KWOK = Module("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+SANITY = Module("sanity", {"csi-sanity": "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity"})
+
+
+def ensure(modules: Sequence[Module]) -> dict[str, Path]:
+    """Return the paths of all binaries of these modules, building what is missing.
+
+    It may take minutes and says so on stderr. Several processes may call it at once: one builds, the others wait.
+    ClusterError if there is no Go, or a build fails.
+    """
+    given = os.environ.get(BINARIES_VARIABLE)
+    if given:
+        return _given_binaries(Path(given), modules)
+    return {
+        name: directory / name
+        for module in modules
+        for directory in [_built(module, cache_directory())]
+        for name in module.packages
+    }
+
+
+def cache_directory() -> Path:
+    """Return where binaries are kept: below XDG_CACHE_HOME, or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pvc-prebinder"
+
+
+def fingerprint(module: Module) -> str:
+    """Return a name for exactly what would be built: pinned versions, our sources, the linker flags, the machine."""
+    digest = hashlib.sha256(f"{sys.platform} {platform.machine()} {module.linker_flags}".encode())
+    for path in sorted(module.source.rglob("*")):
+        if path.name in {"go.mod", "go.sum"} or path.suffix == ".go":
+            digest.update(f"\0{path.relative_to(module.source)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _given_binaries(directory: Path, modules: Sequence[Module]) -> dict[str, Path]:
+    found = {name: directory / name for module in modules for name in module.packages}
+    missing = sorted(name for name, path in found.items() if not os.access(path, os.X_OK))
+    if missing:
+        raise ClusterError(
+            f"{BINARIES_VARIABLE} is {directory}, which has no executable {', '.join(missing)}; "
+            "put them there, or unset it to have them built"
+        )
+    return found
+
+
+def _built(module: Module, cache: Path) -> Path:
+    directory = cache / f"{module.name}-{fingerprint(module)}"
+    if directory.is_dir():
+        return directory
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(directory.with_suffix(".lock")):
+        if not directory.is_dir():
+            _build(module, directory)
+    return directory
+
+
+def _build(module: Module, directory: Path) -> None:
+    """Build into a directory beside it and rename that at the end: an interrupted build leaves nothing half done."""
+    required = toolchain.required_version((module.source / "go.mod").read_text(encoding="utf-8"))
+    go = toolchain.find(required, directory.parent, _run)
+    partial = directory.with_suffix(".partial")
+    # Holding the lock, whatever is there was left by a build that was killed.
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags={module.linker_flags}"]
+    for number, (name, package) in enumerate(module.packages.items(), start=1):
+        what = f"building {name} ({module.name} {number} of {len(module.packages)})"
+        _run([str(go), "build", *flags, "-o", str(partial / name), package], what, module.source)
+    partial.rename(directory)
+
+
+def _run(command: Sequence[str], what: str, directory: Path | None = None) -> None:
+    """Run a command with a progress line; ClusterError with the end of its output if it fails."""
+    progress = Progress(what)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command,
+            cwd=directory,
+            env=toolchain.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            while process.poll() is None:
+                progress.tick()
+                time.sleep(_POLL_SECONDS)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            progress.done("interrupted")
+            raise
+        progress.done("done" if process.returncode == 0 else "failed")
+        if process.returncode != 0:
+            output.seek(0)
+            tail = output.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
+            raise ClusterError("\n".join([f"{what} failed:", *tail]))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress = Progress("waiting for another process that builds the same")
+            while not _try_lock(file.fileno()):
+                progress.tick()
+                time.sleep(_POLL_SECONDS)
+            progress.done()
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""The command line of every component: which flags, and why those. Nothing here starts anything."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from devcluster.control_plane.certificates import KeyPair
+from devcluster.processes.ports import LOOPBACK
+
+SERVICE_RANGE = "10.0.0.0/24"
+STAGES = Path(__file__).with_name("stages.yaml")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a cluster consists of and how its components are started.
+
+    `flags` are added to a component's command line, where a later flag wins: keys are etcd, kube-apiserver,
+    kube-controller-manager, kube-scheduler and kwok. `scheduler_configuration` is laid over the
+    KubeSchedulerConfiguration (profiles, extenders, clientConnection with qps and burst).
+    """
+
+    controller_manager: bool = True
+    scheduler: bool = True
+    kwok: bool = True
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    scheduler_configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ports:
+    etcd: int
+    etcd_peer: int
+    apiserver: int
+    controller_manager: int
+    scheduler: int
+    kwok: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a cluster's binaries, files and ports are."""
+
+    binaries: Mapping[str, Path]
+    directory: Path
+    ports: Ports
+    authority: Path
+    serving: KeyPair
+    service_account_key: Path
+
+    @property
+    def server(self) -> str:
+        return f"https://{LOOPBACK}:{self.ports.apiserver}"
+
+    @property
+    def kubectl(self) -> Path:
+        """A link to kubectl, in a directory of its own that can be put on PATH."""
+        return self.directory / "bin" / "kubectl"
+
+    def kubeconfig(self, user: str) -> Path:
+        return self.directory / f"{user}.kubeconfig"
+
+
+def etcd(layout: Layout, options: Options) -> list[str]:
+    client, peer = (_url("http", port) for port in (layout.ports.etcd, layout.ports.etcd_peer))
+    return [
+        str(layout.binaries["etcd"]),
+        "--name=devcluster",
+        f"--data-dir={layout.directory / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=devcluster={peer}",
+        # The data outlives a crash of etcd, not of the machine: no wait for the disk, which would dominate every write.
+        "--unsafe-no-fsync",
+        f"--quota-backend-bytes={8 << 30}",
+        "--log-level=warn",
+        *options.flags.get("etcd", ()),
+    ]
+
+
+def apiserver(layout: Layout, options: Options) -> list[str]:
+    return [
+        str(layout.binaries["kube-apiserver"]),
+        f"--etcd-servers={_url('http', layout.ports.etcd)}",
+        *_serving(layout, layout.ports.apiserver),
+        f"--advertise-address={LOOPBACK}",
+        # A loopback address is not a valid endpoint of the service "kubernetes", and nobody here uses that service.
+        "--endpoint-reconciler-type=none",
+        f"--client-ca-file={layout.authority}",
+        f"--service-account-key-file={layout.service_account_key}",
+        f"--service-account-signing-key-file={layout.service_account_key}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--authorization-mode=Node,RBAC",
+        # Without kwok nobody makes a node ready, so the taint that every new node gets would stay for ever.
+        *([] if options.kwok else ["--disable-admission-plugins=TaintNodesByCondition"]),
+        *_feature_gates(options),
+        *options.flags.get("kube-apiserver", ()),
+    ]
+
+
+def controller_manager(layout: Layout, options: Options) -> list[str]:
+    kubeconfig = layout.kubeconfig("controller-manager")
+    return [
+        str(layout.binaries["kube-controller-manager"]),
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        *_client_authentication(layout),
+        *_serving(layout, layout.ports.controller_manager),
+        f"--root-ca-file={layout.authority}",
+        f"--service-account-private-key-file={layout.service_account_key}",
+        "--leader-elect=false",
+        # Without kwok nodes have no heartbeat, and their pods would be evicted.
+        *([] if options.kwok else ["--controllers=*,-node-lifecycle-controller"]),
+        *_feature_gates(options),
+        *options.flags.get("kube-controller-manager", ()),
+    ]
+
+
+def scheduler(
+    layout: Layout, options: Options, configuration: str = "scheduler.yaml", port: int | None = None
+) -> list[str]:
+    """`configuration` is the name of a file in the directory; a second scheduler has its own, and its own port."""
+    kubeconfig = layout.kubeconfig("scheduler")
+    return [
+        str(layout.binaries["kube-scheduler"]),
+        f"--config={layout.directory / configuration}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        *_client_authentication(layout),
+        *_serving(layout, port or layout.ports.scheduler),
+        *_feature_gates(options),
+        *options.flags.get("kube-scheduler", ()),
+    ]
+
+
+def scheduler_configuration(layout: Layout, options: Options) -> dict[str, Any]:
+    """Return the KubeSchedulerConfiguration: a single scheduler, with the caller's settings laid over."""
+    settings = dict(options.scheduler_configuration)
+    connection = {"kubeconfig": str(layout.kubeconfig("scheduler"))}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "leaderElection": {"leaderElect": False},
+        **settings,
+        "clientConnection": connection | settings.get("clientConnection", {}),
+    }
+
+
+def kwok(layout: Layout, options: Options) -> list[str]:
+    return [
+        str(layout.binaries["kwok"]),
+        f"--kubeconfig={layout.kubeconfig('kwok')}",
+        f"--config={STAGES}",
+        "--manage-all-nodes",
+        f"--server-address={LOOPBACK}:{layout.ports.kwok}",
+        *options.flags.get("kwok", ()),
+    ]
+
+
+def _serving(layout: Layout, port: int) -> list[str]:
+    return [
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={port}",
+        f"--tls-cert-file={layout.serving.certificate}",
+        f"--tls-private-key-file={layout.serving.key}",
+    ]
+
+
+def _client_authentication(layout: Layout) -> list[str]:
+    """Name the authority outright: looked up in the cluster it would bring a retry, and an error, every few seconds,
+    because this API server has no front proxy to trust."""
+    return [f"--client-ca-file={layout.authority}", "--authentication-skip-lookup"]
+
+
+def _feature_gates(options: Options) -> list[str]:
+    gates = ",".join(f"{name}={str(on).lower()}" for name, on in options.feature_gates.items())
+    return [f"--feature-gates={gates}"] if gates else []
+
+
+def _url(scheme: str, port: int) -> str:
+    return f"{scheme}://{LOOPBACK}:{port}"

@@ -1,0 +1,215 @@
+"""The Identity and Controller services of the directory driver."""
+# ruff: noqa: N802, ARG002  (gRPC gives the methods their names and arguments)
+
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from csi.proto import csi_v1_pb2 as csi
+from csi.proto import csi_v1_pb2_grpc as services
+from devcluster.driver.generation import CONTROLLER_CALLS, Generation, condition, volume_health
+from devcluster.driver.volumes import Volume, create_volume, delete_volume, find_volume, volume_id_for, volume_ids
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+DEFAULT_CAPACITY: Final = 1024**3
+VENDOR_VERSION: Final = "0.1.0"
+_PAGE_TOKEN: Final = "after:"
+_Mode = csi.VolumeCapability.AccessMode
+_Rpc = csi.ControllerServiceCapability.RPC
+_Service = csi.PluginCapability.Service
+_MODES: Final = frozenset({_Mode.SINGLE_NODE_WRITER, _Mode.SINGLE_NODE_READER_ONLY, _Mode.MULTI_NODE_MULTI_WRITER})
+_ALWAYS: Final = (_Rpc.CREATE_DELETE_VOLUME, _Rpc.GET_CAPACITY)
+
+
+class Identity(services.IdentityServicer):
+    """Says who the driver is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def GetPluginInfo(self, request: csi.GetPluginInfoRequest, context: Context) -> csi.GetPluginInfoResponse:
+        return csi.GetPluginInfoResponse(name=self._name, vendor_version=VENDOR_VERSION)
+
+    async def GetPluginCapabilities(
+        self, request: csi.GetPluginCapabilitiesRequest, context: Context
+    ) -> csi.GetPluginCapabilitiesResponse:
+        kinds = (_Service.CONTROLLER_SERVICE, _Service.VOLUME_ACCESSIBILITY_CONSTRAINTS)
+        return csi.GetPluginCapabilitiesResponse(
+            capabilities=[csi.PluginCapability(service=_Service(type=kind)) for kind in kinds]
+        )
+
+    async def Probe(self, request: csi.ProbeRequest, context: Context) -> csi.ProbeResponse:
+        return csi.ProbeResponse(ready=BoolValue(value=True))
+
+
+class Controller(services.ControllerServicer):
+    """Makes, removes, finds and lists directories.
+
+    Unless told otherwise they lie in `segment`. They are made in any segment of the same keys, because for a
+    directory the place is a mere label.
+    """
+
+    def __init__(self, root: Path, segment: dict[str, str], generation: Generation) -> None:
+        self._root, self._segment, self._generation = root, segment, generation
+        self._calls = (*_ALWAYS, *CONTROLLER_CALLS[generation])
+
+    async def ControllerGetCapabilities(
+        self, request: csi.ControllerGetCapabilitiesRequest, context: Context
+    ) -> csi.ControllerGetCapabilitiesResponse:
+        return csi.ControllerGetCapabilitiesResponse(
+            capabilities=[csi.ControllerServiceCapability(rpc=_Rpc(type=kind)) for kind in self._calls]
+        )
+
+    async def CreateVolume(self, request: csi.CreateVolumeRequest, context: Context) -> csi.CreateVolumeResponse:
+        if wrong := _wrong_request(request):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, wrong)
+        wanted = request.capacity_range
+        if 0 < wanted.limit_bytes < wanted.required_bytes:
+            await context.abort(grpc.StatusCode.OUT_OF_RANGE, "limit_bytes is less than required_bytes")
+        segment = self._choose_segment(request.accessibility_requirements)
+        if segment is None:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "no directories in the demanded topology")
+        volume_id = volume_id_for(request.name)
+        volume = find_volume(self._root, volume_id)
+        if volume is None:
+            capacity = wanted.required_bytes or min(DEFAULT_CAPACITY, wanted.limit_bytes or DEFAULT_CAPACITY)
+            volume = create_volume(self._root, volume_id, capacity, segment, request.name)
+        elif not _satisfies(volume, request):
+            await context.abort(grpc.StatusCode.ALREADY_EXISTS, f"volume {request.name!r} differs")
+        return csi.CreateVolumeResponse(volume=_described(volume))
+
+    async def DeleteVolume(self, request: csi.DeleteVolumeRequest, context: Context) -> csi.DeleteVolumeResponse:
+        if not request.volume_id:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_id is missing")
+        delete_volume(self._root, request.volume_id)
+        return csi.DeleteVolumeResponse()
+
+    async def ValidateVolumeCapabilities(
+        self, request: csi.ValidateVolumeCapabilitiesRequest, context: Context
+    ) -> csi.ValidateVolumeCapabilitiesResponse:
+        if not request.volume_id or not request.volume_capabilities:
+            missing = "volume_capabilities" if request.volume_id else "volume_id"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{missing} is missing")
+        await self._existing(request.volume_id, context)
+        if not all(_supported(capability) for capability in request.volume_capabilities):
+            return csi.ValidateVolumeCapabilitiesResponse(message="only mounted file systems are supported")
+        confirmed = csi.ValidateVolumeCapabilitiesResponse.Confirmed(
+            volume_context=request.volume_context,
+            volume_capabilities=request.volume_capabilities,
+            parameters=request.parameters,
+        )
+        return csi.ValidateVolumeCapabilitiesResponse(confirmed=confirmed)
+
+    async def ListVolumes(self, request: csi.ListVolumesRequest, context: Context) -> csi.ListVolumesResponse:
+        await self._offered(_Rpc.LIST_VOLUMES, context)
+        page, token = await self._page(request.max_entries, request.starting_token, context)
+        status = csi.ListVolumesResponse.VolumeStatus
+        entries = [
+            csi.ListVolumesResponse.Entry(
+                volume=_described(volume),
+                status=status(volume_condition=condition(self._generation, self._root, volume)),
+            )
+            for volume in page
+        ]
+        return csi.ListVolumesResponse(entries=entries, next_token=token)
+
+    async def ControllerGetVolume(
+        self, request: csi.ControllerGetVolumeRequest, context: Context
+    ) -> csi.ControllerGetVolumeResponse:
+        await self._offered(_Rpc.GET_VOLUME, context)
+        volume = await self._existing(request.volume_id, context)
+        status = csi.ControllerGetVolumeResponse.VolumeStatus
+        return csi.ControllerGetVolumeResponse(
+            volume=_described(volume),
+            status=status(volume_condition=condition(self._generation, self._root, volume)),
+        )
+
+    async def ControllerGetVolumeHealth(
+        self, request: csi.ControllerGetVolumeHealthRequest, context: Context
+    ) -> csi.ControllerGetVolumeHealthResponse:
+        await self._offered(_Rpc.GET_VOLUME_HEALTH, context)
+        volume = await self._existing(request.volume_id, context)
+        return csi.ControllerGetVolumeHealthResponse(volume_health=volume_health(self._root, volume))
+
+    async def ControllerListVolumeHealth(
+        self, request: csi.ControllerListVolumeHealthRequest, context: Context
+    ) -> csi.ControllerListVolumeHealthResponse:
+        await self._offered(_Rpc.LIST_VOLUME_HEALTH, context)
+        page, token = await self._page(request.max_entries, request.starting_token, context)
+        # A page of volumes may hold fewer sick ones, down to none.
+        found = (volume_health(self._root, volume) for volume in page)
+        entries = [health for health in found if health.health_statuses]
+        return csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token)
+
+    async def GetCapacity(self, request: csi.GetCapacityRequest, context: Context) -> csi.GetCapacityResponse:
+        asked = dict(request.accessible_topology.segments)
+        free = shutil.disk_usage(self._root).free
+        return csi.GetCapacityResponse(available_capacity=free if not asked or self._serves(asked) else 0)
+
+    async def _offered(self, kind: csi.ControllerServiceCapability.RPC.Type, context: Context) -> None:
+        if kind not in self._calls:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"generation {self._generation} has no such call")
+
+    async def _page(self, max_entries: int, token: str, context: Context) -> tuple[list[Volume], str]:
+        """Return the volumes of a page, and the token of the next one."""
+        if max_entries < 0:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "max_entries is negative")
+        if token and not token.startswith(_PAGE_TOKEN):
+            await context.abort(grpc.StatusCode.ABORTED, f"starting_token {token!r} is not ours")
+        # The token is an id and not a position: a volume removed between two pages moves none of the others.
+        last = token.removeprefix(_PAGE_TOKEN)
+        remaining = [volume_id for volume_id in volume_ids(self._root) if volume_id > last]
+        page = remaining[: max_entries or None]
+        found = [volume for volume_id in page if (volume := find_volume(self._root, volume_id))]
+        return found, f"{_PAGE_TOKEN}{page[-1]}" if len(page) < len(remaining) else ""
+
+    async def _existing(self, volume_id: str, context: Context) -> Volume:
+        if not volume_id:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_id is missing")
+        volume = find_volume(self._root, volume_id)
+        if volume is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"volume {volume_id!r} does not exist")
+        return volume
+
+    def _choose_segment(self, required: csi.TopologyRequirement) -> dict[str, str] | None:
+        """Return the first demanded segment that is served, our own if none is demanded, else None."""
+        demanded = [dict(one.segments) for one in (*required.preferred, *required.requisite)]
+        if not demanded:
+            return self._segment
+        return next((segment for segment in demanded if self._serves(segment)), None)
+
+    def _serves(self, segment: dict[str, str]) -> bool:
+        return segment.keys() == self._segment.keys()
+
+
+def _described(volume: Volume) -> csi.Volume:
+    topology = [csi.Topology(segments=volume.segment)] if volume.segment else []
+    return csi.Volume(volume_id=volume.volume_id, capacity_bytes=volume.capacity, accessible_topology=topology)
+
+
+def _wrong_request(request: csi.CreateVolumeRequest) -> str:
+    if not request.name:
+        return "name is missing"
+    if not request.volume_capabilities:
+        return "volume_capabilities are missing"
+    if not all(_supported(capability) for capability in request.volume_capabilities):
+        return "only mounted file systems are supported"
+    if request.HasField("volume_content_source"):
+        return "volumes cannot be made from a volume_content_source"
+    return "mutable_parameters are not supported" if request.mutable_parameters else ""
+
+
+def _supported(capability: csi.VolumeCapability) -> bool:
+    return not capability.HasField("block") and capability.access_mode.mode in _MODES
+
+
+def _satisfies(volume: Volume, request: csi.CreateVolumeRequest) -> bool:
+    wanted = request.capacity_range
+    required = request.accessibility_requirements
+    demanded = [dict(one.segments) for one in (*required.requisite, *required.preferred)]
+    fits = wanted.required_bytes <= volume.capacity <= (wanted.limit_bytes or volume.capacity)
+    return fits and (not demanded or not volume.segment or volume.segment in demanded)

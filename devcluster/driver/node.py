@@ -1,0 +1,100 @@
+"""The Node service of the directory driver. It publishes by a symbolic link, which needs no privilege to mount."""
+# ruff: noqa: N802, ARG002  (gRPC gives the methods their names and arguments)
+
+import os
+from pathlib import Path
+
+import grpc
+
+from csi.proto import csi_v1_pb2 as csi
+from csi.proto import csi_v1_pb2_grpc as services
+from devcluster.driver.controller import Context
+from devcluster.driver.generation import Generation, condition, node_calls
+from devcluster.driver.volumes import Volume, data_directory, find_volume, look_at
+
+_Rpc = csi.NodeServiceCapability.RPC
+
+
+class Node(services.NodeServicer):
+    """Makes directories appear where a pod wants them. The node lies in `segment`."""
+
+    def __init__(self, root: Path, node: str, segment: dict[str, str], generation: Generation) -> None:
+        self._root, self._node, self._segment, self._generation = root, node, segment, generation
+
+    async def NodeGetInfo(self, request: csi.NodeGetInfoRequest, context: Context) -> csi.NodeGetInfoResponse:
+        topology = csi.Topology(segments=self._segment)
+        return csi.NodeGetInfoResponse(node_id=self._node, accessible_topology=topology)
+
+    async def NodeGetCapabilities(
+        self, request: csi.NodeGetCapabilitiesRequest, context: Context
+    ) -> csi.NodeGetCapabilitiesResponse:
+        kinds = node_calls(self._generation)
+        return csi.NodeGetCapabilitiesResponse(
+            capabilities=[csi.NodeServiceCapability(rpc=_Rpc(type=kind)) for kind in kinds]
+        )
+
+    async def NodePublishVolume(
+        self, request: csi.NodePublishVolumeRequest, context: Context
+    ) -> csi.NodePublishVolumeResponse:
+        if not request.HasField("volume_capability"):
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_capability is missing")
+        volume = await self._existing(request.volume_id, request.target_path, "target_path", context)
+        if request.readonly:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a link cannot be made read-only")
+        target, directory = Path(request.target_path), data_directory(self._root, volume.volume_id)
+        if not _link(target, directory):
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{target} is something else")
+        return csi.NodePublishVolumeResponse()
+
+    async def NodeUnpublishVolume(
+        self, request: csi.NodeUnpublishVolumeRequest, context: Context
+    ) -> csi.NodeUnpublishVolumeResponse:
+        if not request.volume_id or not request.target_path:
+            missing = "target_path" if request.volume_id else "volume_id"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{missing} is missing")
+        _unlink(Path(request.target_path), data_directory(self._root, request.volume_id))
+        return csi.NodeUnpublishVolumeResponse()
+
+    async def NodeGetVolumeStats(
+        self, request: csi.NodeGetVolumeStatsRequest, context: Context
+    ) -> csi.NodeGetVolumeStatsResponse:
+        volume = await self._existing(request.volume_id, request.volume_path, "volume_path", context)
+        if not _links_to(Path(request.volume_path), data_directory(self._root, volume.volume_id)):
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"not published at {request.volume_path}")
+        used = look_at(self._root, volume.volume_id).used
+        usage = csi.VolumeUsage(
+            unit=csi.VolumeUsage.BYTES,
+            total=volume.capacity,
+            used=used,
+            available=max(0, volume.capacity - used),
+        )
+        health = condition(self._generation, self._root, volume)
+        return csi.NodeGetVolumeStatsResponse(usage=[usage], volume_condition=health)
+
+    async def _existing(self, volume_id: str, path: str, field: str, context: Context) -> Volume:
+        """Return the volume of a request that must name it and a path."""
+        if not volume_id or not path:
+            missing = field if volume_id else "volume_id"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{missing} is missing")
+        volume = find_volume(self._root, volume_id)
+        if volume is None:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"volume {volume_id!r} does not exist")
+        return volume
+
+
+def _link(target: Path, directory: Path) -> bool:
+    """Make the target a link to the directory, and say whether it is one now."""
+    if not os.path.lexists(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(directory)
+    return _links_to(target, directory)
+
+
+def _unlink(target: Path, directory: Path) -> None:
+    """Remove the target, but only if it is our link."""
+    if _links_to(target, directory):
+        target.unlink()
+
+
+def _links_to(target: Path, directory: Path) -> bool:
+    return target.is_symlink() and target.readlink() == directory

@@ -10,7 +10,7 @@ from rich.text import Text
 from binder.health.quarantine import in_quarantine
 from binder.reservation.contract import DEFAULT_PREFIX
 from csi.health.verdict import HealthState, Verdict
-from kube.objects.model import BIND_COMPLETED, Claim, Pod, Volume, value_of
+from kube.objects.model import Claim, Pod, Volume, value_of
 from kube.rules.topology import ZONE_LABEL, zone_of
 from kube.store.snapshot import Snapshot
 
@@ -171,7 +171,7 @@ def _pod_of(snapshot: Snapshot, claim_key: str) -> Pod | None:
 
 
 def _state(claim: Claim, volume: str, refusal: str | None) -> str:
-    if claim.phase == "Bound" and value_of(claim.annotations, BIND_COMPLETED):
+    if claim.phase == "Bound" and claim.bind_completed:
         return "Bound"
     if refusal and not volume:
         return f"Refused ({refusal})"

@@ -7,6 +7,9 @@ namespace `default`; uids follow from names, so that equal names mean the same o
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+import msgspec
+
+from kube.decoding.decode import DECODERS
 from kube.objects import model
 from kube.objects.constraints import Constraints
 from kube.objects.reports import StorageCondition, StorageReports
@@ -16,6 +19,12 @@ from kube.rules.quantity import parse_quantity
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def decoded(document: Mapping[str, object]) -> model.Record | None:
+    """Read an object as YAML or JSON gives it; None for a kind that nobody reads."""
+    decode = DECODERS.get(str(document.get("kind")))
+    return None if decode is None else decode(msgspec.json.encode(document))
 
 
 def pairs(mapping: Mapping[str, str] | None) -> model.Pairs:

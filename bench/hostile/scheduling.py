@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
+
 from bench.control_plane.documents import CLASS, NAMESPACE, Document, claim, pod, storage_class
 from bench.hostile.inputs import HOSTNAME, local_volume, nodes
 from bench.rows import Row
 from binder.model.view import PlanSettings
-from kube.decoding.decode import decode_any
+from kube.decoding.decode import DECODERS
 from kube.objects.model import Claim, CSIDriver, CSIStorageCapacity, Node, Pod, Record, StorageClass, Volume
 from kube.store.store import Store
 from scheduler.cycle.cycle import Unschedulable
@@ -102,10 +104,8 @@ def _decide(
 
 def _record(document: Document) -> Record:
     metadata: dict[str, Any] = {"uid": f"uid-{document['metadata']['name']}", "resourceVersion": "1"}
-    record = decode_any({**document, "metadata": {**metadata, **document["metadata"]}})
-    if record is None:
-        raise ValueError(f"nobody reads a {document['kind']}")
-    return record
+    text = msgspec.json.encode({**document, "metadata": {**metadata, **document["metadata"]}})
+    return DECODERS[document["kind"]](text)
 
 
 def _store(documents: Iterable[Document]) -> Store:

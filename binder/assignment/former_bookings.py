@@ -52,7 +52,7 @@ def _holds(view: View, promised: PromisedPod, node: Node, now: datetime) -> Iter
     for volume in promised.volumes:
         if volume.claim is None:
             continue
-        key = f"{volume.claim.namespace}/{volume.claim.name}"
+        key = volume.claim.key
         claim = view.snapshot.claims.get(key)
         if claim is not None:
             yield Hold(

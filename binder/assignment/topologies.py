@@ -14,7 +14,7 @@ from immutables import Map
 from binder.matching.index import VolumeIndex
 from binder.model.demand import Demand
 from kube.objects.model import Claim, Node, NodeSelector
-from kube.rules.selectors import node_matches
+from kube.rules.selectors import label_keys, node_matches
 from kube.rules.topology import ZONE_LABELS, zone_of
 
 _LABELS_OF_VOLUMES: Final = frozenset(ZONE_LABELS)
@@ -107,8 +107,7 @@ def _deciding_labels(index: VolumeIndex, demands: Iterable[Demand]) -> frozenset
                 smallest[kind] = claim
     keys = set(_LABELS_OF_VOLUMES)
     for affinity in chain(affinities, *map(index.topologies, smallest.values())):
-        for term in affinity.terms if affinity is not None else ():
-            keys.update([requirement.key for requirement in term.match_expressions])
+        keys.update(label_keys(affinity))
     return frozenset(keys)
 
 

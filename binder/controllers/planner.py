@@ -245,7 +245,7 @@ class Planner:
     def _is_for(self, volume: Volume, hold: Hold) -> bool:
         reference = volume.claim
         if reference is not None:
-            return f"{reference.namespace}/{reference.name}" == hold.claim_key
+            return reference.key == hold.claim_key
         reservation = reservation_of(volume, self._settings.prefix)
         return reservation is not None and reservation.claim_uid == hold.claim_uid
 

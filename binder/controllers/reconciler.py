@@ -24,7 +24,7 @@ from binder.writers.health_gate import HealthGate
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
-from kube.objects.model import BIND_COMPLETED, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
+from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, Pod
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
@@ -296,13 +296,13 @@ def begun(pod: Pod, snapshot: Snapshot) -> bool:
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
     """Return the claims of the pod that exist and are not bound."""
     found = (snapshot.claims.get(key) for key in pod.claim_keys)
-    return tuple(claim for claim in found if claim is not None and not _is_bound(claim))
+    return tuple(claim for claim in found if claim is not None and not claim.bind_finished)
 
 
 def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
     found = (snapshot.claims.get(key) for key in pod.claim_keys)
-    return all(claim is not None and _is_bound(claim) for claim in found)
+    return all(claim is not None and claim.bind_finished for claim in found)
 
 
 def uids_of_claims(pod: Pod, snapshot: Snapshot) -> dict[str, str]:
@@ -317,12 +317,6 @@ def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:
         return decision.reason in NOTHING_LEFT
     claims = [snapshot.claims.get(key) for key in decision.pod.claim_keys]
     return all(
-        claim is not None and (_is_bound(claim) or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER)
+        claim is not None and (claim.bind_finished or binding_mode(claim, snapshot.classes) != WAIT_FOR_FIRST_CONSUMER)
         for claim in claims
     )
-
-
-def _is_bound(claim: Claim) -> bool:
-    """Whether all writes of a bind are done: the claim's phase comes last."""
-    completed = bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None
-    return completed and claim.phase != "Pending"

@@ -1,7 +1,7 @@
 """Ends reservations whose time or reason is over: at start, on every change that may end one, and at expiry.
 
 It looks at one volume or one claim at a time and acts on what is there now, so a crash, a missed event or another
-holder's leftovers need no case of their own.
+holder's leftovers need no case of their own. Annotations of ours that cannot be read are counted here.
 """
 
 import asyncio
@@ -11,8 +11,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Final, Protocol
 
 from binder.controllers.listening import listening
+from binder.planning.pod_demand import unknown_mode
 from binder.reporting.observe import ReservationMetrics
-from binder.reservation.contract import claim_keys_present, reservation_of, reservation_of_claim, volume_keys_present
+from binder.reservation.contract import (
+    MODE,
+    claim_keys_present,
+    reservation_of,
+    reservation_of_claim,
+    volume_keys_present,
+)
 from binder.reservation.release import (
     Look,
     Release,
@@ -26,7 +33,7 @@ from binder.writers.locks import KeyedLocks
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
-from kube.objects.model import Claim, Node, Pod, Volume
+from kube.objects.model import Claim, Node, Pod, StorageClass, Volume
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
 
@@ -116,6 +123,7 @@ class Sweeper:
             stack.enter_context(listening(self._store.claims, self._claim_changed))
             stack.enter_context(listening(self._store.pods, self._pod_changed))
             stack.enter_context(listening(self._store.nodes, self._node_changed))
+            stack.enter_context(listening(self._store.classes, self._class_changed))
             yield
 
     async def _look_at_all(self) -> None:
@@ -129,6 +137,8 @@ class Sweeper:
             self._claim_changed(None, claim)
             if number % STEP == 0:
                 await asyncio.sleep(0)
+        for storage_class in snapshot.classes.values():
+            self._class_changed(None, storage_class)
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         for volume in (old, new):
@@ -166,6 +176,14 @@ class Sweeper:
         if old is not None and (new is None or new.labels != old.labels):
             for claim_key in self._store.snapshot().volumes_reserved_for:
                 self._look_at_volumes_of(claim_key)
+
+    def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
+        if new is None or (old is not None and old.annotations == new.annotations):
+            return
+        mode = unknown_mode(new, self._prefix)
+        if mode is not None:
+            self._metrics.garbage(MODE)
+            logger.warning("Unknown mode on StorageClass ignored", extra={"storage_class": new.name, "mode": mode})
 
     def _look_at_volumes_of(self, claim_key: str) -> None:
         for name in self._store.snapshot().volumes_reserved_for.get(claim_key, ()):

@@ -108,7 +108,7 @@ class Wakeups:
         had, has = (None if volume is None else volume.claim for volume in (old, new))
         for reference in (had, has) if had != has else ():
             if reference is not None:
-                self._wake_claim(f"{reference.namespace}/{reference.name}")
+                self._wake_claim(reference.key)
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         """A class that appears or changes its mode concerns every claim of it; that is rare enough for a search."""

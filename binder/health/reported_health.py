@@ -43,5 +43,5 @@ def claim_of(volume: Volume, snapshot: Snapshot) -> Claim | None:
     """Return the claim that the volume and the claim agree about; what another claim says is not about this volume."""
     if volume.claim is None:
         return None
-    claim = snapshot.claims.get(f"{volume.claim.namespace}/{volume.claim.name}")
+    claim = snapshot.claims.get(volume.claim.key)
     return claim if claim is not None and claim.volume_name == volume.name else None

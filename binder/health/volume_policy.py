@@ -48,9 +48,8 @@ def _promised(view: View, volume: Volume, now: datetime, claim: Claim | None) ->
     if hold is not None and not (claim and hold.claim_key == claim.key and hold.claim_uid == claim.uid):
         return _reserved_for(volume, hold.claim_key, "being written")
     reservation = reservation_of(volume, view.settings.prefix)
-    if reservation is None or reservation.expired(now):
-        return None
-    if any(known is not None and reservation.is_for(known) for known in (claim, view.hints.get(volume.name))):
+    exempt = [known for known in (claim, view.hints.get(volume.name)) if known is not None]
+    if reservation is None or not reservation.excludes(now, *exempt):
         return None
     return _reserved_for(volume, reservation.claim, f"until {reservation.expires_at:%H:%M:%S}Z")
 

@@ -16,7 +16,7 @@ from immutables import Map
 
 from binder.matching.capacity_order import CapacityOrder
 from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement, Volume
-from kube.rules.selectors import node_matches
+from kube.rules.selectors import label_keys, node_matches
 
 Keys = tuple[str, ...]
 Values = tuple[str, ...]
@@ -63,7 +63,7 @@ class AffinityGroups:
                 }
             ),
             unpinned=Map(dict.fromkeys(unpinned)),
-            keys=Map(Counter(key for affinity in groups for key in _asked(affinity))),
+            keys=Map(Counter(key for affinity in groups for key in label_keys(affinity))),
         )
 
     def reachable_from(self, labels: Mapping[str, str]) -> Iterator[CapacityOrder]:
@@ -82,7 +82,7 @@ class AffinityGroups:
         if group is not None:
             return replace(self, groups=self.groups.set(affinity, group.with_volume(volume)))
         groups, known = self.groups.set(affinity, CapacityOrder.of((volume,))), self.keys
-        for key in _asked(affinity):
+        for key in label_keys(affinity):
             known = known.set(key, known.get(key, 0) + 1)
         pins = _pins(affinity)
         if pins is None:
@@ -102,7 +102,7 @@ class AffinityGroups:
         if left:
             return replace(self, groups=self.groups.set(affinity, left))
         groups, known = self.groups.delete(affinity), self.keys
-        for key in _asked(affinity):
+        for key in label_keys(affinity):
             known = known.set(key, known[key] - 1) if known[key] > 1 else known.delete(key)
         pins = _pins(affinity)
         if pins is None:
@@ -120,11 +120,6 @@ def _unfiled(
     affinities = pinned[keys][values].delete(affinity)
     filed = pinned[keys].set(values, affinities) if affinities else pinned[keys].delete(values)
     return pinned.set(keys, filed) if filed else pinned.delete(keys)
-
-
-def _asked(affinity: NodeSelector | None) -> set[str]:
-    terms = affinity.terms if affinity is not None else ()
-    return {requirement.key for term in terms for requirement in term.match_expressions}
 
 
 def _pins(affinity: NodeSelector | None) -> frozenset[tuple[Keys, Values]] | None:

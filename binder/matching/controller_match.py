@@ -22,13 +22,11 @@ from binder.matching.matching import (
 )
 from binder.matching.rejection import Reason
 from kube.objects.model import (
-    BIND_COMPLETED,
     NO_PROVISIONER,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
     StorageClass,
     Volume,
-    value_of,
 )
 
 
@@ -38,7 +36,7 @@ def match_as_controller(claim: Claim, classes: Mapping[str, StorageClass], volum
     A claim that says nothing about a class is first tried against volumes without class. Only when none fits does the
     controller write the default class into it and start over, and then the answer is the one for that class.
     """
-    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+    if claim.bind_completed:
         return match_bound(claim, classes, volumes)
     if claim.volume_name:
         return match_requested(claim, classes, volumes)

@@ -12,7 +12,6 @@ from binder.matching.match import Match, WhyNot, for_every_volume
 from binder.matching.matching import binding_mode, scheduler_refusal
 from binder.matching.rejection import Reason
 from kube.objects.model import (
-    BIND_COMPLETED,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -35,7 +34,7 @@ def match_as_scheduler(
     `taken` maps the volumes chosen for other claims of the pod to those claims. An Immediate claim is answered by the
     same rules, although the scheduler would wait until the PV controller has bound it.
     """
-    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+    if claim.bind_completed:
         return match_bound(claim, classes, volumes)
     if claim.volume_name:
         return match_requested(claim, classes, volumes)

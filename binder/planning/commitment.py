@@ -73,4 +73,4 @@ def _may_finish(view: View, placement: Placement, now: datetime) -> bool:
         return False
     reservation = reservation_of(volume, view.settings.prefix)
     # A reservation for another claim of that name, or one whose time is over, is being taken back.
-    return reservation is None or (reservation.is_for(claim) and not reservation.expired(now))
+    return reservation is None or reservation.holds(now, claim)

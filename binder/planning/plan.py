@@ -24,6 +24,7 @@ from binder.planning.explain import Explainer
 from binder.planning.pod_demand import demand_of
 from binder.rebalance.repack import repack
 from kube.objects.model import Pod, Volume
+from kube.rules.topology import is_narrower_than_zone
 
 _MOST_LOCAL_NODES: Final = 16
 """Longest list of nodes worth naming for a local volume."""
@@ -194,18 +195,11 @@ def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
 
 
 def _local_nodes(reach: Reach, volumes: Iterable[Volume]) -> tuple[str, ...]:
-    """Return the nodes that reach the local ones of these volumes, none if no volume is local."""
+    """Return the only nodes from which the volumes are accessible; none if they are zonal or accessible everywhere."""
     topologies: set[int] | None = None
     for volume in volumes:
-        if _is_local(volume):
+        if is_narrower_than_zone(volume.node_affinity):
             reaching = {topology.number for topology in reach.reaching(volume.node_affinity)}
             topologies = reaching if topologies is None else topologies & reaching
     names = [node.name for number in sorted(topologies or ()) for node in reach.topologies[number].nodes]
     return tuple(sorted(names)) if len(names) <= _MOST_LOCAL_NODES else ()
-
-
-def _is_local(volume: Volume) -> bool:
-    """Whether the affinity names something smaller than a zone or region, such as a host."""
-    terms = volume.node_affinity.terms if volume.node_affinity else ()
-    keys = [requirement.key for term in terms for requirement in term.match_expressions]
-    return any("zone" not in key.rpartition("/")[2] and "region" not in key.rpartition("/")[2] for key in keys)

@@ -20,7 +20,6 @@ from binder.planning.commitment import finish_of, may_commit
 from binder.planning.hint_only import hint_only
 from binder.reservation.contract import MODE, other_gates, reservation_of, reservation_of_claim
 from kube.objects.model import (
-    BIND_COMPLETED,
     NO_PROVISIONER,
     READ_WRITE_ONCE_POD,
     SELECTED_NODE,
@@ -159,10 +158,10 @@ def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
     return Mode(word) if word in set(Mode) else settings.default_mode
 
 
-def has_garbage_mode(storage_class: StorageClass, settings: PlanSettings) -> bool:
-    """Whether the class names a mode that is none, so that somebody counts and tells."""
-    word = value_of(storage_class.annotations, settings.prefix + MODE)
-    return word is not None and word not in set(Mode)
+def unknown_mode(storage_class: StorageClass, prefix: str) -> str | None:
+    """Return what the class says instead of a mode; None when it says nothing, or a mode."""
+    word = value_of(storage_class.annotations, prefix + MODE)
+    return None if word in set(Mode) else word
 
 
 def _claims_of(pod: Pod) -> Iterator[tuple[str, bool]]:
@@ -196,7 +195,7 @@ def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
     volume = view.snapshot.volumes.get(claim.volume_name)
     if volume is None:
         return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
-    if value_of(claim.annotations, BIND_COMPLETED) is not None:
+    if claim.bind_completed:
         return Anchor(volume, bound=True, begun=claim if _is_ours_to_finish(view, claim, volume) else None)
     reason = requested_refusal(claim, volume)
     if reason is None:
@@ -280,7 +279,7 @@ def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
     """Return the volume reserved for the claim, if both sides say so and the volume may still be given."""
     said = reservation_of_claim(claim, view.settings.prefix)
     volume = view.snapshot.volumes.get(said.volume) if said else None
-    if said is None or volume is None or said.expired(now) or not _keeps_word(view, claim, volume, now):
+    if said is None or volume is None or not said.in_force(now) or not _keeps_word(view, claim, volume, now):
         return None
     return Anchor(volume, until=said.expires_at)
 
@@ -289,8 +288,7 @@ def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool
     kept = reservation_of(volume, view.settings.prefix)
     return (
         kept is not None
-        and kept.is_for(claim)
-        and not kept.expired(now)
+        and kept.holds(now, claim)
         and volume.claim is None
         and volume.phase == "Available"
         and refuse_use(view, volume, now, claim) is None

@@ -37,7 +37,7 @@ class HealthAnnouncer:
         about = _volume_reference(volume)
         self._publish(about, None, kind, reason, note)
         if volume.phase == "Bound" and volume.claim is not None:
-            key = f"{volume.claim.namespace}/{volume.claim.name}"
+            key = volume.claim.key
             for reference in _users(volume, key, snapshot):
                 self._publish(reference, about, kind, reason, note)
 

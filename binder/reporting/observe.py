@@ -45,4 +45,4 @@ class ReservationMetrics(Protocol):
         """Count one write that came too late. `resource` is the plural name of the kind."""
 
     def garbage(self, field: str) -> None:
-        """Count one reservation field that could not be read. `field` is the key without prefix."""
+        """Count one annotation of ours that could not be read. `field` is the key without prefix."""

@@ -56,13 +56,21 @@ class VolumeReservation:
     expires_at: datetime
     holder: Holder
 
-    def expired(self, now: datetime) -> bool:
-        """Whether it counts as absent."""
-        return _is_over(self.bound_at, self.expires_at, now)
-
     def is_for(self, claim: Claim) -> bool:
-        """Whether it holds the volume for exactly this claim, not for an earlier one of the same name."""
+        """Whether it names exactly this claim, not an earlier one of the same name, in force or not."""
         return self.claim == claim.key and self.claim_uid == claim.uid
+
+    def in_force(self, now: datetime) -> bool:
+        """Whether it holds the volume for anybody now; one that is not counts as absent."""
+        return _is_in_force(self.bound_at, self.expires_at, now)
+
+    def holds(self, now: datetime, claim: Claim) -> bool:
+        """Whether it holds the volume for this claim now."""
+        return self.is_for(claim) and self.in_force(now)
+
+    def excludes(self, now: datetime, *claims: Claim) -> bool:
+        """Whether it keeps the volume from all of these claims now."""
+        return self.in_force(now) and not any(map(self.is_for, claims))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +86,9 @@ class ClaimReservation:
     zone: str = ""
     nodes: tuple[str, ...] = ()
 
-    def expired(self, now: datetime) -> bool:
-        """Whether it counts as absent."""
-        return _is_over(self.bound_at, self.expires_at, now)
+    def in_force(self, now: datetime) -> bool:
+        """Whether it promises the volume now; one that is not counts as absent."""
+        return _is_in_force(self.bound_at, self.expires_at, now)
 
 
 R = TypeVar("R", VolumeReservation, ClaimReservation)
@@ -145,7 +153,7 @@ def claim_ref_is_ours(volume: Volume, prefix: str = DEFAULT_PREFIX) -> bool:
     reference = volume.claim
     if reference is None:
         return False
-    written, named = value_of(volume.annotations, prefix + CLAIM_REF) or "", f"{reference.namespace}/{reference.name}/"
+    written, named = value_of(volume.annotations, prefix + CLAIM_REF) or "", f"{reference.key}/"
     return written == named + reference.uid if reference.uid else written.startswith(named)
 
 
@@ -216,12 +224,12 @@ def parse_time(text: str | None) -> datetime | None:
         return None
 
 
-def _is_over(begin: datetime, end: datetime, now: datetime) -> bool:
-    """Whether the time from begin to end is over, or so far ahead that the clock was set back since.
+def _is_in_force(begin: datetime, end: datetime, now: datetime) -> bool:
+    """Whether the time from begin to end is not over, nor so far ahead that the clock was set back since.
 
     Clocks of replicas differ, so being ahead is no reason by itself; but nothing lasts twice as long as it was to.
     """
-    return end <= now or begin - now > end - begin
+    return now < end and begin - now <= end - begin
 
 
 V = TypeVar("V", str, str | None)

@@ -24,7 +24,7 @@ from binder.reservation.contract import (
     volume_keys_present,
     volume_reservation,
 )
-from kube.objects.model import BIND_COMPLETED, Claim, Volume, value_of
+from kube.objects.model import Claim, Volume
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
 
@@ -158,7 +158,7 @@ def reference_is_ours(volume: Volume, claim_key: str, claim_uid: str) -> bool:
     reference = volume.claim
     if reference is None or volume.phase not in UNUSED_PHASES:
         return False
-    return f"{reference.namespace}/{reference.name}" == claim_key and reference.uid in {"", claim_uid}
+    return reference.key == claim_key and reference.uid in {"", claim_uid}
 
 
 def garbage(volume: Volume, prefix: str) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, 
         return Cause.BOUND
     if claim.volume_name not in {"", volume.name} or _taken_by_other(volume, reservation):
         return Cause.LOST
-    if reservation.expired(look.now):
+    if not reservation.in_force(look.now):
         return Cause.EXPIRED
     if claim.volume_name:
         return None
@@ -204,11 +204,11 @@ def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, 
 def _cause_on_claim(claim: Claim, reservation: ClaimReservation, now: datetime) -> Cause:
     if claim.volume_name == reservation.volume:
         return Cause.BOUND
-    return Cause.EXPIRED if reservation.expired(now) else Cause.LOST
+    return Cause.LOST if reservation.in_force(now) else Cause.EXPIRED
 
 
 def _bound(claim: Claim, volume: Volume) -> bool:
-    return volume.phase == "Bound" and value_of(claim.annotations, BIND_COMPLETED) is not None
+    return volume.phase == "Bound" and claim.bind_completed
 
 
 def _taken_by_other(volume: Volume, reservation: VolumeReservation) -> bool:
@@ -217,7 +217,7 @@ def _taken_by_other(volume: Volume, reservation: VolumeReservation) -> bool:
         return True
     if reference is None:
         return False
-    named = f"{reference.namespace}/{reference.name}" == reservation.claim
+    named = reference.key == reservation.claim
     return not named or reference.uid not in {"", reservation.claim_uid}
 
 
@@ -233,7 +233,7 @@ def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
 def _may_be_cleared(volume: Volume, look: Look) -> bool:
     if volume.claim is None or not claim_ref_is_ours(volume, look.prefix):
         return False
-    return may_clear(volume, look.snapshot.claims.get(f"{volume.claim.namespace}/{volume.claim.name}"))
+    return may_clear(volume, look.snapshot.claims.get(volume.claim.key))
 
 
 def _says(claim: Claim, volume_name: str, prefix: str) -> bool:

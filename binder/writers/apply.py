@@ -109,7 +109,7 @@ class Applier:
 
     def _is_held(self, volume: Volume, claim: Claim, mode: Mode, now: datetime) -> bool:
         reservation = reservation_of(volume, self._settings.prefix)
-        if reservation is None or not reservation.is_for(claim) or reservation.expired(now):
+        if reservation is None or not reservation.holds(now, claim):
             return False
         return mode is Mode.ANNOTATE or reference_is_ours(volume, claim.key, claim.uid)
 
@@ -151,7 +151,7 @@ class Applier:
 
     def _is_told(self, claim: Claim, volume: Volume, now: datetime) -> bool:
         told = reservation_of_claim(claim, self._settings.prefix)
-        return told is not None and told.volume == volume.name and not told.expired(now)
+        return told is not None and told.volume == volume.name and told.in_force(now)
 
     async def _keep_one(self, placement: Placement) -> None:
         """After the writes: a claim that turns out to hold two volumes, by another writer's hand, keeps the older."""

@@ -42,7 +42,7 @@ class OutdatedDecision(Exception):
 def same_offer(chosen: Volume, fresh: Volume, claim: Claim, prefix: str, now: datetime) -> bool:
     """Whether a volume that changed since it was chosen is still free for the claim and offers the same."""
     reservation = reservation_of(fresh, prefix)
-    if reservation is not None and not reservation.is_for(claim) and not reservation.expired(now):
+    if reservation is not None and reservation.excludes(now, claim):
         return False
     unchanged = msgspec.structs.replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)
     return unchanged == chosen
@@ -53,5 +53,5 @@ def what_happened(fresh: Volume) -> str:
     if fresh.deleting:
         return "is being deleted"
     if fresh.claim is not None:
-        return f"was taken by claim {fresh.claim.namespace}/{fresh.claim.name}"
+        return f"was taken by claim {fresh.claim.key}"
     return "changed"

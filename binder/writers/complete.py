@@ -36,7 +36,7 @@ from binder.writers.rollback import Now, Undo
 from binder.writers.side_by_side import side_by_side
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
-from kube.objects.model import BIND_COMPLETED, Claim, Volume, value_of
+from kube.objects.model import Claim, Volume
 
 
 class Completer:
@@ -187,7 +187,7 @@ class Completer:
         claim = await self._claim_step(
             placement,
             placement.claim,
-            done=lambda seen: seen.volume_name == live.record.name and _completed(seen),
+            done=lambda seen: seen.volume_name == live.record.name and seen.bind_completed,
             write=lambda seen: self._live.patch_claim(seen, bind_claim(seen, live.record.name, self._settings.prefix)),
         )
         await self._claim_step(
@@ -255,8 +255,4 @@ class Completer:
 
 def _is_bound_to(claim: Claim, begun: Placement) -> bool:
     named = (claim.uid, claim.volume_name) == (begun.claim.uid, begun.volume.name)
-    return named and _completed(claim) and claim.phase == "Bound"
-
-
-def _completed(claim: Claim) -> bool:
-    return value_of(claim.annotations, BIND_COMPLETED) is not None
+    return named and claim.bind_completed and claim.phase == "Bound"

@@ -99,7 +99,7 @@ class Undo:
 
     async def _release_volume(self, volume: Volume, clear_reference: bool) -> bool:
         if clear_reference and volume.claim is not None:
-            claim = await self._live.claim(f"{volume.claim.namespace}/{volume.claim.name}")
+            claim = await self._live.claim(volume.claim.key)
             clear_reference = may_clear(volume, claim)
         if not clear_reference and not volume_keys_present(volume.annotations, self._prefix):
             return True

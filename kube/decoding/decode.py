@@ -124,18 +124,6 @@ DECODERS: Final[Mapping[str, Decode]] = decoders(OWN_PREFIX)
 """Kind -> decoder, with the default prefix."""
 
 
-def decode_any(document: Mapping[str, object]) -> Record | None:
-    """Read one object from a file, as YAML or JSON gives it; None for a kind that is nobody's business here."""
-    kind = document.get("kind")
-    decoder = DECODERS.get(kind) if isinstance(kind, str) else None
-    if decoder is None:
-        return None
-    try:
-        return decoder(msgspec.json.encode(document))
-    except (TypeError, msgspec.EncodeError, RecursionError) as error:
-        raise MalformedObject(str(kind), "?", "", "$", f"is not JSON: {error}") from error
-
-
 def _decode(kind: str, raw: bytes | Raw, decoder: msgspec.json.Decoder[W], project: Callable[[W], R]) -> R:
     try:
         return project(decoder.decode(raw))

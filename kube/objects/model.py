@@ -87,6 +87,11 @@ class ClaimReference(Struct, frozen=True, gc=False):
     name: str = ""
     uid: str = ""
 
+    @property
+    def key(self) -> str:
+        """Key of the claim that it names, `namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
 
 class Claim(Namespaced, frozen=True, gc=False):
     """A PersistentVolumeClaim.
@@ -109,6 +114,21 @@ class Claim(Namespaced, frozen=True, gc=False):
     created: datetime | None = None
     annotations: Pairs = ()
     health: ClaimHealth | None = None
+
+    @property
+    def bind_completed(self) -> bool:
+        """Whether the PV controller takes the claim for bound, with a volume or without (syncBoundClaim)."""
+        return value_of(self.annotations, BIND_COMPLETED) is not None
+
+    @property
+    def fully_bound(self) -> bool:
+        """Whether kube-scheduler takes the claim for bound (isPVCFullyBound in volumebinding/binder.go)."""
+        return bool(self.volume_name) and self.bind_completed
+
+    @property
+    def bind_finished(self) -> bool:
+        """Whether every write of a bind is done: the claim's status comes last."""
+        return self.fully_bound and self.phase != "Pending"
 
 
 class Volume(Struct, frozen=True, gc=False):

@@ -64,6 +64,13 @@ def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, nod
     return any(term_matches(term, known, node_name) for term in selector.terms)
 
 
+@remembered(_PROBLEM_BYTES)
+def label_keys(selector: NodeSelector | None) -> tuple[str, ...]:
+    """Return the keys of the node labels that any term asks about, sorted: nodes alike in them are alike to it."""
+    terms = selector.terms if selector is not None else ()
+    return tuple(sorted({requirement.key for term in terms for requirement in term.match_expressions}))
+
+
 def _as_mapping(labels: Labels) -> Mapping[str, str]:
     return dict(labels) if isinstance(labels, tuple) else labels
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from kube.objects.model import Pairs, Volume
+from kube.objects.model import NodeSelector, Pairs, Volume
+from kube.rules.selectors import label_keys
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
@@ -30,6 +31,17 @@ def volume_zone(volume: Volume) -> str:
     wanted = (requirement for term in terms for requirement in term.match_expressions)
     zones = {zone for one in wanted if one.key == ZONE_LABEL and one.operator == "In" for zone in one.values}
     return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
+
+
+def is_on_one_node(volume: Volume) -> bool:
+    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host."""
+    return volume.source in {"local", "hostPath"} or HOSTNAME_LABEL in label_keys(volume.node_affinity)
+
+
+def is_narrower_than_zone(affinity: NodeSelector | None) -> bool:
+    """Whether the affinity names something smaller than a zone or region: a host, a rack, a driver's own topology."""
+    names = (key.rpartition("/")[2] for key in label_keys(affinity))
+    return any("zone" not in name and "region" not in name for name in names)
 
 
 def volume_zone_matches(volume_labels: Mapping[str, str] | Pairs, node_labels: Mapping[str, str] | Pairs) -> bool:

@@ -1,4 +1,4 @@
-"""One node as the scheduler sees it: what is free on it, what is attached to it, which claims are used there."""
+"""One node as the scheduler sees it: what is free on it, what is attached to it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from kube.objects.model import Claim, Node, Taint, Volume
 from kube.rules.resource_fit import free_resources
 from kube.rules.taints import UNSCHEDULABLE
-from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 
 UsedVolume = tuple[str, str]
@@ -17,16 +16,13 @@ UsedVolume = tuple[str, str]
 class NodeView:
     """A node and what its pods leave of it.
 
-    `free` is in nano-units by resource, `pods` included. `taints` include that of a cordon. `attached` are the
-    distinct CSI volumes used by pods there or attached, `attach_used` their number per driver, `attach_limit` the
+    `free` is in nano-units by resource, `pods` included. `attached` are the distinct
+    CSI volumes used by pods there or attached, `attach_used` their number per driver, `attach_limit` the
     limits the drivers state (a driver without one is absent).
     """
 
     node: Node
-    zone: str
     free: Mapping[str, int]
-    taints: tuple[Taint, ...]
-    claims_bound_here: tuple[str, ...]
     attached: frozenset[UsedVolume]
     attach_used: Mapping[str, int]
     attach_limit: Mapping[str, int]
@@ -42,10 +38,7 @@ def node_view(snapshot: Snapshot, name: str) -> NodeView:
     drivers = csi_node.drivers if csi_node is not None else ()
     return NodeView(
         node=node,
-        zone=zone_of(node.labels),
         free=free_resources(node, pods),
-        taints=effective_taints(node),
-        claims_bound_here=tuple(key for key in claim_keys if _is_bound(snapshot, key)),
         attached=attached,
         attach_used=_count(driver for driver, _ in attached),
         attach_limit={one.name: one.attach_limit for one in drivers if one.attach_limit is not None},
@@ -81,11 +74,6 @@ def _attachments(snapshot: Snapshot, node_name: str) -> Iterator[UsedVolume]:
 
 def _csi_volume(volume: Volume) -> UsedVolume | None:
     return (volume.driver, volume.handle) if volume.driver and volume.handle else None
-
-
-def _is_bound(snapshot: Snapshot, claim_key: str) -> bool:
-    claim = snapshot.claims.get(claim_key)
-    return claim is not None and bool(claim.volume_name)
 
 
 def effective_taints(node: Node) -> tuple[Taint, ...]:

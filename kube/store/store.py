@@ -114,7 +114,7 @@ def _ailing_drivers(csi_node: CSINode) -> tuple[str, ...]:
 
 
 def _claim_of(volume: Volume) -> tuple[str, ...]:
-    return (f"{volume.claim.namespace}/{volume.claim.name}",) if volume.claim and volume.claim.name else ()
+    return (volume.claim.key,) if volume.claim and volume.claim.name else ()
 
 
 def snapshot_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Snapshot:

@@ -86,7 +86,7 @@ class ReservationMetrics:
         )
         self._garbage = Counter(
             "pvc_prebinder_reservation_parse_errors_total",
-            "Reservation annotations that could not be read.",
+            "Annotations with our prefix that could not be read, such as an unknown mode.",
             ["field"],
             registry=registry,
         )

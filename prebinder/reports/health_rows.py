@@ -78,7 +78,7 @@ def health_row(
         reason=said.reason if said is not None else NOT_REPORTED,
         since=_since(volume, said, reports, prefix, now),
         zone=volume_zone(volume),
-        claim=f"{reference.namespace}/{reference.name}" if reference is not None else "",
+        claim=reference.key if reference is not None else "",
         quarantined=quarantined,
         source=said.source if said is not None else "",
         probed=_time(asked.observed_at) if asked is not None else "",

@@ -15,7 +15,7 @@ from binder.matching.evidence import quantity_text
 from binder.matching.match import Match
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
-from kube.objects.model import BIND_COMPLETED, Node, Volume, value_of
+from kube.objects.model import Node, Volume
 
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 
@@ -129,7 +129,7 @@ def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
     """Say in words what becomes of the claim, and of these volumes what decided it."""
     if match.reason is not None:
         return _IN_WORDS[match.reason]
-    if value_of(match.claim.annotations, BIND_COMPLETED) is not None:
+    if match.claim.bind_completed:
         return "bound"
     if match.claim.volume_name:
         return "asked for by name"

@@ -72,7 +72,7 @@ class StoreWaits:
                 self._wake(Volume, volume.name)
                 if volume.claim is not None:
                     # A volume that was just made is known to those who wait by its claim alone.
-                    self._wake(Claim, f"{volume.claim.namespace}/{volume.claim.name}")
+                    self._wake(Claim, volume.claim.key)
 
     def _wake(self, kind: type, key: str) -> None:
         for event in self._waiting.get((kind, key), ()):

@@ -15,7 +15,7 @@ from kube.objects.model import PROVISIONER_ANNOTATIONS, SELECTED_NODE, Claim, No
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
 from scheduler.framework.plugin import Placement
-from scheduler.volumes.volume_binding import is_bound, provisioner_of, refuse_provisioning
+from scheduler.volumes.volume_binding import provisioner_of, refuse_provisioning
 
 
 def refers_to(volume: Volume, claim: Claim) -> bool:
@@ -120,7 +120,7 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
         # Whichever volume it got, it will do if the node reaches it. It may be shown later than the claim.
         volume = snapshot.volumes.get(name)
         unreachable = None if volume is None else _refuse_reach(volume, claim, node)
-        return unreachable or (volume is not None and is_bound(fresh))
+        return unreachable or (volume is not None and fresh.fully_bound)
     if chosen is None:
         selected = value_of(fresh.annotations, SELECTED_NODE)
         if selected == node.name:
@@ -182,4 +182,4 @@ def _state(volume: Volume) -> str:
     reference = volume.claim
     if reference is None:
         return f"it has no claim, phase {volume.phase or '(none)'}"
-    return f"it belongs to claim {reference.namespace}/{reference.name}"
+    return f"it belongs to claim {reference.key}"

@@ -5,7 +5,7 @@ counted from where the search began, so the same input gives the same answer.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Final
@@ -133,14 +133,6 @@ def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequenc
             weight = weighted.weight
             sums = [known + weight * score for known, score in zip(sums, scores, strict=True)]
     return sums
-
-
-def breakdown(
-    info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]
-) -> Mapping[str, Sequence[int]]:
-    """Return the scores of each plugin that had something to say, by its name, before weighting."""
-    found = {one.plugin.name: one.plugin.scores(info, cluster, nodes) for one in profile.scores}
-    return {name: scores for name, scores in found.items() if scores is not None}
 
 
 def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> Placement | Unschedulable:

@@ -18,7 +18,6 @@ from binder.matching.rejection import Reason
 from binder.reservation.contract import ClaimReservation, VolumeReservation, reservation_of, reservation_of_claim
 from csi.health.verdict import SICK
 from kube.objects.model import (
-    BIND_COMPLETED,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
@@ -46,8 +45,7 @@ class Suspicion:
         """Whether the volume must not go to any of the claims of one pod."""
         if self.sick:
             return True
-        held = self.reservation
-        return held is not None and not held.expired(now) and not any(held.is_for(claim) for claim in claims)
+        return self.reservation is not None and self.reservation.excludes(now, *claims)
 
     def __str__(self) -> str:
         held = self.reservation
@@ -193,7 +191,7 @@ def _is_promised_place(storage: Storage, reservation: ClaimReservation, labels: 
 
 
 def _is_open(claim: Claim, snapshot: Snapshot) -> bool:
-    begun = any(value_of(claim.annotations, key) is not None for key in (BIND_COMPLETED, SELECTED_NODE))
+    begun = claim.bind_completed or value_of(claim.annotations, SELECTED_NODE) is not None
     delayed = binding_mode(claim, snapshot.classes) == WAIT_FOR_FIRST_CONSUMER
     return delayed and not begun and not claim.volume_name
 
@@ -207,7 +205,7 @@ def _prebound(claim: Claim, snapshot: Snapshot) -> Volume | None:
 
 def _reservation(claim: Claim, now: datetime, prefix: str) -> ClaimReservation | None:
     found = reservation_of_claim(claim, prefix)
-    return None if found is None or found.expired(now) else found
+    return found if found is not None and found.in_force(now) else None
 
 
 def _taken(

@@ -11,9 +11,8 @@ from binder.matching.index import is_free
 from binder.matching.matching import class_of
 from binder.reservation.contract import reservation_of, volume_keys_present
 from kube.objects.model import CSIDriver, CSINode, CSIStorageCapacity, Node, Pod, StorageClass, Volume
-from kube.rules.topology import ZONE_LABELS
+from kube.rules.topology import ZONE_LABELS, is_on_one_node
 from scheduler.framework.cluster_event import Change, Wanted
-from scheduler.volumes.volumes import is_local
 
 
 def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
@@ -33,7 +32,7 @@ def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
 def local_volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
     """As `volume_found`, and a local volume that goes to somebody else leaves the choice to one that is not local."""
     old = change.old
-    if isinstance(old, Volume) and is_local(old) and wanted is not None and class_of(old) in wanted.classes:
+    if isinstance(old, Volume) and is_on_one_node(old) and wanted is not None and class_of(old) in wanted.classes:
         return True
     return volume_found(pod, change, wanted)
 

@@ -14,13 +14,14 @@ from binder.matching.rejection import Reason, Rejection
 from binder.reservation.contract import ClaimReservation, reservation_of
 from kube.objects.model import Claim, Volume
 from kube.rules.selectors import node_matches
+from kube.rules.topology import is_on_one_node
 from scheduler.framework.plugin import NodeRule
 from scheduler.framework.profile import Thresholds
 from scheduler.plugins.volume_filters import about
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.health_aware_choice import drivers_of
-from scheduler.volumes.volumes import PodInfo, is_local
+from scheduler.volumes.volumes import PodInfo
 
 _NONE: Final[frozenset[str]] = frozenset()
 _PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
@@ -99,7 +100,7 @@ class LocalStorage:
 
         def why(state: NodeState) -> Rejection | None:
             choice = info.choice(state).own
-            local = next((volume.name for _, volume in choice.volumes if is_local(volume)), None)
+            local = next((volume.name for _, volume in choice.volumes if is_on_one_node(volume)), None)
             if local is None or self._label in state.labels:
                 return None
             wanted = f"a node with the label {self._label}, for local volume {local}"
@@ -144,7 +145,7 @@ def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> 
     if volume is None or refuse_health(storage, volume, cluster.now) is not None:
         return None
     kept = reservation_of(volume, storage.settings.prefix)
-    return volume if kept is not None and kept.is_for(claim) and not kept.expired(cluster.now) else None
+    return volume if kept is not None and kept.holds(cluster.now, claim) else None
 
 
 def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeState) -> Rejection | None:

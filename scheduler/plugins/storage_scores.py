@@ -8,12 +8,13 @@ from typing import Final
 
 from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Volume
+from kube.rules.topology import is_on_one_node
 from scheduler.framework.plugin import HIGHEST
 from scheduler.plugins.preferences import normalised
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.volume_binding import VolumeChoice
-from scheduler.volumes.volumes import PodInfo, is_local
+from scheduler.volumes.volumes import PodInfo
 
 _ENOUGH: Final = 100
 """From so many free volumes on, zones are alike."""
@@ -42,7 +43,9 @@ class ZoneVolumes:
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         claims, index = info.claims.delayed, cluster.storage.index
-        if not claims or any(is_local(volume) for claim in claims for volume in islice(index.candidates(claim), 1)):
+        if not claims or any(
+            is_on_one_node(volume) for claim in claims for volume in islice(index.candidates(claim), 1)
+        ):
             return None
 
         def count(state: NodeState) -> int:

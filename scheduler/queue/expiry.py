@@ -25,7 +25,7 @@ def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
         for volume in islice(storage.index.candidates(claim), VOLUMES_ASKED):
             asked += 1
             reservation = reservation_of(volume, storage.settings.prefix)
-            if reservation is not None and not reservation.expired(now) and not reservation.is_for(claim):
+            if reservation is not None and reservation.excludes(now, claim):
                 ends.append(reservation.expires_at)
     first = (min(ends) - now).total_seconds() if ends else None
     if asked < VOLUMES_ASKED:

@@ -119,7 +119,7 @@ def _claims_of(subject: object) -> tuple[str, ...]:
     if isinstance(subject, Claim):
         return (subject.key,)
     if isinstance(subject, Volume):
-        return (f"{subject.claim.namespace}/{subject.claim.name}",) if subject.claim is not None else ()
+        return (subject.claim.key,) if subject.claim is not None else ()
     return subject.claim_keys if isinstance(subject, Pod) and subject.claims else ()
 
 

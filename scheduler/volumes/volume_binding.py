@@ -14,7 +14,6 @@ from binder.matching.index import VolumeIndex
 from binder.matching.matching import binding_mode, class_of, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import (
-    BIND_COMPLETED,
     NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -70,17 +69,12 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
             return refused
         if claim is not None:
             found.append(claim)
-    delayed = [claim for claim in found if not is_bound(claim)]
+    delayed = [claim for claim in found if not claim.fully_bound]
     for claim in delayed:
         refused = _refuse_unbound(claim, snapshot.classes)
         if refused is not None:
             return refused
     return _sorted_out(pod, found, delayed, snapshot)
-
-
-def is_bound(claim: Claim) -> bool:
-    """Whether the claim's bind is complete (isPVCFullyBound)."""
-    return bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is not None
 
 
 def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: VolumeIndex) -> VolumeChoice:
@@ -151,7 +145,7 @@ def _immediate(name: str, classes: Mapping[str, StorageClass]) -> str:
 def _sorted_out(pod: Pod, found: Iterable[Claim], wanted: Iterable[Claim], snapshot: Snapshot) -> PodClaims | Rejection:
     persistent = {named.name for named in pod.claims if not named.ephemeral}
     bound, orphaned = [], []
-    for claim in dict.fromkeys(claim for claim in found if is_bound(claim)):
+    for claim in dict.fromkeys(claim for claim in found if claim.fully_bound):
         volume = snapshot.volumes.get(claim.volume_name)
         if volume is not None:
             bound.append((claim, volume))

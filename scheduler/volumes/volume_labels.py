@@ -6,6 +6,7 @@ from typing import Final
 from binder.matching.matching import class_of
 from kube.objects.memory import remembered
 from kube.objects.model import NodeSelector, Volume
+from kube.rules.selectors import label_keys
 from scheduler.state.node_groups import LabelKeys
 
 _AFFINITY_BYTES: Final = 8 * 2**20
@@ -34,19 +35,12 @@ class VolumeLabels:
     def _count(self, volume: Volume, by: int) -> None:
         name = class_of(volume)
         counts = self._counts.setdefault(name, Counter())
-        for key in keys_of(volume.node_affinity):
+        for key in label_keys(volume.node_affinity):
             counts[key] += by
             if not counts[key]:
                 del counts[key]
         if not counts:
             del self._counts[name]
-
-
-@remembered(_AFFINITY_BYTES)
-def keys_of(affinity: NodeSelector | None) -> LabelKeys:
-    """Return the keys of labels that an affinity asks for, in any of its terms."""
-    terms = affinity.terms if affinity is not None else ()
-    return tuple(sorted({requirement.key for term in terms for requirement in term.match_expressions}))
 
 
 @remembered(_AFFINITY_BYTES)

@@ -12,8 +12,8 @@ from binder.matching.rejection import Rejection
 from binder.model.view import View
 from binder.reservation.contract import ClaimReservation, reservation_of_claim
 from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Volume, value_of
-from kube.rules.selectors import NAME_FIELD
-from kube.rules.topology import HOSTNAME_LABEL, ZONE_LABELS
+from kube.rules.selectors import NAME_FIELD, label_keys
+from kube.rules.topology import ZONE_LABELS
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.health_aware_choice import families_of, is_short_of_volumes, own_choice
 from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
@@ -69,7 +69,7 @@ def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
         return PodInfo(pod, _NO_CLAIMS, found, {}, _chooses_nothing)
     prefix = storage.settings.prefix
     reservations = {claim.key: reservation_of_claim(claim, prefix) for claim in found.delayed}
-    reserved = {key: one for key, one in reservations.items() if one is not None and not one.expired(now)}
+    reserved = {key: one for key, one in reservations.items() if one is not None and one.in_force(now)}
     keys = _deciding_labels(found, storage)
     return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)
 
@@ -127,14 +127,5 @@ def _deciding_labels(claims: PodClaims, storage: View) -> tuple[str, ...]:
             affinities.append(storage_class.allowed_topologies)
             keys.update(snapshot.capacities_by_class.deciding_labels(storage_class.name))
     for affinity in affinities:
-        for term in affinity.terms if affinity is not None else ():
-            keys.update(requirement.key for requirement in term.match_expressions)
+        keys.update(label_keys(affinity))
     return tuple(sorted(keys))
-
-
-def is_local(volume: Volume) -> bool:
-    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host."""
-    if volume.source in {"local", "hostPath"}:
-        return True
-    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
-    return any(one.key == HOSTNAME_LABEL for term in terms for one in term.match_expressions)

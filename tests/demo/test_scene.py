@@ -5,16 +5,16 @@ from collections import Counter
 
 from demo import scene as demo_scene
 from demo.scene import CLASS, FAST_CLASS, IMPOSSIBLE_POD, OPENING_HOURS, PATIENT, REPLICAS, SHOP, ZONES
-from kube.decoding.decode import decode_any
 from kube.objects.model import Claim, Pod, Record, Volume
 from kube.rules.quantity import parse_quantity
 from kube.rules.topology import ZONE_LABEL
+from tests.builders import decoded
 
 DOCUMENTS = [*demo_scene.storage_documents(), *demo_scene.pod_documents()]
 
 
 def records() -> list[Record]:
-    made = (decode_any(document) for document in DOCUMENTS)
+    made = (decoded(document) for document in DOCUMENTS)
     return [record for record in made if record is not None]
 
 

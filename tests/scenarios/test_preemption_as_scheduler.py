@@ -17,7 +17,6 @@ from binder.matching.index import VolumeIndex
 from binder.model.view import View
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
-from kube.decoding.decode import decode_any
 from kube.objects.model import Pod, Volume
 from kube.rules.disruption import DisruptionBudget
 from kube.store.store import snapshot_of
@@ -26,6 +25,7 @@ from scheduler.plugins.registry import default_profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption, Preemptor
 from scheduler.state.cluster import view_of
+from tests.builders import decoded
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.crowds import Crowd, crowd, priority_classes
 from tests.scenarios.test_match_as_scheduler import dumped
@@ -98,7 +98,7 @@ async def lay_out(admin: Admin, crowds: Iterable[Crowd]) -> None:
 async def recorded(admin: Admin) -> list[object]:
     budgets = await admin.list("PodDisruptionBudget")
     documents = [*(await dumped(admin))["items"], *({"kind": "PodDisruptionBudget", **one} for one in budgets)]
-    return [decode_any(document) for document in documents]
+    return [decoded(document) for document in documents]
 
 
 def outcomes(records: list[object]) -> dict[str, Outcome]:
@@ -150,7 +150,7 @@ def outcome_of(pod: Document, victims: Iterable[Document]) -> Outcome | None:
 def alive(document: Document) -> Pod:
     """Return the pod as it was before it was evicted."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "deletionTimestamp"}
-    found = decode_any(json.loads(json.dumps({**document, "kind": "Pod", "metadata": metadata})))
+    found = decoded(json.loads(json.dumps({**document, "kind": "Pod", "metadata": metadata})))
     assert isinstance(found, Pod)
     return found
 

@@ -9,7 +9,7 @@ from binder.model.decision import Mode
 from binder.reservation.release import Cause
 from tests.binder.world import World, bind, reservation
 from tests.fakes.kube_api import failure
-from tests.fakes.objects import claim_object, pod_object, volume_object
+from tests.fakes.objects import claim_object, class_object, pod_object, volume_object
 
 PREFIX = "scheduler.cloud.example/"
 OTHER = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
@@ -234,6 +234,20 @@ async def test_a_user_breaking_the_claims_annotations_has_them_written_anew(word
         await process.run()
     assert world.annotations("persistentvolumeclaims", "default/data") == annotations
     assert process.metrics.counted["garbage", word] == 1
+
+
+@pytest.mark.parametrize("led_before", [True, False])
+async def test_an_unknown_mode_on_a_class_is_counted(*, led_before: bool) -> None:
+    world = World(Mode.ANNOTATE)
+    odd = class_object("odd", mode="yes please")
+    world.put(*[] if led_before else [odd])
+    async with world.process() as process:
+        world.put(*[odd] if led_before else [])
+        await process.run()
+        assert process.metrics.counted["garbage", "mode"] == 1
+        world.server.change("storageclasses", "odd", lambda found: found["metadata"].pop("annotations"))
+        await process.run()
+    assert process.metrics.counted["garbage", "mode"] == 1
 
 
 async def test_an_administrators_claim_reference_beside_garbage_stays() -> None:

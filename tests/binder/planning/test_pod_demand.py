@@ -9,7 +9,7 @@ from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Mode, Refuse, Wait
 from binder.model.demand import MOST_CLAIMS, Demand
 from binder.model.view import PlanSettings
-from binder.planning.pod_demand import demand_of, has_garbage_mode
+from binder.planning.pod_demand import demand_of, unknown_mode
 from binder.reservation.contract import (
     ClaimReservation,
     Holder,
@@ -161,8 +161,9 @@ def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
     found = outcome(odd, claim("data", storage_class="odd"), of=waiting, settings=settings)
     assert isinstance(found, Demand)
     assert found.mode is Mode.PREBIND
-    assert has_garbage_mode(odd, settings)
-    assert not has_garbage_mode(storage_class(), settings)
+    assert unknown_mode(odd, settings.prefix) == "yes please"
+    assert unknown_mode(storage_class(annotations={"scheduler.cloud.example/mode": "off"}), settings.prefix) is None
+    assert unknown_mode(storage_class(), settings.prefix) is None
 
 
 def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:

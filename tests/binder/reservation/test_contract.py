@@ -88,8 +88,8 @@ def test_keys_that_are_present_are_named_even_if_they_say_nothing() -> None:
 
 
 def test_a_reservation_ends_at_its_instant() -> None:
-    assert not ON_VOLUME.expired(ON_VOLUME.expires_at - timedelta(seconds=1))
-    assert ON_VOLUME.expired(ON_VOLUME.expires_at)
+    assert ON_VOLUME.in_force(ON_VOLUME.expires_at - timedelta(seconds=1))
+    assert not ON_VOLUME.in_force(ON_VOLUME.expires_at)
 
 
 @pytest.mark.parametrize("reservation", [ON_VOLUME, ON_CLAIM])
@@ -105,13 +105,13 @@ def test_a_reservation_ends_at_its_instant() -> None:
 def test_a_clock_that_is_set_back_makes_no_reservation_last_twice_as_long(
     reservation: VolumeReservation | ClaimReservation, ahead: timedelta, expired: bool
 ) -> None:
-    assert reservation.expired(AT - ahead) is expired
+    assert reservation.in_force(AT - ahead) is not expired
 
 
 def test_a_reservation_to_the_end_of_the_calendar_can_be_judged() -> None:
     endless = ClaimReservation("pv-1", AT, datetime.max.replace(tzinfo=UTC))
-    assert not endless.expired(AT)
-    assert ClaimReservation("pv-1", endless.expires_at, AT).expired(AT - timedelta(days=1))
+    assert endless.in_force(AT)
+    assert not ClaimReservation("pv-1", endless.expires_at, AT).in_force(AT - timedelta(days=1))
 
 
 def test_a_recreated_claim_is_another_claim() -> None:
@@ -134,3 +134,15 @@ def test_times(text: str | None, moment: datetime | None) -> None:
 
 def test_times_are_written_in_utc_with_seconds() -> None:
     assert format_time(AT + timedelta(microseconds=5)) == "2026-01-01T12:00:00Z"
+
+
+def test_a_reservation_holds_the_volume_for_its_claim_and_excludes_all_others_as_long_as_it_is_in_force() -> None:
+    mine, recreated = Claim("ns", "data", "uid-1", 1), Claim("ns", "data", "uid-2", 1)
+    over = ON_VOLUME.expires_at
+    assert ON_VOLUME.holds(AT, mine)
+    assert not ON_VOLUME.holds(AT, recreated)
+    assert not ON_VOLUME.holds(over, mine)
+    assert ON_VOLUME.excludes(AT, recreated)
+    assert ON_VOLUME.excludes(AT)
+    assert not ON_VOLUME.excludes(AT, recreated, mine)
+    assert not ON_VOLUME.excludes(over, recreated)

@@ -1,14 +1,13 @@
 """What every decoder has in common: one bad object is contained and named, absence and null mean the default."""
 
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
 import pytest
 
-from kube.decoding.decode import DECODERS, MalformedObject, decode_any, decode_claim, decode_volume, decoders
+from kube.decoding.decode import DECODERS, MalformedObject, decode_claim, decode_volume, decoders
 from kube.decoding.decode_parts import LONGEST_ANNOTATION, MOST_OWN_ANNOTATIONS
-from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Volume, value_of
+from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Volume, value_of
 
 NAMESPACED = {"PersistentVolumeClaim", "Pod", "CSIStorageCapacity"}
 NEED_A_SPEC = {"PersistentVolumeClaim", "PersistentVolume", "Pod", "VolumeAttachment"}
@@ -211,26 +210,6 @@ def test_equal_parts_of_objects_are_one_object() -> None:
     assert first.labels is second.labels
     assert first.access_modes is second.access_modes
     assert first.node_affinity is second.node_affinity
-
-
-class TestDocuments:
-    def test_takes_yaml_values_as_they_are(self) -> None:
-        created = datetime(2026, 1, 1, 13, tzinfo=timezone(timedelta(hours=1)))
-        spec = {"resources": {"requests": {"storage": 5}}}
-        document = minimal("PersistentVolumeClaim", metadata={"name": "x", "creationTimestamp": created}, spec=spec)
-        found = decode_any(document)
-        assert isinstance(found, Claim)
-        assert found.request == 5 * 10**9
-        assert found.created == datetime(2026, 1, 1, 12, tzinfo=UTC)
-        assert found.namespace == "default"
-
-    @pytest.mark.parametrize("kind", ["ConfigMap", None, 5])
-    def test_other_kinds_are_nobodys_business(self, kind: object) -> None:
-        assert decode_any({"kind": kind, "metadata": 5}) is None
-
-    def test_what_is_not_json_is_malformed(self) -> None:
-        with pytest.raises(MalformedObject, match="is not JSON"):
-            decode_any({"kind": "Node", "metadata": object()})
 
 
 def test_claims_keep_the_annotation_that_names_their_class() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.decoding.decode import decode_any, decode_csi_node, decode_node_record
+from kube.decoding.decode import decode_csi_node, decode_node_record
 from kube.objects.model import CSINode, Namespace, Node, NodeDriver, Taint
 from kube.store.store import Store
 from tests import builders
@@ -45,7 +45,7 @@ def test_attach_limits(allocatable: dict[str, int | None] | None, limit: int | N
 
 
 def test_a_namespace() -> None:
-    found = decode_any({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
+    found = builders.decoded({"kind": "Namespace", "metadata": METADATA, "spec": {"finalizers": ["kubernetes"]}})
     assert found == Namespace("n1", "u", 7, (("a", "1"), ("b", "2")))
     store = Store()
     store.namespaces.replace([found], "8")

@@ -11,8 +11,8 @@ from binder.matching.matching import indexed_modes
 from kube.objects.memory import remembered, size_of
 from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.quantity import parse_quantity
-from kube.rules.selectors import problem_of, term_problem
-from scheduler.volumes.volume_labels import keys_of, pin_of
+from kube.rules.selectors import label_keys, problem_of, term_problem
+from scheduler.volumes.volume_labels import pin_of
 
 
 def requirement(number: int) -> Requirement:
@@ -32,7 +32,7 @@ def modes(number: int) -> tuple[str, ...]:
     [
         pytest.param(term_problem, term, id="terms"),
         pytest.param(problem_of, lambda number: LabelSelector((), (requirement(number),)), id="label-selectors"),
-        pytest.param(keys_of, lambda number: NodeSelector((term(number),)), id="keys-of-affinities"),
+        pytest.param(label_keys, lambda number: NodeSelector((term(number),)), id="keys-of-affinities"),
         pytest.param(pin_of, lambda number: NodeSelector((term(number),)), id="pins-of-affinities"),
         pytest.param(parse_quantity, lambda number: f"{number}." + "0" * 300_000, id="quantities"),
         pytest.param(indexed_modes, modes, id="access-modes"),

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.decoding.decode import MalformedObject, decode_any, decode_budget
+from kube.decoding.decode import MalformedObject, decode_budget
 from kube.objects.model import LabelSelector
 from kube.rules.disruption import DisruptionBudget
 from kube.store.store import Store
@@ -63,7 +63,7 @@ def test_a_field_of_another_type_fails_its_object_only() -> None:
 
 
 def test_is_read_from_files_and_kept_where_it_is_asked_for() -> None:
-    found = decode_any({"kind": "PodDisruptionBudget", "metadata": METADATA})
+    found = builders.decoded({"kind": "PodDisruptionBudget", "metadata": METADATA})
     assert isinstance(found, DisruptionBudget)
     store = Store()
     store.budgets.replace([found], "8")

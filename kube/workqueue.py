@@ -182,7 +182,7 @@ class WorkQueue(Generic[K]):
             # What will not go away by itself is told to people, once in a row of failures.
             first = not isinstance(error, RetryableError) and self._failures[key] == 1
             level = logging.WARNING if first else logging.INFO
-            logger.log(level, "Backing off", extra={"key": str(key), "err": str(error), "seconds": round(wait, 2)})
+            logger.log(level, "Backing off", extra={"key": str(key), "error": str(error), "seconds": round(wait, 2)})
         except Exception:
             self.retry(key)
             logger.exception("Reconcile failed", extra={"key": str(key)})

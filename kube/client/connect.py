@@ -138,9 +138,9 @@ class KubernetesTransport:
     def _unavailable(self, request: Request, error: Exception) -> Unavailable:
         cause = redacted(str(error)) or type(error).__name__
         source = self._credentials.source
-        question = f"is the API server running, and is its address in {source} right?"
+        question = f"is the API server running, and is the address in {source} correct?"
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            question = f"is the certificate authority in {source} that of this server?"
+            question = f"does the certificate authority in {source} match this server?"
         message = f"no answer from {self.server}: {cause}; {question}"
         return Unavailable(request.method, request.path, 0, type(error).__name__, message)
 

@@ -17,7 +17,7 @@ async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> 
         await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise TimeoutError(f"not done within {seconds:.1f} s")
+        raise TimeoutError(f"not finished within {seconds:.1f} s")
     finally:
         task.cancel()
         alarm.cancel()

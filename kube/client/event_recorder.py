@@ -164,7 +164,7 @@ class EventRecorder:
         except asyncio.QueueFull:
             self._observer.event_dropped(draft.type, draft.reason)
             if not self._full:
-                logger.warning("Events dropped, too many wait", extra={"count": self._queue.qsize()})
+                logger.warning("Events dropped: queue full", extra={"count": self._queue.qsize()})
             self._full = True
 
     def _admits(self, draft: EventDraft) -> bool:
@@ -178,7 +178,7 @@ class EventRecorder:
             self._observer.event_dropped(draft.type, draft.reason)
             if not self._limited:
                 extra = {"namespace": about.namespace, "kind": about.kind, "object": about.name}
-                logger.warning("Events dropped, too many about one object or namespace", extra=extra)
+                logger.warning("Events dropped: rate limit of an object or namespace reached", extra=extra)
         self._limited = not admitted
         return admitted
 
@@ -202,7 +202,7 @@ class EventRecorder:
         try:
             await within(self._clock, seconds, self._flush())
         except TimeoutError:
-            logger.warning("Events left unsent", extra={"count": self._queue.qsize()})
+            logger.warning("Events not sent before shutdown", extra={"count": self._queue.qsize()})
             while not self._queue.empty():
                 _, _, draft, _ = self._queue.get_nowait()
                 self._observer.event_dropped(draft.type, draft.reason)
@@ -281,7 +281,7 @@ class EventRecorder:
         self._observer.event_dropped(draft.type, draft.reason)
         complaint = f"{type(error).__name__}: {error}"
         if complaint != self._complaint:
-            logger.warning("Event dropped", extra={"reason": draft.reason, "err": complaint})
+            logger.warning("Event dropped", extra={"reason": draft.reason, "error": complaint})
         self._complaint = complaint
 
 

@@ -109,7 +109,7 @@ class Credentials:
         error = None if refreshing.cancelled() else refreshing.exception()
         if error is not None:
             message = redacted(str(error)) or type(error).__name__
-            logger.warning("Could not refresh the credentials", extra={"source": self.source, "error": message})
+            logger.warning("Credential refresh failed", extra={"source": self.source, "error": message})
 
 
 async def load_credentials(
@@ -187,8 +187,8 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
     )
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
         raise KubeconfigError(
-            f"kubeconfig {paths} gives no credentials for {credentials.server}: its user has no token and no client "
-            "certificate, or its exec plugin failed (see the log line above)"
+            f"kubeconfig {paths} has no credentials for {credentials.server}: the user has no token and no client "
+            "certificate, or the exec plugin failed (see the log line above)"
         )
     return credentials
 
@@ -207,10 +207,10 @@ def is_exec_credential_valid(loader: Any, now: datetime) -> bool:
 def _problem(error: Exception) -> str:
     """Say in one line what is wrong; what the loader stumbles over in a file of another shape tells nobody anything."""
     if isinstance(error, TypeError | AttributeError | KeyError):
-        return "it has not the shape of a kubeconfig, with clusters, contexts, users and current-context"
+        return "not a kubeconfig; expected clusters, contexts, users and current-context"
     unknown = _NO_CONTEXT.search(str(error))
     if unknown is not None:
-        return f'it has no context "{unknown[1]}"'
+        return f'there is no context "{unknown[1]}"'
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -218,19 +218,19 @@ def _refuse_insecure(credentials: Credentials) -> None:
     address = urlsplit(credentials.server)
     if not credentials.configuration.verify_ssl:
         raise KubeconfigError(
-            f"{credentials.source} says insecure-skip-tls-verify for {credentials.server}: refused, because anybody on "
-            "the way could read the token and answer for the server; set certificate-authority instead"
+            f"{credentials.source} sets insecure-skip-tls-verify for {credentials.server}: refused, because anyone on the "
+            "network could read the token and impersonate the server; set certificate-authority instead"
         )
     if "@" in address.netloc:
         raise KubeconfigError(
             f"{credentials.source} has a user or password in the server's address: refused, because API servers take "
-            "neither and addresses are shown; configure the user's token, certificate or exec plugin instead"
+            "neither, and addresses are logged; configure the user's token, certificate or exec plugin instead"
         )
     if address.scheme not in {"http", "https"} or not address.hostname:
-        raise KubeconfigError(f"{credentials.source} names no usable server: {credentials.server!r}")
+        raise KubeconfigError(f"{credentials.source} has no usable server address: {credentials.server!r}")
     if address.scheme == "http" and address.hostname not in _LOOPBACK:
         raise KubeconfigError(
-            f"{credentials.source} reaches {credentials.server} without TLS: refused, only loopback may do that"
+            f"{credentials.source} reaches {credentials.server} without TLS: refused; plain HTTP is allowed on loopback only"
         )
 
 
@@ -257,5 +257,5 @@ def proxy_for(credentials: Credentials) -> str | None:
         usable = False
     if not usable:
         # The address itself is not shown: it may hold a password.
-        raise KubeconfigError(f"{origin} is no address of a proxy; expected http://HOST:PORT or https://HOST:PORT")
+        raise KubeconfigError(f"{origin} is not a proxy address; expected http://HOST:PORT or https://HOST:PORT")
     return proxy

@@ -237,12 +237,12 @@ class Reflector(Generic[T]):
             return
         self._refused[meta.key] = meta.resource_version
         logger.warning(
-            "Skipped malformed object",
+            "Malformed object skipped",
             extra={
                 "resource": self._resource.label,
                 "object": meta.key,
                 "resource_version": meta.resource_version,
-                "err": str(error),
+                "error": str(error),
             },
         )
 
@@ -250,7 +250,7 @@ class Reflector(Generic[T]):
         self._observer.watch_restarted(self._resource.label, cause)
         complaint = str(error) if error is not None and cause == "error" else ""
         if complaint and complaint != self._complaint:
-            logger.warning("Watch failed", extra={"resource": self._resource.label, "err": complaint})
+            logger.warning("Watch failed", extra={"resource": self._resource.label, "error": complaint})
         self._complaint = complaint
 
     def _next_wait(self) -> float:

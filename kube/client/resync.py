@@ -201,8 +201,8 @@ class DriftCheck:
             yield
         except (KubeError, msgspec.DecodeError, ValueError) as error:
             walk.begin()
-            extra = {"resource": walk.part.resource.label, "err": str(error)}
-            logger.warning("Drift check incomplete", extra=extra)
+            extra = {"resource": walk.part.resource.label, "error": str(error)}
+            logger.warning("Drift check not completed", extra=extra)
 
     async def _walk(self, walk: _Walk) -> bool:
         """Compare page after page. Returns whether the kind is done."""
@@ -234,7 +234,7 @@ class DriftCheck:
         for kind in KINDS:
             self._observer.drift(walk.part.resource.label, kind, drifted[kind])
         if drifted:
-            logger.warning("Repaired drift", extra={"resource": walk.part.resource.label, "objects": dict(drifted)})
+            logger.warning("Cache drift repaired", extra={"resource": walk.part.resource.label, "objects": dict(drifted)})
 
     async def _repair(self, walk: _Walk, key: str, said: Suspicion) -> bool:
         """Read the object and put what is true into the collection. Returns whether we were wrong about it."""

@@ -101,7 +101,7 @@ class ConfigurationFile(Generic[T]):
             raise ConfigurationError("", str(error)) from error
         content = self._without_head(document, text)
         for place, key in _odd_keys(content, ()):
-            problem = f"expected text as a key, found {show(key)}; put it in quotes"
+            problem = f"expected a string as a key, found {show(key)}; put it in quotes"
             raise ConfigurationError(path_of(place), problem, line_of(text, place))
         return self._decode(content, text)
 
@@ -170,7 +170,7 @@ def show(value: object) -> str:
         case bool():
             return str(value).lower()
         case int() if value.bit_length() > _LONGEST_NUMBER:
-            return "a number of many digits"
+            return "a very long number"
         case int() | float():
             return str(value)
         case str():
@@ -191,7 +191,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
-    "string_type": "text",
+    "string_type": "a string",
     "list_type": "a list",
     "tuple_type": "a list",
     "dict_type": "a mapping",
@@ -215,7 +215,7 @@ def _problem(error: "ErrorDetails", schema: Schema) -> str:
         meant = nearest(str(key), keys)
         return f'unknown key; did you mean "{meant}"?' if meant else f"unknown key; expected {', '.join(keys)}"
     if kind in {"missing", "missing_argument"}:
-        return "is missing"
+        return "is required"
     if kind in {"enum", "literal_error"}:
         words = [str(word) for word in _schema_at(schema, error["loc"]).get("enum", ())]
         suggestion = did_you_mean(str(error["input"]), words).rstrip(".")

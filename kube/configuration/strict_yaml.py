@@ -14,9 +14,9 @@ def load_strictly(text: str) -> object:
     try:
         return yaml.load(text, Loader=_StrictLoader)
     except RecursionError as error:
-        raise ValueError("not as expected: nested too deeply") from error
+        raise ValueError("nested too deeply") from error
     except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {_told(error)}") from error
+        raise ValueError(f"invalid YAML: {_told(error)}") from error
 
 
 def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
@@ -66,7 +66,7 @@ class _StrictLoader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise ValueError(
-                f"an alias (*{event.anchor}) on line {event.start_mark.line + 1}: expected what it stands for"
+                f"alias *{event.anchor} on line {event.start_mark.line + 1}: aliases are not supported; write the value out"
             )
         return super().compose_node(parent, index)
 
@@ -76,6 +76,6 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key, Hashable):
                 continue  # refused below, with its place
             if key in seen:
-                raise ValueError(f'key "{key}" is given twice, the second time near line {node.end_mark.line}')
+                raise ValueError(f'duplicate key "{key}" near line {node.end_mark.line}')
             seen.add(key)
         return super().construct_mapping(node, deep)

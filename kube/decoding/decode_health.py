@@ -127,7 +127,7 @@ def _condition(raw: Raw) -> HealthCondition:
 def _storage_health(raw: Raw) -> _StorageHealth:
     said = _STORAGE_HEALTH.decode(raw)
     if not said.name:
-        raise ValueError("storage of no driver")
+        raise ValueError("storage health without a driver name")
     return said
 
 
@@ -161,7 +161,7 @@ def _of_addons(annotations: bytes) -> Iterable[tuple[str, str]]:
 
 def _status(said: _Condition) -> str:
     if not said.status:
-        raise ValueError("a condition without a status")
+        raise ValueError("condition without a status")
     return text(said.status)
 
 

@@ -23,7 +23,7 @@ async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         pieces.append(first)
         length += len(first)
         if length > LONGEST_LINE:
-            raise LineTooLong(f"a line of the answer is longer than {LONGEST_LINE} bytes")
+            raise LineTooLong(f"a line of the response is longer than {LONGEST_LINE} bytes")
         if not others:
             continue
         yield b"".join(pieces)

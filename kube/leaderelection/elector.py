@@ -173,7 +173,7 @@ class Elector:
 
     async def _renew(self, term: Leadership) -> None:
         if self._observed is None:
-            raise LeadershipLost("the lease is gone")
+            raise LeadershipLost("the lease no longer exists")
         sent = self._clock.monotonic()
         spec = held_spec(self._identity, term.transition, self._clock.now(), self._timing, acquired=False)
         try:
@@ -182,7 +182,7 @@ class Elector:
             # Somebody wrote it: another holder, or a person who added a label, or our own write whose answer was lost.
             record = await self._read()
             if record is None or record.holder != self._identity:
-                raise LeadershipLost("somebody else holds the lease") from None
+                raise LeadershipLost("another process holds the lease") from None
             self._note(record)
             self._note(parse_lease(await self._patch(record, spec), self._timing))
         except NotFound:
@@ -200,7 +200,7 @@ class Elector:
         try:
             await within(self._clock, self._timing.renew_deadline / 2, release())
         except _FAILED as error:
-            logger.warning("Could not release the lease", extra={"lease": self._lease, "err": str(error)})
+            logger.warning("Lease release failed", extra={"lease": self._lease, "error": str(error)})
 
     async def _read(self) -> LeaseRecord | None:
         try:
@@ -224,5 +224,5 @@ class Elector:
         """Log a failure when it is new; the same one every two seconds tells nothing."""
         complaint = str(error) if error is not None else ""
         if complaint and complaint != self._complaint:
-            logger.warning("Lease request failed", extra={"lease": self._lease, "err": complaint})
+            logger.warning("Lease request failed", extra={"lease": self._lease, "error": complaint})
         self._complaint = complaint

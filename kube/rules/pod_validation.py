@@ -57,7 +57,7 @@ def _problems(pod: Pod) -> Iterator[Problem]:
     required = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
     if pod.node_affinity is not None:
         if not pod.node_affinity.terms:
-            yield Problem(required, "one term at least", "none")
+            yield Problem(required, "at least one term", "none")
         for place, term in enumerate(pod.node_affinity.terms):
             yield from _said(f"{required}[{place}]", term_problem(term))
     said = pod.constraints or NO_CONSTRAINTS
@@ -71,9 +71,9 @@ def _toleration(one: Toleration, path: str) -> Iterator[Problem]:
     yield from _one_of(f"{path}.operator", one.operator, _OPERATORS)
     yield from _one_of(f"{path}.effect", one.effect, _EFFECTS)
     if one.operator == "Exists" and one.value:
-        yield Problem(f"{path}.value", "no value beside the operator Exists", f'"{one.value}"')
+        yield Problem(f"{path}.value", "no value with the operator Exists", f'"{one.value}"')
     if not one.key and one.operator == "Equal":
-        yield Problem(f"{path}.operator", "Exists where there is no key", "Equal")
+        yield Problem(f"{path}.operator", "operator Exists if there is no key", "Equal")
     if one.key and not is_label_key(one.key):
         yield Problem(f"{path}.key", "a label key", f'"{one.key}"')
 
@@ -121,7 +121,7 @@ def _spreads(spread: Iterable[SpreadConstraint]) -> Iterator[Problem]:
         pair = (one.topology_key, one.when_unsatisfiable)
         seen[pair] += 1
         if seen[pair] == 2:
-            yield Problem(path, "one constraint for each topologyKey and whenUnsatisfiable", "a second one for these")
+            yield Problem(path, "one constraint for each topologyKey and whenUnsatisfiable", "a duplicate")
 
 
 def _ports(ports: Iterable[HostPort]) -> Iterator[Problem]:
@@ -149,7 +149,7 @@ def _selector(path: str, selector: LabelSelector | None) -> Iterator[Problem]:
 
 def _said(path: str, problem: str | None) -> Iterator[Problem]:
     if problem is not None:
-        yield Problem(path, "a selector Kubernetes can read", problem)
+        yield Problem(path, "a valid selector", problem)
 
 
 def _one_of(path: str, value: str, known: Collection[str]) -> Iterator[Problem]:

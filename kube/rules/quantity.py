@@ -75,7 +75,7 @@ def _parse(text: str) -> int:
         exponent = _DECIMAL[suffix] if suffix in _DECIMAL else _exponent(text, suffix)
         short, magnitude = _decimal(whole, fraction, exponent)
     if not (has_digits or short):
-        raise QuantityError(f"{_quoted(text)} is not a quantity: it has no digits before its unit")
+        raise QuantityError(f"{_quoted(text)} is not a quantity: it has no digits before the unit")
     return -magnitude if found["sign"] == "-" else magnitude
 
 

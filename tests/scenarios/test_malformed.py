@@ -127,7 +127,7 @@ async def malformed(controller: Controller) -> Counter[str]:
 def named(controller: Controller) -> Counter[tuple[str, str]]:
     """Say how often which version of which object is named as malformed."""
     lines = [json.loads(line) for line in controller.log().splitlines() if line.startswith("{")]
-    skipped = [line for line in lines if line["msg"] == "Skipped malformed object"]
+    skipped = [line for line in lines if line["msg"] == "Malformed object skipped"]
     return Counter((line["object"], line["resource_version"]) for line in skipped)
 
 

@@ -242,7 +242,7 @@ async def test_a_certificate_of_somebody_else_asks_for_the_authority(tmp_path: P
         async with await connect(path) as transport:
             with pytest.raises(Unavailable) as caught:
                 await transport.send(Request("GET", "/version"))
-    assert f"is the certificate authority in kubeconfig {path} that of this server?" in str(caught.value)
+    assert f"does the certificate authority in kubeconfig {path} match this server?" in str(caught.value)
 
 
 async def test_leaving_a_watch_early_closes_its_connection(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ async def test_a_refresh_that_fails_is_an_error_only_when_nothing_valid_is_left(
     plugin.answer.set()
     clock.jump(REFRESH_SECONDS)
     assert await soon(credentials.authorization) == "Bearer token-1"
-    assert "Could not refresh the credentials" in caplog.text
+    assert "Credential refresh failed" in caplog.text
     clock.jump(300)
     with pytest.raises(KubeconfigError, match="the identity provider is away"):
         await credentials.authorization()

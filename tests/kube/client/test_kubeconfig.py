@@ -70,7 +70,7 @@ async def test_a_broken_file_is_one_sentence_with_its_path(tmp_path: Path, conte
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match='it has no context "elsewhere"; compare with: kubectl '):
+    with pytest.raises(KubeconfigError, match='there is no context "elsewhere"; compare with: kubectl '):
         await connect(kubeconfig(tmp_path, LOOPBACK), context="elsewhere")
 
 
@@ -142,7 +142,7 @@ async def test_a_proxy_without_scheme_is_one_of_http(tmp_path: Path) -> None:
 async def test_what_is_no_address_of_a_proxy_is_refused_without_being_shown(tmp_path: Path, proxy: str) -> None:
     path = kubeconfig(tmp_path, "https://api.example:6443", cluster={"proxy-url": proxy})
     credentials = await load_credentials(path, None, FakeClock())
-    with pytest.raises(KubeconfigError, match=r"proxy-url of kubeconfig .* is no address of a proxy") as caught:
+    with pytest.raises(KubeconfigError, match=r"proxy-url of kubeconfig .* is not a proxy address") as caught:
         proxy_for(credentials)
     assert "s3" not in "".join(traceback.format_exception(caught.value))
 

@@ -88,7 +88,7 @@ async def test_malformed_objects_are_skipped_counted_and_named_once(caplog: pyte
         # `a` has a version now that nobody can read: an older one must not be decided on.
         assert held.things == {"b": "2", "c": "8"}
         assert held.malformed_seen == 4
-    named = [vars(record)["object"] for record in caplog.records if record.message == "Skipped malformed object"]
+    named = [vars(record)["object"] for record in caplog.records if record.message == "Malformed object skipped"]
     assert named == ["sick", "a", ""]
 
 

@@ -71,7 +71,7 @@ def test_refuses_what_is_not_a_number(value: float) -> None:
         ("1ki", "the unit 'ki' is not one of n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent"),
         ("", "'' is not a quantity"),
         ("x" * 100_000, "'" + "x" * 40 + "…' is not a quantity"),
-        ("Pi", "it has no digits before its unit"),
+        ("Pi", "it has no digits before the unit"),
     ],
 )
 def test_says_what_is_wrong(text: str, problem: str) -> None:

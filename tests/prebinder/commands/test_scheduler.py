@@ -86,7 +86,7 @@ def test_what_is_unclear_is_refused(arguments: list[str], complaint: str) -> Non
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        pytest.param("kind: [", "not YAML", id="no yaml"),
+        pytest.param("kind: [", "invalid YAML", id="no yaml"),
         pytest.param(HEAD + "- schedulerName: Mine\n", "profiles[0].schedulerName: expected lower-case", id="name"),
         pytest.param(
             HEAD + "- schedulerName: a\n  scores: {BinPack: 1000}\n",

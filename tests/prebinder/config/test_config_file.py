@@ -92,9 +92,9 @@ def test_reads_every_kind_of_value() -> None:
         pytest.param(
             HEAD + "health: {endpoints: ['a=unix:///x', 'a=unix:///y']}", "several for a", id="driver given twice"
         ),
-        pytest.param(HEAD + "logging: {level: info, level: debug}", 'key "level" is given twice', id="key twice"),
-        pytest.param(HEAD + "binding: [", "not YAML", id="broken"),
-        pytest.param(HEAD + "binding: !!python/object:os.system {}", "not YAML", id="tag"),
+        pytest.param(HEAD + "logging: {level: info, level: debug}", 'duplicate key "level"', id="key twice"),
+        pytest.param(HEAD + "binding: [", "invalid YAML", id="broken"),
+        pytest.param(HEAD + "binding: !!python/object:os.system {}", "invalid YAML", id="tag"),
         pytest.param(
             HEAD + "serving: {metricsBindAddress: '8080'}", "bind address must be HOST:PORT, :PORT or 0", id="address"
         ),

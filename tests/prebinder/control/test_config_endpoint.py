@@ -40,10 +40,10 @@ async def test_a_configuration_is_replaced(tmp_path: Path) -> None:
         ),
         pytest.param(b"", "expected a mapping with apiVersion", id="nothing"),
         pytest.param(b"\xff", "expected UTF-8: byte 0 is not", id="not UTF-8"),
-        pytest.param(b"{", "not YAML", id="not YAML"),
-        pytest.param(b"[" * 100_000, "not as expected: nested too deeply", id="deep"),
-        pytest.param(b"a: &a [1]\nb: *a\n", "an alias (*a) on line 2", id="an alias"),
-        pytest.param(b"? [a]\n: b\n", "not YAML", id="a key that is a list"),
+        pytest.param(b"{", "invalid YAML", id="not YAML"),
+        pytest.param(b"[" * 100_000, "nested too deeply", id="deep"),
+        pytest.param(b"a: &a [1]\nb: *a\n", "alias *a on line 2", id="an alias"),
+        pytest.param(b"? [a]\n: b\n", "invalid YAML", id="a key that is a list"),
         pytest.param(
             b"apiVersion: 0x" + b"f" * 100_000, 'apiVersion: expected "config.', id="a number of 120,000 digits"
         ),

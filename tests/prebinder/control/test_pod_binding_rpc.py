@@ -69,12 +69,12 @@ async def test_rejections_are_told_with_their_evidence_up_to_a_limit(tmp_path: P
 @pytest.mark.parametrize(
     ("method", "params", "problem"),
     [
-        pytest.param("bind.pod", {}, "params.namespace: is missing", id="nothing"),
-        pytest.param("bind.pod", {"namespace": "a"}, "params.name: is missing", id="no name"),
+        pytest.param("bind.pod", {}, "params.namespace: is required", id="nothing"),
+        pytest.param("bind.pod", {"namespace": "a"}, "params.name: is required", id="no name"),
         pytest.param("bind.pod", POD | {"x": 1}, "params.x: unknown key; expected namespace, name, uid, node", id="x"),
         pytest.param("unbind.pod", POD | {"node": "n1"}, "params.node: unknown key", id="unbind has no node"),
-        pytest.param("bind.pod", POD | {"name": 1}, "params.name: expected text, found 1", id="a number"),
-        pytest.param("bind.pod", POD | {"name": b"web-0"}, "params.name: expected text, found bytes", id="bytes"),
+        pytest.param("bind.pod", POD | {"name": 1}, "params.name: expected a string, found 1", id="a number"),
+        pytest.param("bind.pod", POD | {"name": b"web-0"}, "params.name: expected a string, found bytes", id="bytes"),
         pytest.param("bind.pod", POD | {"name": ""}, "params.name: expected lower-case", id="an empty name"),
         pytest.param("bind.pod", POD | {"name": "web\n"}, "params.name: expected lower-case", id="a line end"),
         pytest.param("bind.pod", POD | {"name": "a/b"}, "params.name: expected lower-case", id="a name with a slash"),
@@ -82,7 +82,7 @@ async def test_rejections_are_told_with_their_evidence_up_to_a_limit(tmp_path: P
         pytest.param("bind.pod", POD | {"namespace": "a.b"}, "params.namespace: expected lower", id="a dot"),
         pytest.param("bind.pod", POD | {"namespace": "x" * 64}, "params.namespace: expected at most 63", id="long"),
         pytest.param("bind.pod", POD | {"uid": ""}, "params.uid: is empty", id="an empty uid"),
-        pytest.param("bind.pod", POD | {"node": ["n1"]}, "params.node: expected text, found a list", id="two nodes"),
+        pytest.param("bind.pod", POD | {"node": ["n1"]}, "params.node: expected a string, found a list", id="two nodes"),
         pytest.param("bind.pod", {1: 2}, "params: ", id="keys that are no text"),
     ],
 )

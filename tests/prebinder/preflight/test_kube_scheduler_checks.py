@@ -105,7 +105,7 @@ def test_a_profile_overrides_the_file() -> None:
 @pytest.mark.parametrize(
     ("text", "subject", "told"),
     [
-        pytest.param("a: [", "file", "not YAML", id="no-yaml"),
+        pytest.param("a: [", "file", "invalid YAML", id="no-yaml"),
         pytest.param("", "file", "expected a mapping", id="empty"),
         pytest.param(
             "kind: Pod", "apiVersion", 'expected "kubescheduler.config.k8s.io/v1", found nothing', id="another-kind"

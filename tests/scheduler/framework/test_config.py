@@ -45,14 +45,14 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
     ("text", "place", "says"),
     [
         pytest.param("", "", "expected a mapping with apiVersion and kind, found nothing", id="empty"),
-        pytest.param("a: [", "", "not YAML", id="not-yaml"),
+        pytest.param("a: [", "", "invalid YAML", id="not-yaml"),
         pytest.param(ONE.replace("v1alpha1", "v9"), "apiVersion", "v1alpha1", id="version"),
         pytest.param(ONE.replace("Scheduler", "Other", 1), "kind", "SchedulerConfiguration", id="kind"),
-        pytest.param(HEAD, "profiles", "is missing", id="no-profiles"),
+        pytest.param(HEAD, "profiles", "is required", id="no-profiles"),
         pytest.param(HEAD + "profiles: []\n", "profiles", "expected at least 1 entries, found 0", id="empty-profiles"),
         pytest.param(HEAD + "profiles: {a: b}\n", "profiles", "expected a list, found a mapping", id="mapping"),
         pytest.param(HEAD + "profiles:\n- \n", "profiles[0]", "expected a mapping, found nothing", id="no-profile"),
-        pytest.param(HEAD + "profiles:\n- scores: {}\n", "profiles[0].schedulerName", "is missing", id="no-name"),
+        pytest.param(HEAD + "profiles:\n- scores: {}\n", "profiles[0].schedulerName", "is required", id="no-name"),
         pytest.param(
             ONE + "  weights: {}\n", "profiles[0].weights", "unknown key; expected schedulerName,", id="unknown-key"
         ),
@@ -63,7 +63,7 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
             "unknown key; expected storageLabel, resources",
             id="unknown-threshold",
         ),
-        pytest.param(ONE + "  scores: {1: 5}\n", "profiles[0].scores", "expected text as a key, found 1", id="key"),
+        pytest.param(ONE + "  scores: {1: 5}\n", "profiles[0].scores", "expected a string as a key, found 1", id="key"),
         pytest.param(ONE + "  scores: {BinPack: }\n", "profiles[0].scores.BinPack", "found nothing", id="null"),
         pytest.param(ONE + "  scores: {BinPack: true}\n", "profiles[0].scores.BinPack", "found true", id="boolean"),
         pytest.param(
@@ -114,7 +114,7 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
             id="affinity-operator",
         ),
         pytest.param(ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "another profile", id="name-twice"),
-        pytest.param(ONE + "  filters: []\n  filters: []\n", "", "given twice", id="key-twice"),
+        pytest.param(ONE + "  filters: []\n  filters: []\n", "", "duplicate key", id="key-twice"),
         pytest.param(
             ONE + "  percentageOfNodesToScore: 101\n",
             "profiles[0].percentageOfNodesToScore",

@@ -82,7 +82,7 @@ async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> Non
     ("bad", "place"),
     [
         pytest.param(weighing("heavy"), "profiles[0].scores", id="wrong-type"),
-        pytest.param("a: [", "not YAML", id="not-yaml"),
+        pytest.param("a: [", "invalid YAML", id="not-yaml"),
         pytest.param(weighing("7") + "  filters: [Nope]\n", "profiles[0].filters", id="half-of-it-is-good"),
     ],
 )

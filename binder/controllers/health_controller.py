@@ -149,7 +149,7 @@ class Caretaker:
     async def _carry_out(self, care: Care) -> None:
         """Write and tell. Raises TryAgain when the volume changed, and KubeError when the API server refuses."""
         if self.settings.dry_run:
-            _log("Would react to health", care)
+            logger.info("Would update volume health", extra=_facts(care))
             return
         try:
             await self.live.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
@@ -160,7 +160,7 @@ class Caretaker:
         except TerminalError as error:
             self.announcer.write_rejected(care.volume, error.message)
             raise
-        _log("Reacted to health", care)
+        logger.info("Updated volume health", extra=_facts(care))
         if care.news is not None:
             self.announcer.changed(care.volume, care.news, self.store.snapshot())
         if care.step is Step.TAKE and care.own is not None:
@@ -233,7 +233,7 @@ class Caretaker:
             names.pop(volume.handle, None)
 
 
-def _log(message: str, care: Care) -> None:
+def _facts(care: Care) -> dict[str, object]:
     state = str(care.finding.state) if care.finding is not None else ""
-    extra = {"pv": care.volume.name, "health": state, "published": care.news is not None}
-    logger.info(message, extra=extra | {"quarantine": str(care.step or "unchanged")})
+    step = str(care.step or "unchanged")
+    return {"pv": care.volume.name, "health": state, "published": care.news is not None, "quarantine": step}

@@ -199,7 +199,7 @@ class Reconciler:
             outcome = await acting
         except TerminalError as error:
             self.planner.withdrawn(decision)
-            logger.warning("Reservation refused by the API server", extra={"pod": decision.pod.key, "err": str(error)})
+            logger.warning("Reservation rejected by the API server", extra={"pod": decision.pod.key, "error": str(error)})
             self.announcer.write_rejected(decision.pod, error.message)
             return self._later(decision)
         except BaseException:
@@ -237,7 +237,7 @@ class Reconciler:
     def _again(self, decision: Reserve | Finish, why: str) -> float:
         """Plan again at once; only a pod that needs it again and again waits longer each time."""
         self.planner.withdrawn(decision)
-        logger.info("Planning again", extra={"pod": decision.pod.key, "err": why})
+        logger.info("Reservation lost; replanning the pod", extra={"pod": decision.pod.key, "error": why})
         history = self._history(decision.pod.key)
         history.losses += 1
         if history.losses == 1:

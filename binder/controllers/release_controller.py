@@ -101,7 +101,7 @@ class Sweeper:
         try:
             done = await self._releasing.carry_out(release)
         except TerminalError as error:
-            logger.warning("Release refused by the API server", extra={"key": str(subject), "err": str(error)})
+            logger.warning("Release rejected by the API server", extra={"key": str(subject), "error": str(error)})
             done = False
         if done:
             self._failures.pop(subject, None)

@@ -95,7 +95,7 @@ class PodGate:
         except FASTER:
             return False
         except Forbidden as error:
-            logger.warning("May not lift scheduling gate", extra={"pod": pod.key, "err": str(error)})
+            logger.warning("Not permitted to remove the scheduling gate", extra={"pod": pod.key, "error": str(error)})
             self._complaint.gate_kept(pod, gate_name(self._prefix))
             return False
         except TerminalError as error:
@@ -121,5 +121,5 @@ class GateRehearsal:
 
     async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:  # noqa: ARG002 - as PodGate
         if carries_gate(pod, self._prefix):
-            logger.info("Would lift scheduling gate", extra={"pod": pod.key, "gate": gate_name(self._prefix)})
+            logger.info("Would remove the scheduling gate", extra={"pod": pod.key, "gate": gate_name(self._prefix)})
         return True

@@ -111,7 +111,7 @@ class DriverSession:
         self._note(None)
         self.agreed = negotiation
         about = {"driver": self.endpoint.driver, "protocol": negotiation.protocol or "none"}
-        logger.info("CSI driver negotiated", extra={**about, "unknown_capabilities": negotiation.unknown})
+        logger.info("Negotiated with the CSI driver", extra={**about, "unknown_capabilities": negotiation.unknown})
         return negotiation
 
     async def _introduced(self) -> Negotiation:
@@ -144,12 +144,12 @@ class DriverSession:
         self.up = up
         about = {"driver": self.endpoint.driver, "endpoint": str(self.endpoint)}
         if failed is None or up:
-            logger.info("CSI endpoint answers", extra=about)
+            logger.info("CSI endpoint is up", extra=about)
             for listener in self.answering:
                 listener()
         else:
-            why = {"reason": failed.code, "details": interpret.printable(failed.details)}
-            logger.warning("CSI endpoint does not answer", extra={**about, **why})
+            why = {"code": failed.code, "error": interpret.printable(failed.details)}
+            logger.warning("CSI endpoint is down", extra={**about, **why})
 
 
 def _succeeded(handshake: asyncio.Task[Negotiation]) -> bool:

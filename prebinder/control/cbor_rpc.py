@@ -122,7 +122,7 @@ async def _perform(call: _Call, methods: Mapping[str, Method]) -> object:
     except RpcError:
         raise
     except Exception as error:
-        logger.exception("Could not answer", extra={"method": call.method})
+        logger.exception("Request failed", extra={"method": call.method})
         raise RpcError(Code.INTERNAL_ERROR, "a bug in pvc-prebinder; its log has the traceback") from error
 
 

@@ -45,7 +45,7 @@ class ConfigEndpoint:
         try:
             await self._configurations.apply(content)
         except ConfigurationError as error:
-            logger.warning("Refused a configuration that was sent", extra={"problem": str(error)})
+            logger.warning("Rejected a configuration sent to the control port", extra={"error": str(error)})
             return refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-        logger.info("Applied a configuration that was sent")
+        logger.info("Applied a configuration sent to the control port")
         return web.Response(text="applied\n")

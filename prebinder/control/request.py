@@ -41,7 +41,7 @@ def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: 
         except web.HTTPException as error:
             return refused(error.status, error.text or error.reason)
         except Exception:
-            logger.exception("Could not answer", extra={"path": request.path})
+            logger.exception("Request failed", extra={"path": request.path})
             return refused(500, "a bug in pvc-prebinder; its log has the traceback")
 
     return middleware

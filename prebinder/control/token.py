@@ -43,7 +43,7 @@ def obtain_token(path: Path) -> str:
     token = secrets.token_urlsafe(32)
     with os.fdopen(file, "w") as writer:
         writer.write(f"{token}\n")
-    logger.info("Made the token of the control port", extra={"file": str(path)})
+    logger.info("Created the control port token", extra={"file": str(path)})
     return token
 
 
@@ -91,12 +91,12 @@ class ControlToken:
         except CommandError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
-                logger.warning("Kept the last token of the control port", extra={"problem": self._problem})
+                logger.warning("Control port token rejected; the previous one stays in use", extra={"error": self._problem})
             return
         self._problem = ""
         if found != self.current:
             self.current = found
-            logger.info("Took over a new token of the control port", extra={"file": str(self._path)})
+            logger.info("Control port token reloaded", extra={"file": str(self._path)})
 
 
 def _is_word(token: str) -> bool:

@@ -143,7 +143,7 @@ class ExtenderServer:
         except BadRequest as error:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
-            logger.exception("Could not answer", extra={"verb": verb})
+            logger.exception("Request failed", extra={"verb": verb})
             return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a bug in pvc-prebinder; its log has the traceback")
         self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
         return web.Response(body=answer.body, content_type="application/json")

@@ -22,14 +22,14 @@ class WatchMetrics:
         self._last_event = Children(
             Gauge(
                 "pvc_prebinder_cache_last_event_timestamp_seconds",
-                "When the last list, event or bookmark arrived.",
+                "Time of the last list, event or bookmark.",
                 ["resource"],
                 registry=registry,
             )
         )
         self._drift = Gauge(
             "pvc_prebinder_cache_drift_objects",
-            "Objects that the last drift check found missing, extra or outdated in the cache.",
+            "Objects that the last drift check found to be missing, extra or outdated in the cache.",
             ["resource", "kind"],
             registry=registry,
         )
@@ -66,7 +66,7 @@ class RequestMetrics:
         self._requests = Children(
             Counter(
                 "rest_client_requests_total",
-                'Requests to the API server; code "<error>" means no answer.',
+                "Requests to the API server; code <error> means no answer.",
                 ["method", "code"],
                 registry=registry,
             )
@@ -110,19 +110,19 @@ class QueueMetrics:
     """The work queues. Names and buckets as client-go has them."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.depth = Gauge("workqueue_depth", "Keys that wait for a worker.", ["name"], registry=registry)
-        self.adds = Counter("workqueue_adds_total", "Keys added.", ["name"], registry=registry)
+        self.depth = Gauge("workqueue_depth", "Keys waiting for a worker.", ["name"], registry=registry)
+        self.adds = Counter("workqueue_adds_total", "Keys added to the queue.", ["name"], registry=registry)
         self.retries = Counter("workqueue_retries_total", "Keys retried.", ["name"], registry=registry)
         self.waited = Histogram(
             "workqueue_queue_duration_seconds",
-            "Wait of a key before a worker took it.",
+            "Time a key waited for a worker.",
             ["name"],
             buckets=buckets.WORKQUEUE,
             registry=registry,
         )
         self.worked = Histogram(
             "workqueue_work_duration_seconds",
-            "Time a worker took for a key.",
+            "Time a worker spent on a key.",
             ["name"],
             buckets=buckets.WORKQUEUE,
             registry=registry,

@@ -17,13 +17,13 @@ class BindingMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._attempts = Counter(
             "pvc_prebinder_bind_attempts_total",
-            "Claims decided on: success means that volumes were reserved for them.",
+            "Decisions about claims; success means that volumes were reserved.",
             ["storage_class", "binding_mode", "result", "dry_run"],
             registry=registry,
         )
         self._failures = Counter(
             "pvc_prebinder_bind_failures_total",
-            "Claims that got nothing, by reason.",
+            "Claims for which nothing was reserved, by reason.",
             ["storage_class", "reason"],
             registry=registry,
         )
@@ -73,14 +73,14 @@ class ReservationMetrics:
         )
         self._held = Histogram(
             "pvc_prebinder_reservation_hold_seconds",
-            "How long reservations were held, by why they ended.",
+            "How long reservations were held, by cause of their end.",
             ["cause"],
             buckets=buckets.CSI,
             registry=registry,
         )
         self._conflicts = Counter(
             "pvc_prebinder_write_conflicts_total",
-            "Writes that came too late because somebody else was faster.",
+            "Writes that failed because another writer was faster.",
             ["resource", "kind"],
             registry=registry,
         )

@@ -27,38 +27,38 @@ class DriverMetrics:
         )
         self._probes = Counter(
             "csi_volume_health_probe_total",
-            "Volumes whose driver was asked how they are, by what it said.",
+            "Volumes probed, by the driver's answer.",
             ["driver_name", "method_name", "result"],
             registry=registry,
         )
         self._seconds = Histogram(
             "csi_volume_health_probe_duration_seconds",
-            "Time from the question about a volume to its verdict.",
+            "Time from a probe of a volume to its verdict.",
             ["driver_name", "method_name"],
             buckets=buckets.PROBE,
             registry=registry,
         )
         self._transitions = Counter(
             "pvc_prebinder_volume_health_transitions_total",
-            "Volumes whose health became another; their first known state counts too.",
+            "Changes of volume health; the first known state counts too.",
             ["driver_name", "to"],
             registry=registry,
         )
         self._swept = Gauge(
             "pvc_prebinder_health_sweep_volumes",
-            "Volumes that the running sweep, or else the last one, has looked at.",
+            "Volumes probed by the running sweep, or by the last one if none is running.",
             ["driver_name"],
             registry=registry,
         )
         self._sweep_seconds = Gauge(
             "pvc_prebinder_health_sweep_last_duration_seconds",
-            "How long the last sweep took in which the driver answered to the end.",
+            "Duration of the last complete sweep.",
             ["driver_name"],
             registry=registry,
         )
         self._oldest = Gauge(
             "pvc_prebinder_health_oldest_seconds",
-            "At the end of the last sweep, the age of what has been known longest without being renewed.",
+            "Age of the oldest health result at the end of the last sweep.",
             ["driver_name"],
             registry=registry,
         )

@@ -13,7 +13,7 @@ class ExtenderMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
             "zone_scheduler_extender_request_duration_seconds",
-            "Duration of kube-scheduler's requests; code 0 means that it went away before the answer.",
+            "Duration of kube-scheduler's requests; code 0 means that it disconnected before the answer.",
             ["verb", "code"],
             buckets=buckets.EXTENDER,
             registry=registry,
@@ -23,7 +23,7 @@ class ExtenderMetrics:
         )
         self._nodes = Counter(
             "zone_scheduler_extender_candidate_nodes_total",
-            "Nodes that were asked about (in) and kept (out).",
+            "Nodes in requests (in) and in responses (out).",
             ["verb", "stage"],
             registry=registry,
         )

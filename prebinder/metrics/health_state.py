@@ -53,19 +53,19 @@ def health_gauges(view: HealthView) -> Iterator[Metric]:
             oldest[key] = max(oldest.get(key, 0.0), age)
     yield _family(
         "pvc_prebinder_volumes",
-        "CSI volumes by how they are; Unknown if their driver was not asked or does not say.",
+        "CSI volumes by health; Unknown if not probed, or if the driver cannot report it.",
         ["driver_name", "zone", "health"],
         counts,
     )
     yield _family(
-        "pvc_prebinder_oldest_sick_volume_seconds",
-        "How long the volume that has been sick longest has been so.",
+        "pvc_prebinder_oldest_unhealthy_volume_seconds",
+        "Time since the volume that has been unhealthy longest became unhealthy.",
         ["driver_name", "health"],
         oldest,
     )
     yield _family(
         "pvc_prebinder_unreadable_health_reports",
-        "Reports of others about the health of storage that are there and cannot be read; they count as absent.",
+        "Health reports of other components that cannot be decoded; they count as absent.",
         ["resource"],
         _unreadable(view.snapshot),
     )
@@ -81,7 +81,7 @@ def quarantine_gauges(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]
     )
     yield _family(
         "pvc_prebinder_quarantine_held_back_volumes",
-        "Sick free volumes that any claim may get, because the cap on quarantine keeps them out of it.",
+        "Unhealthy Available volumes that any claim may get, because the cap on quarantine is reached.",
         ["storage_class"],
         {(name,): held_back for name, (_, held_back) in counts.items()},
     )

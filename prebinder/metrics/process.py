@@ -12,9 +12,12 @@ def new_registry() -> CollectorRegistry:
     ProcessCollector(registry=registry)
     GCCollector(registry=registry)
     facts = build_facts()
-    Gauge("pvc_prebinder_build_info", "Always 1.", ["version", "python_version"], registry=registry).labels(
-        facts["version"], facts["pythonVersion"]
-    ).set(1)
+    Gauge(
+        "pvc_prebinder_build_info",
+        "Always 1; the labels are the running version.",
+        ["version", "python_version"],
+        registry=registry,
+    ).labels(facts["version"], facts["pythonVersion"]).set(1)
     return registry
 
 
@@ -38,7 +41,7 @@ class JobMetrics:
     def __init__(self, registry: CollectorRegistry, jobs: tuple[str, ...]) -> None:
         self._skipped = Counter(
             "pvc_prebinder_jobs_skipped_total",
-            "Runs of periodic jobs that were missed, or left out because the last one had not ended, or failed.",
+            "Periodic jobs that did not run in time, were skipped because the previous run had not ended, or failed.",
             ["job", "cause"],
             registry=registry,
         )

@@ -20,15 +20,14 @@ class SchedulerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._failures = Counter(
             "scheduler_pod_schedule_failed_total",
-            "Attempts that did not assign a pod, by the commonest reason. Not a metric of kube-scheduler, whatever "
-            "its prefix says.",
+            "Attempts that did not assign a pod, by the most common reason; not a metric of kube-scheduler.",
             ["profile", "reason"],
             registry=registry,
         )
         self._attempts = Children(
             Counter(
                 "scheduler_schedule_attempts_total",
-                "Attempts to schedule a pod, by how they ended.",
+                "Attempts to schedule a pod, by result.",
                 ["profile", "result"],
                 registry=registry,
             )
@@ -45,7 +44,7 @@ class SchedulerMetrics:
         self._decided = Children(
             Histogram(
                 "zone_scheduler_decision_duration_seconds",
-                "Time to decide about one pod.",
+                "Duration of one scheduling decision.",
                 ["profile"],
                 buckets=buckets.DECISION,
                 registry=registry,
@@ -54,7 +53,7 @@ class SchedulerMetrics:
         self._binding = Children(
             Histogram(
                 "zone_scheduler_binding_duration_seconds",
-                "Time from the decision to the assignment: binding of volumes included.",
+                "Time from the decision to the assignment, binding of volumes included.",
                 ["profile"],
                 buckets=buckets.SCHEDULING,
                 registry=registry,
@@ -62,7 +61,7 @@ class SchedulerMetrics:
         )
 
         self._preemptions = Counter(
-            "scheduler_preemption_attempts_total", "Nodes that were cleared for a pod, or tried to.", registry=registry
+            "scheduler_preemption_attempts_total", "Attempts to preempt pods on a node.", registry=registry
         )
         self._victims = Histogram(
             "scheduler_preemption_victims",
@@ -104,12 +103,13 @@ class ConfigurationMetrics:
     def __init__(self, registry: CollectorRegistry, now: datetime) -> None:
         self._successful = Gauge(
             "pvc_prebinder_config_last_reload_successful",
-            "1 if the last change of the configuration was applied, 0 if it was refused.",
+            "1 if the last change of the configuration was applied, 0 if a change of its file was rejected; a "
+            "rejected PUT does not count.",
             registry=registry,
         )
         self._applied = Gauge(
             "pvc_prebinder_config_last_reload_success_timestamp_seconds",
-            "When the configuration in force was taken over.",
+            "When the configuration in force was applied.",
             registry=registry,
         )
         self.applied(now)

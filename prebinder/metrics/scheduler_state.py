@@ -39,8 +39,9 @@ class SchedulerStateCollector(Collector):
         yield from cache_gauges(state.loop_lag, state.synced)
         pending = GaugeMetricFamily(
             "scheduler_pending_pods",
-            "Pods without a node: to be tried next (active), after a pause (backoff) or a change that may help "
-            "(unschedulable); with scheduling gates (gated); that cannot be valid (invalid); being tried (in_work).",
+            "Pods without a node: to be scheduled next (active), after a pause (backoff) or a change that may "
+            "help (unschedulable); with scheduling gates (gated); rejected as invalid (invalid); being scheduled "
+            "(in_work).",
             labels=["queue"],
         )
         for queue, pods in state.queues.items():
@@ -52,7 +53,8 @@ class SchedulerStateCollector(Collector):
 def _requested(nodes: Sequence[NodeState]) -> Metric:
     family = GaugeMetricFamily(
         "zone_scheduler_node_requested_ratio",
-        "Share of what a node offers that its pods request: the least, mean and most of the nodes of a zone.",
+        "Share of a node's allocatable resources that its pods request: minimum, mean and maximum over the "
+        "nodes of a zone.",
         labels=["zone", "resource", "stat"],
     )
     shares: dict[tuple[str, str], list[float]] = {}

@@ -65,8 +65,10 @@ class StateCollector(Collector):
 
 def cache_gauges(loop_lag: float, synced: Mapping[str, bool]) -> Iterator[Metric]:
     """Yield how late the event loop runs, in seconds, and for each kind whether it has been listed."""
-    yield GaugeMetricFamily("pvc_prebinder_event_loop_lag_seconds", "How late the event loop runs.", value=loop_lag)
-    family = GaugeMetricFamily("pvc_prebinder_cache_synced", "1 once a whole list was taken.", labels=["resource"])
+    yield GaugeMetricFamily("pvc_prebinder_event_loop_lag_seconds", "Lag of the event loop.", value=loop_lag)
+    family = GaugeMetricFamily(
+        "pvc_prebinder_cache_synced", "1 once a complete list was received.", labels=["resource"]
+    )
     for resource, is_synced in synced.items():
         family.add_metric([resource], int(is_synced))
     yield family
@@ -83,10 +85,14 @@ def _endpoints(endpoints_up: Mapping[str, bool]) -> Metric:
 
 def _queues(state: ClusterState) -> Iterator[Metric]:
     unfinished = GaugeMetricFamily(
-        "workqueue_unfinished_work_seconds", "Sum of the time that keys now in work have been so.", labels=["name"]
+        "workqueue_unfinished_work_seconds",
+        "Total time that the keys in progress have been in progress.",
+        labels=["name"],
     )
     longest = GaugeMetricFamily(
-        "workqueue_longest_running_processor_seconds", "How long the slowest key has been in work.", labels=["name"]
+        "workqueue_longest_running_processor_seconds",
+        "Time since work began on the key that has been in progress longest.",
+        labels=["name"],
     )
     for name, (sum_seconds, longest_seconds) in state.queues.items():
         unfinished.add_metric([name], sum_seconds)
@@ -128,7 +134,7 @@ def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
             zone = reservation.zone if reservation.zone in zones else OTHER
             counts[zone, _class_label(claim, snapshot)] += 1
     family = GaugeMetricFamily(
-        "pvc_prebinder_reservations", "Claims for which a volume is held.", labels=["zone", "storage_class"]
+        "pvc_prebinder_reservations", "Claims for which a volume is reserved.", labels=["zone", "storage_class"]
     )
     for labels, count in counts.items():
         family.add_metric(labels, count)

@@ -30,15 +30,15 @@ async def kinds_to_do_without(
     offer = await _patient_offer(transport, wanted, clock, rng)
     version = check_version(offer.version)
     if version.state is not State.OK:
-        logger.warning("Untested version of Kubernetes", extra={"version": version.found, "problem": version.meaning})
+        logger.warning("Untested Kubernetes version", extra={"version": version.found, "effect": version.meaning})
     for check in check_served(offer.served, wanted.kinds):
         if check.state is not State.OK:
-            logger.warning("The API server lacks something", extra={check.subject: check.found, "means": check.meaning})
+            logger.warning("The API server does not serve everything", extra={"subject": check.subject, "found": check.found, "effect": check.meaning})
     missing = unserved(offer.served, wanted.kinds)
     vital = [kind for kind in missing if wanted.kinds[kind].vital]
     if vital:
         names = ", ".join(f"{kind.plural} ({kind.api_version})" for kind in vital)
-        raise CommandError(f"the API server does not serve {names}; `pvc-prebinder doctor` says what it serves")
+        raise CommandError(f"the API server does not serve {names}; run `pvc-prebinder doctor` for details")
     return missing
 
 
@@ -49,10 +49,10 @@ async def _patient_offer(transport: Transport, wanted: Requirements, clock: Cloc
             offer = await offer_of(transport, wanted.kinds)
             if offer.version:
                 return offer
-            problem = "it does not tell its version"
+            problem = "it does not report its version"
         except KubeError as error:
             problem = str(error)
         if problem != complaint:
-            logger.warning("Waiting for the API server", extra={"err": problem})
+            logger.warning("Waiting for the API server", extra={"error": problem})
         failures, complaint = failures + 1, problem
         await clock.sleep(backoff(failures, _BACKOFF_BASE, _BACKOFF_CAP, rng.random()))

@@ -33,11 +33,14 @@ class LoggedEvents:
 
     def __init__(self, sink: EventSink | None) -> None:
         self._sink = sink
-        self._message = "Would publish Event" if sink is None else "Published Event"
 
     def publish(self, draft: EventDraft) -> None:
         if draft.regarding.kind == "Pod":
             pod = f"{draft.regarding.namespace}/{draft.regarding.name}"
-            logger.info(self._message, extra={"pod": pod, "reason": draft.reason, "note": draft.note})
+            about = {"pod": pod, "reason": draft.reason, "note": draft.note}
+            if self._sink is None:
+                logger.info("Would publish Event", extra=about)
+            else:
+                logger.info("Published Event", extra=about)
         if self._sink is not None:
             self._sink.publish(draft)

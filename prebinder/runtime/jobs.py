@@ -91,7 +91,7 @@ async def _start_all_when_set_back(scheduler: Any, clock: Clock) -> None:
         await clock.sleep(LOOK_AT_CLOCK_SECONDS)
         now = difference()
         if before - now > SET_BACK_SECONDS:
-            logger.warning("The clock was set back", extra={"seconds": round(before - now, 1)})
+            logger.warning("System clock moved backwards", extra={"seconds": round(before - now, 1)})
             for job in scheduler.get_jobs():
                 job.modify(next_run_time=datetime.now(UTC))
         before = now

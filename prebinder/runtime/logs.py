@@ -1,6 +1,6 @@
 """How log lines look: constant messages with key=value pairs, or the same as JSON.
 
-Code logs `logger.info("Reserved", extra={"claim": key})`; the message never varies, what varies is in `extra`.
+Code logs `logger.info("Reserved", extra={"pvc": key})`; the message never varies, what varies is in `extra`.
 Credentials that a library or a plugin put into a text are hidden.
 Every line written while a key is reconciled also carries `reconcile`, a number that is the same for all of them.
 """
@@ -27,7 +27,7 @@ def configure(settings: LoggingSettings) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-02T03:04:05.678Z INFO Reserved claim=web/data volume=pv-1 logger=binder.writers.apply`."""
+    """`2026-01-02T03:04:05.678Z INFO Reserved pvc=web/data pv=pv-1 logger=binder.writers.apply`."""
 
     def format(self, record: logging.LogRecord) -> str:
         pairs = " ".join(f"{key}={_quoted(value)}" for key, value in _pairs(record).items())

@@ -69,10 +69,10 @@ class ServingCertificate:
             self._newest = await asyncio.to_thread(self._files.load)
         except OSError as error:
             logger.warning(
-                "Kept the last certificate", extra={"file": str(self._files.certificate), "problem": str(error)}
+                "Certificate rejected; the previous one stays in use", extra={"file": str(self._files.certificate), "error": str(error)}
             )
         else:
-            logger.info("Loaded a new certificate", extra={"file": str(self._files.certificate)})
+            logger.info("Certificate reloaded", extra={"file": str(self._files.certificate)})
 
     def _show_newest(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
         connection.context = self._newest

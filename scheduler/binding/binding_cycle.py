@@ -150,4 +150,4 @@ async def _undo(begun: Sequence[PreBind], placement: Placement) -> None:
         except LeadershipLost:
             raise
         except Exception:
-            logger.exception("Could not roll back", extra={"pod": placement.pod.key, "plugin": plugin.name})
+            logger.exception("Rollback failed", extra={"pod": placement.pod.key, "plugin": plugin.name})

@@ -149,9 +149,12 @@ class VolumeOrders:
         try:
             done = await (self._deselect(order) if order.volume is None else self._give_back(order.claim, order.volume))
         except KubeError as error:
-            logger.warning("Left a claim with the volume chosen for it", extra={**told, "err": str(error)})
+            logger.warning("Could not revert the volume chosen for a claim", extra={**told, "error": str(error)})
+            return
+        if done:
+            logger.info("Reverted the volume chosen for a claim", extra=told)
         else:
-            logger.info("Took back the choice for a claim" if done else "Left the choice for a claim", extra=told)
+            logger.info("Kept the volume chosen for a claim", extra=told)
 
     async def _give_back(self, claim: Claim, before: Volume) -> bool:
         """Remove the claimRef we wrote, unless something came of it or somebody else has written one."""

@@ -92,5 +92,5 @@ class AssignmentCheck:
         """Log a failure when it is new."""
         complaint = type(error).__name__
         if complaint != self._complaint:
-            logger.warning("Could not read assigned pod", extra={"pod": placement.pod.key, "err": str(error)})
+            logger.warning("Could not read assigned pod", extra={"pod": placement.pod.key, "error": str(error)})
         self._complaint = complaint

@@ -104,7 +104,7 @@ class AttemptReport:
         self._metrics.failed(pod.scheduler_name, reason, error=True)
         if self._complain(pod, Said(SCHEDULER_ERROR, text, nominated)):
             # In the log too: without rights there is neither an Event nor a condition.
-            logger.warning("Could not schedule pod", extra={"pod": pod.key, "problem": text})
+            logger.warning("Scheduling attempt failed", extra={"pod": pod.key, "error": text})
         self._end(Ending(pod, reason=reason, text=text))
 
     def lost(self, pod: Pod, reason: Reason) -> None:

@@ -92,10 +92,10 @@ class WatchedConfiguration(ConfigurationInForce):
         except ConfigurationError as error:
             self._refused(str(error))
         else:
-            logger.info("Applied the new configuration", extra={"file": str(self._path)})
+            logger.info("Configuration reloaded", extra={"file": str(self._path)})
 
     def _refused(self, problem: str) -> None:
-        logger.warning("Kept the last configuration", extra={"file": str(self._path), "problem": problem})
+        logger.warning("Configuration rejected; the previous one stays in force", extra={"file": str(self._path), "error": problem})
         self._tell(Outcome.REFUSED, problem)
 
 

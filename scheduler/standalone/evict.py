@@ -74,7 +74,7 @@ class Evictor:
             except (KubeError, msgspec.DecodeError) as error:
                 refusal = str(error)
             if refusal:
-                logger.info("Eviction refused", extra={"pod": victim.key, "node": preemption.node, "err": refusal})
+                logger.info("Eviction rejected", extra={"pod": victim.key, "node": preemption.node, "error": refusal})
                 return f"could not evict pod {victim.key}: {refusal}"
             # A better preemptor may have had the same victim evicted while this answer was under way.
             if victim.uid not in self.going():

@@ -154,7 +154,7 @@ class PodStatus:
         """Log a failure when it is new: it is the same for each pod."""
         complaint = f"{type(error).__name__} {getattr(error, 'reason', '')}"
         if complaint != self._complaint:
-            logger.warning("Could not write pod status", extra={"pod": pod.key, "err": str(error)})
+            logger.warning("Could not write pod status", extra={"pod": pod.key, "error": str(error)})
         self._complaint = complaint
 
 

@@ -101,7 +101,7 @@ class Attempts:
             return self._decide(attempt, pod)
         except Exception as error:
             # A rule that fails for one pod must not keep the others from being scheduled.
-            logger.exception("Could not decide about pod", extra={"pod": pod.key})
+            logger.exception("Scheduling decision failed", extra={"pod": pod.key})
             self._report.error(pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
             self._waiting.retry(attempt, self._clock.monotonic())
             return None
@@ -160,7 +160,7 @@ class Attempts:
         except LeadershipLost:
             raise
         except Exception as error:
-            logger.exception("Could not preempt", extra={"pod": pod.key, "node": preemption.node})
+            logger.exception("Preemption failed", extra={"pod": pod.key, "node": preemption.node})
             refusal = f"{type(error).__name__}: {error}"
         now = self._clock.monotonic()
         if refusal:
@@ -199,7 +199,7 @@ class Attempts:
         except KubeError as error:
             self._take_back(attempt, placement, Reason.SCHEDULER_ERROR, str(error))
         except Exception as error:
-            logger.exception("Could not bind pod", extra={"pod": pod.key, "node": placement.node})
+            logger.exception("Binding failed", extra={"pod": pod.key, "node": placement.node})
             self._take_back(attempt, placement, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
         else:
             if rejection is not None:

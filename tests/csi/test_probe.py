@@ -214,7 +214,7 @@ async def test_up_follows_the_driver_and_is_logged_when_it_changes(
     assert states == [None, False, False, True, True]
     await probe.probe("v")
     said = [record.message for record in caplog.records if "endpoint" in record.message]
-    assert said[0] == "CSI endpoint does not answer"
+    assert said[0] == "CSI endpoint is down"
     assert all(one != other for one, other in pairwise(said)), "said twice"
 
 

@@ -58,7 +58,7 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
         for mode in disks:
             would = f"Would reserve volume pvc={world.namespace}/{mode} pv={world.name(mode)}"
             await logged(controller, would)
-            await logged(controller, f"Would lift scheduling gate pod={world.namespace}/{mode}-app")
+            await logged(controller, f"Would remove the scheduling gate pod={world.namespace}/{mode}-app")
             await logged(controller, f"{world.namespace}/{mode}-big")
         await controller.stop()
         assert [(call.method, call.path) for call in proxy.calls if call.writes] == []

@@ -1,4 +1,4 @@
-"""docs/metrics.md names every metric there is, with the processes that export it."""
+"""docs/metrics.md names every metric there is, with the processes that export it and its help text."""
 
 import re
 from pathlib import Path
@@ -21,15 +21,20 @@ EXPORTED_BY: Final = {
 CLIENT: Final = ("process_", "python_")
 
 
-async def test_the_page_names_every_metric_where_it_is_exported() -> None:
-    rendered = {
+async def rendered() -> dict[str, str]:
+    """Return what each process serves on /metrics."""
+    texts = {
         "controller": await Instruments("lease", ()).render(ClusterState(snapshot=snapshot_of([])), EPOCH),
         "scheduler": await SchedulerInstruments("lease", (), EPOCH).render(SchedulerState()),
         "extender": await ExtenderInstruments().render(),
     }
+    return {process: text.decode() for process, text in texts.items()}
+
+
+async def test_the_page_names_every_metric_where_it_is_exported() -> None:
     exported: dict[str, set[str]] = {}
-    for process, text in rendered.items():
-        for name in re.findall(r"^# HELP (\S+) ", text.decode(), re.MULTILINE):
+    for process, text in (await rendered()).items():
+        for name in re.findall(r"^# HELP (\S+) ", text, re.MULTILINE):
             if not name.startswith(CLIENT):
                 exported.setdefault(name, set()).add(process)
     explained = {
@@ -38,3 +43,16 @@ async def test_the_page_names_every_metric_where_it_is_exported() -> None:
         for name in re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
     }
     assert explained == exported
+
+
+async def test_help_texts_are_those_of_the_page() -> None:
+    """The page writes them as a table does: without a capital and a full stop, and with code in backticks."""
+    helps = {
+        name: text
+        for page in (await rendered()).values()
+        for name, text in re.findall(r"^# HELP (\S+) (.*)$", page, re.MULTILINE)
+        if not name.startswith(CLIENT)
+    }
+    cells = re.findall(r"^\| `(\w+)` \|[^|]*\| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    described = {name: f"{text[:1].upper()}{text[1:]}.".replace("`", "") for name, text in cells}
+    assert helps == described

@@ -95,7 +95,7 @@ async def test_files_that_do_not_belong_together_are_passed_over(
         files.key.unlink()
         await certificate.refresh()
         assert await admitted(server, old, old)
-        assert caplog.text.count("Kept the last certificate") == 3
+        assert caplog.text.count("Certificate rejected; the previous one stays in use") == 3
         mount(new, tmp_path / "mount")
         await certificate.refresh()
         assert await admitted(server, new, new)

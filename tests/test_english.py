@@ -1,24 +1,116 @@
 """The rules about texts that a machine can check."""
 
 import ast
+import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.test_architecture import PRODUCT, modules, name_of
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
+PACKAGES = (*PRODUCT, "soak", "bench")
+
+LOG_KEYS: Final = {
+    # Whom it is about: namespace/name, or the name alone.
+    *("pvc", "pv", "pod", "node", "driver", "lease", "object"),
+    *("namespace", "kind", "resource", "key", "zone", "plugin", "gate", "endpoint"),
+    # What happened to it.
+    *("error", "code", "reason", "note", "cause", "effect", "health", "published", "quarantine", "mode", "protocol"),
+    *("subject", "found", "version", "transition", "resource_version", "unknown_capabilities"),
+    # Of how many, or how long.
+    *("count", "seconds", "objects", "volumes", "claims", "nodes", "pods"),
+    # The process and its surroundings.
+    *("component", "server", "address", "schedulers", "source", "file", "signal", "method", "path", "verb"),
+}
+"""The keys of log fields. A new one is added only where none of these says it: people filter by them."""
+
+FORBIDDEN: Final = re.compile(
+    r"\b(sick\w*|ill|asked|asks|nobody|somebody|anybody|whoever|whom|afresh|anew|lifted?|told|tells?|utter\w*|"
+    r"takes? over|taken over|look(s|ed)? at|free volumes?|way to the driver)\b",
+    re.IGNORECASE,
+)
+"""Words of an idiom of our own. The field says unhealthy, probed, Available, rejected, removed, reported."""
 
 
-def log_messages(module: Path) -> Iterator[ast.expr]:
+def logger_calls(module: Path) -> Iterator[ast.Call]:
     for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS:
-            yield from node.args[:1] if ast.unparse(node.func.value) == "logger" else ()
+        method = node.func if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(method, ast.Attribute) and method.attr in LEVELS | {"log"}:
+            yield from (node,) if ast.unparse(method.value) == "logger" else ()
 
 
-@pytest.mark.parametrize("module", modules(*PRODUCT), ids=name_of)
+def message_of(call: ast.Call) -> ast.expr:
+    assert isinstance(call.func, ast.Attribute)
+    return call.args[1 if call.func.attr == "log" else 0]
+
+
+@pytest.mark.parametrize("module", modules(*PACKAGES), ids=name_of)
 def test_log_messages_are_constant(module: Path) -> None:
     """What differs from one time to the next is in `extra`: a message can be searched for and counted."""
-    built = (ast.JoinedStr, ast.BinOp, ast.Call)
-    assert [ast.unparse(message) for message in log_messages(module) if isinstance(message, built)] == []
+    messages = [message_of(call) for call in logger_calls(module)]
+    assert [ast.unparse(message) for message in messages if not isinstance(message, ast.Constant)] == []
+    extra = [call for call in logger_calls(module) if len(call.args) > 1 and message_of(call) is not call.args[-1]]
+    assert [ast.unparse(call) for call in extra] == [], "expected no arguments for a format"
+
+
+def keys_of(value: ast.expr, tree: ast.Module) -> Iterator[str]:
+    """Yield the keys of a dict as the module writes it: a display, a variable, a function's result, or a union."""
+    match value:
+        case ast.Dict():
+            for key, part in zip(value.keys, value.values, strict=True):
+                if key is None:
+                    yield from keys_of(part, tree)
+                else:
+                    yield key.value if isinstance(key, ast.Constant) else f"{{{ast.unparse(key)}}}"
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            yield from keys_of(left, tree)
+            yield from keys_of(right, tree)
+        case ast.Name(id=name):
+            parts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and named(node, name)]
+            assert parts, f"{name} is not assigned in the module"
+            for part in parts:
+                yield from keys_of(part, tree)
+        case ast.Call(func=ast.Name(id=name)):
+            functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+            returns = [node for function in functions for node in ast.walk(function) if isinstance(node, ast.Return)]
+            assert returns, f"{name} is not a function of the module"
+            for returned in returns:
+                assert returned.value is not None
+                yield from keys_of(returned.value, tree)
+        case _:
+            pytest.fail(f"the keys of {ast.unparse(value)} cannot be read")
+
+
+def named(assignment: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in assignment.targets)
+
+
+@pytest.mark.parametrize("module", modules(*PACKAGES), ids=name_of)
+def test_log_fields_have_uniform_keys(module: Path) -> None:
+    tree = ast.parse(module.read_text())
+    extras = [word.value for call in logger_calls(module) for word in call.keywords if word.arg == "extra"]
+    assert {key for extra in extras for key in keys_of(extra, tree)} - LOG_KEYS == set()
+
+
+def test_no_key_of_a_log_field_is_one_of_the_record_itself() -> None:
+    """`logging` raises KeyError for these, but only where the line is reached."""
+    assert LOG_KEYS & ({"message", "asctime"} | vars(logging.makeLogRecord({})).keys()) == set()
+
+
+def texts_of(module: Path) -> Iterator[tuple[int, str]]:
+    """Yield the sentences in the code with their lines, without docstrings: what users may get to see."""
+    tree = ast.parse(module.read_text())
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if isinstance(node, ast.Constant) and id(node) not in statements and " " in text.strip():
+            yield node.lineno, text
+
+
+@pytest.mark.parametrize("module", modules("kube"), ids=name_of)
+def test_texts_are_in_the_words_of_the_field(module: Path) -> None:
+    assert [f"{line}: {text}" for line, text in texts_of(module) if FORBIDDEN.search(text)] == []

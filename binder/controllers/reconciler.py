@@ -199,7 +199,9 @@ class Reconciler:
             outcome = await acting
         except TerminalError as error:
             self.planner.withdrawn(decision)
-            logger.warning("Reservation rejected by the API server", extra={"pod": decision.pod.key, "error": str(error)})
+            logger.warning(
+                "Reservation rejected by the API server", extra={"pod": decision.pod.key, "error": str(error)}
+            )
             self.announcer.write_rejected(decision.pod, error.message)
             return self._later(decision)
         except BaseException:

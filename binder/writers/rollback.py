@@ -57,7 +57,8 @@ class Undo:
                 await self._roll_back_one(claim, volume, committed)
             except KubeError as error:
                 logger.warning(
-                    "Rollback failed; the reservation will expire", extra={"pv": volume, "pvc": claim.key, "error": str(error)}
+                    "Rollback failed; the reservation will expire",
+                    extra={"pv": volume, "pvc": claim.key, "error": str(error)},
                 )
 
     async def _roll_back_one(self, claim: Claim, volume: str, committed: bool) -> None:

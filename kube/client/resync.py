@@ -234,7 +234,9 @@ class DriftCheck:
         for kind in KINDS:
             self._observer.drift(walk.part.resource.label, kind, drifted[kind])
         if drifted:
-            logger.warning("Cache drift repaired", extra={"resource": walk.part.resource.label, "objects": dict(drifted)})
+            logger.warning(
+                "Cache drift repaired", extra={"resource": walk.part.resource.label, "objects": dict(drifted)}
+            )
 
     async def _repair(self, walk: _Walk, key: str, said: Suspicion) -> bool:
         """Read the object and put what is true into the collection. Returns whether we were wrong about it."""

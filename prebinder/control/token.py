@@ -91,7 +91,9 @@ class ControlToken:
         except CommandError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
-                logger.warning("Control port token rejected; the previous one stays in use", extra={"error": self._problem})
+                logger.warning(
+                    "Control port token rejected; the previous one stays in use", extra={"error": self._problem}
+                )
             return
         self._problem = ""
         if found != self.current:

@@ -33,7 +33,10 @@ async def kinds_to_do_without(
         logger.warning("Untested Kubernetes version", extra={"version": version.found, "effect": version.meaning})
     for check in check_served(offer.served, wanted.kinds):
         if check.state is not State.OK:
-            logger.warning("The API server does not serve everything", extra={"subject": check.subject, "found": check.found, "effect": check.meaning})
+            logger.warning(
+                "The API server does not serve everything",
+                extra={"subject": check.subject, "found": check.found, "effect": check.meaning},
+            )
     missing = unserved(offer.served, wanted.kinds)
     vital = [kind for kind in missing if wanted.kinds[kind].vital]
     if vital:

@@ -69,7 +69,8 @@ class ServingCertificate:
             self._newest = await asyncio.to_thread(self._files.load)
         except OSError as error:
             logger.warning(
-                "Certificate rejected; the previous one stays in use", extra={"file": str(self._files.certificate), "error": str(error)}
+                "Certificate rejected; the previous one stays in use",
+                extra={"file": str(self._files.certificate), "error": str(error)},
             )
         else:
             logger.info("Certificate reloaded", extra={"file": str(self._files.certificate)})

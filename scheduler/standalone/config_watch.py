@@ -95,7 +95,9 @@ class WatchedConfiguration(ConfigurationInForce):
             logger.info("Configuration reloaded", extra={"file": str(self._path)})
 
     def _refused(self, problem: str) -> None:
-        logger.warning("Configuration rejected; the previous one stays in force", extra={"file": str(self._path), "error": problem})
+        logger.warning(
+            "Configuration rejected; the previous one stays in force", extra={"file": str(self._path), "error": problem}
+        )
         self._tell(Outcome.REFUSED, problem)
 
 

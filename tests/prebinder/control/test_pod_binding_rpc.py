@@ -82,7 +82,9 @@ async def test_rejections_are_told_with_their_evidence_up_to_a_limit(tmp_path: P
         pytest.param("bind.pod", POD | {"namespace": "a.b"}, "params.namespace: expected lower", id="a dot"),
         pytest.param("bind.pod", POD | {"namespace": "x" * 64}, "params.namespace: expected at most 63", id="long"),
         pytest.param("bind.pod", POD | {"uid": ""}, "params.uid: is empty", id="an empty uid"),
-        pytest.param("bind.pod", POD | {"node": ["n1"]}, "params.node: expected a string, found a list", id="two nodes"),
+        pytest.param(
+            "bind.pod", POD | {"node": ["n1"]}, "params.node: expected a string, found a list", id="two nodes"
+        ),
         pytest.param("bind.pod", {1: 2}, "params: ", id="keys that are no text"),
     ],
 )

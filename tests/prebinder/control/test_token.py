@@ -100,7 +100,7 @@ async def test_a_new_token_is_taken_over_and_a_bad_one_is_told_once(
     path.unlink()
     await token.refresh()
     assert (token.current, path.exists()) == (first, False)
-    assert caplog.text.count("Kept the last token") == 3
+    assert caplog.text.count("Control port token rejected") == 3
     path.write_text(TOKEN)
     path.chmod(0o600)
     await token.refresh()

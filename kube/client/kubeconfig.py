@@ -218,8 +218,8 @@ def _refuse_insecure(credentials: Credentials) -> None:
     address = urlsplit(credentials.server)
     if not credentials.configuration.verify_ssl:
         raise KubeconfigError(
-            f"{credentials.source} sets insecure-skip-tls-verify for {credentials.server}: refused, because anyone on the "
-            "network could read the token and impersonate the server; set certificate-authority instead"
+            f"{credentials.source} sets insecure-skip-tls-verify for {credentials.server}: refused, because anyone "
+            "on the network could read the token and impersonate the server; set certificate-authority instead"
         )
     if "@" in address.netloc:
         raise KubeconfigError(
@@ -230,7 +230,8 @@ def _refuse_insecure(credentials: Credentials) -> None:
         raise KubeconfigError(f"{credentials.source} has no usable server address: {credentials.server!r}")
     if address.scheme == "http" and address.hostname not in _LOOPBACK:
         raise KubeconfigError(
-            f"{credentials.source} reaches {credentials.server} without TLS: refused; plain HTTP is allowed on loopback only"
+            f"{credentials.source} reaches {credentials.server} without TLS: refused; plain HTTP is allowed on "
+            "loopback only"
         )
 
 

@@ -65,9 +65,8 @@ class _StrictLoader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise ValueError(
-                f"alias *{event.anchor} on line {event.start_mark.line + 1}: aliases are not supported; write the value out"
-            )
+            place = f"alias *{event.anchor} on line {event.start_mark.line + 1}"
+            raise ValueError(f"{place}: aliases are not supported; write the value out")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:

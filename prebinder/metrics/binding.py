@@ -86,7 +86,7 @@ class ReservationMetrics:
         )
         self._garbage = Counter(
             "pvc_prebinder_reservation_parse_errors_total",
-            "Annotations with our prefix that could not be read, such as an unknown mode.",
+            "Annotations with our prefix that could not be read, such as an unknown mode on a StorageClass.",
             ["field"],
             registry=registry,
         )

@@ -65,7 +65,7 @@ def keys_of(value: ast.expr, tree: ast.Module) -> Iterator[str]:
                 if key is None:
                     yield from keys_of(part, tree)
                 else:
-                    yield key.value if isinstance(key, ast.Constant) else f"{{{ast.unparse(key)}}}"
+                    yield str(key.value) if isinstance(key, ast.Constant) else f"{{{ast.unparse(key)}}}"
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             yield from keys_of(left, tree)
             yield from keys_of(right, tree)

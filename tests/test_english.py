@@ -17,7 +17,7 @@ PACKAGES = (*PRODUCT, "soak", "bench")
 LOG_KEYS: Final = {
     # Whom it is about: namespace/name, or the name alone.
     *("pvc", "pv", "pod", "node", "driver", "lease", "object"),
-    *("namespace", "kind", "resource", "key", "zone", "plugin", "gate", "endpoint"),
+    *("namespace", "kind", "resource", "key", "zone", "plugin", "gate", "endpoint", "storage_class"),
     # What happened to it.
     *("error", "code", "reason", "note", "cause", "effect", "health", "published", "quarantine", "mode", "protocol"),
     *("subject", "found", "version", "transition", "resource_version", "unknown_capabilities"),

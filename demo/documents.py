@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from binder.model.decision import Mode
-from binder.reservation.contract import DEFAULT_PREFIX, MODE, gate_name
+from binder.reservation.contract import Annotations
 
 Document = dict[str, Any]
 
@@ -32,7 +32,7 @@ def storage_class(name: str, mode: Mode | None = None) -> Document:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {"name": name, "annotations": {DEFAULT_PREFIX + MODE: str(mode)} if mode else {}},
+        "metadata": {"name": name, "annotations": {Annotations().mode: str(mode)} if mode else {}},
         "provisioner": "kubernetes.io/no-provisioner",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
@@ -121,7 +121,7 @@ def _pod_spec(claims: list[tuple[str, str]], plan: Plan) -> Document:
         "volumeMounts": [{"name": volume, "mountPath": f"/{volume}"} for volume, _ in claims],
         "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}},
     }
-    gates = [{"name": gate_name()}] if plan.gated else []
+    gates = [{"name": Annotations().gate}] if plan.gated else []
     return {
         "containers": [container],
         "volumes": volumes,

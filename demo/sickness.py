@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from binder.health.quarantine import in_quarantine
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from demo.scene import NAMESPACE, PATIENT, REPLICAS, SHOP
 from demo.show import Show
 from demo.view import Patient, Row
@@ -45,7 +45,7 @@ async def play_sickness(
 def quarantined(watcher: Watcher) -> bool:
     """Whether the volume is kept from claims at this moment."""
     volume = watcher.snapshot.volumes.get(PATIENT)
-    return volume is not None and in_quarantine(volume, DEFAULT_PREFIX)
+    return volume is not None and in_quarantine(volume, Annotations())
 
 
 def running(watcher: Watcher) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from statistics import median
 
 from binder.health.quarantine import in_quarantine
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from csi.health.topology import contradiction
 from csi.health.verdict import Verdict
 from demo import scene as demo_scene
@@ -94,7 +94,7 @@ def _faulty(snapshot: Snapshot, verdicts: Mapping[str, Verdict], *, kept: bool) 
     """Yield the volumes, in quarantine or not, that the driver speaks ill of or contradicts, and what it says."""
     for name, volume in sorted(snapshot.volumes.items()):
         why = _fault(volume, verdicts)
-        if why and in_quarantine(volume, DEFAULT_PREFIX) is kept:
+        if why and in_quarantine(volume, Annotations()) is kept:
             yield name, f"{format_quantity(volume.capacity)} in {zone_of_volume(snapshot, volume)}: {why}"
 
 

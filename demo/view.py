@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from binder.health.quarantine import in_quarantine
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState, Verdict
 from kube.objects.model import Claim, Pod, Volume, value_of
 from kube.rules.topology import ZONE_LABEL, zone_of
@@ -105,7 +105,7 @@ def patient_row(snapshot: Snapshot, verdicts: Mapping[str, Verdict], patient: Pa
         zone=zone_of_volume(snapshot, volume),
         volume=volume.name,
         health=health_word(verdicts.get(volume.name)),
-        state="Quarantined" if in_quarantine(volume, DEFAULT_PREFIX) else volume.phase,
+        state="Quarantined" if in_quarantine(volume, Annotations()) else volume.phase,
         age=(now - patient.fell_sick).total_seconds(),
         settled_after=None,
     )
@@ -116,7 +116,7 @@ def volume_of(snapshot: Snapshot, claim: Claim) -> str:
     if claim.volume_name:
         return claim.volume_name
     held = sorted(snapshot.volumes_by_claim.get(claim.key, ()))
-    return held[0] if held else value_of(claim.annotations, f"{DEFAULT_PREFIX}reserved-volume") or ""
+    return held[0] if held else value_of(claim.annotations, Annotations().reserved_volume) or ""
 
 
 def zone_of_volume(snapshot: Snapshot, volume: Volume | None) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from binder.reservation.contract import DEFAULT_PREFIX, GATE
+from binder.reservation.contract import Annotations
 from kube.rules.topology import ZONE_LABEL
 
 Document = dict[str, Any]
@@ -64,7 +64,7 @@ def claim(name: str, gibibytes: int = 1) -> Document:
 
 def pod(name: str, claims: list[str], *, gated: bool) -> Document:
     """A pod that uses these claims; gated, it carries our scheduling gate, so that kube-scheduler waits for us."""
-    gate = {"schedulingGates": [{"name": DEFAULT_PREFIX + GATE}]} if gated else {}
+    gate = {"schedulingGates": [{"name": Annotations().gate}]} if gated else {}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

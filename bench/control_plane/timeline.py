@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from bench.control_plane.documents import NAMESPACE
-from binder.reservation.contract import DEFAULT_PREFIX, RESERVED_FOR
+from binder.reservation.contract import Annotations
 from kube.client.api import KubeApi, Listing
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
@@ -96,7 +96,7 @@ class Timeline:
                 await asyncio.sleep(0.05)
 
     def _volume(self, seen: _Object, now: float) -> None:
-        said = seen.metadata.annotations.get(DEFAULT_PREFIX + RESERVED_FOR, "").removeprefix(_KEY)
+        said = seen.metadata.annotations.get(Annotations().reserved_for, "").removeprefix(_KEY)
         if claim := seen.spec.claim_ref.name or said:
             self.reserved.setdefault(claim, now)
 

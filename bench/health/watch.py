@@ -8,9 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from binder.health.published_health import HEALTH
-from binder.health.quarantine import QUARANTINE
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState
 from kube.client.api import KubeApi, Listing
 from kube.errors import KubeError
@@ -89,8 +87,8 @@ class HealthWatch:
                 await asyncio.sleep(0.05)
 
     def _look(self, metadata: _Metadata) -> None:
-        said = metadata.annotations.get(DEFAULT_PREFIX + HEALTH, HealthState.HEALTHY)
-        inside = DEFAULT_PREFIX + QUARANTINE in metadata.annotations
+        said = metadata.annotations.get(Annotations().health, HealthState.HEALTHY)
+        inside = Annotations().quarantine in metadata.annotations
         seen = Seen(monotonic(), metadata.name, said != HealthState.HEALTHY, inside)
         self.versions.append(seen)
         self.now[seen.name] = seen

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from binder.reservation.contract import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations, Holder, VolumeReservation
 from devcluster.control_plane.nodes import DEFAULT_ZONES
 from devcluster.processes.ports import LOOPBACK
 from kube.clock import SystemClock
@@ -55,7 +55,7 @@ class Echo:
 def ours(nodes: int, now: datetime) -> Extender:
     """Return an extender that knows a cluster of so many nodes, whose reservations were made at `now`."""
     store = Store(DEFAULT_PREFIX)
-    extender = Extender(store, DEFAULT_PREFIX)
+    extender = Extender(store, Annotations())
     store.classes.replace((_class(name) for name in ("zonal", "local")), "1")
     store.nodes.replace((_node(number) for number in range(nodes)), "1")
     store.volumes.replace((*_zonal_volumes(now), *(_local_volume(number) for number in range(nodes))), "1")
@@ -100,7 +100,7 @@ def _volume(name: str, storage_class: str, affinity: model.NodeSelector, size: s
 
 def _zonal_volumes(now: datetime) -> Iterator[model.Volume]:
     promise = VolumeReservation("team/other", "other", now, now + _SOON, Holder("bench", 1))
-    said = {key.removeprefix(DEFAULT_PREFIX): value for key, value in volume_annotations(promise).items()}
+    said = {key.removeprefix(DEFAULT_PREFIX): value for key, value in Annotations().for_volume(promise).items()}
     for number in range(VOLUMES):
         zone, size = _zone(number), 10 + number % 7
         held = said if number < HELD else {}

@@ -22,7 +22,6 @@ from binder.matching.index import is_free
 from binder.matching.matching import class_of
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import ConflictKind, ReservationMetrics
-from binder.reservation.contract import reservation_of, volume_keys_present
 from binder.reservation.release import Cause, take_back
 from binder.writers.locks import KeyedLocks
 from binder.writers.object_client import FASTER, LiveObjects
@@ -85,7 +84,7 @@ class Caretaker:
     _names: defaultdict[str, dict[str, tuple[str, ...]]] = field(default_factory=lambda: defaultdict(dict))
 
     def __post_init__(self) -> None:
-        self._pools = Pools(self.settings.prefix)
+        self._pools = Pools(self.settings.annotations)
         self._bucket = TokenBucket(self.clock, WRITES_PER_SECOND, WRITES_AT_ONCE)
 
     async def run(self) -> None:
@@ -170,7 +169,7 @@ class Caretaker:
 
     async def _give_up_reservation(self, volume: Volume, finding: Finding) -> bool:
         """End a reservation that nothing has come of: the pod's next plan asks the driver and passes it over."""
-        reservation = reservation_of(volume, self.settings.prefix)
+        reservation = self.settings.annotations.reservation_of(volume)
         if reservation is None:
             return True
         async with self.locks.held((reservation.claim,)):
@@ -179,7 +178,7 @@ class Caretaker:
             # A claim that names the volume is being bound to it, and a bind is never undone.
             if claim is None or claim.volume_name == volume.name:
                 return True
-            release = take_back(volume.name, claim, snapshot, self.settings.prefix)
+            release = take_back(volume.name, claim, snapshot, self.settings.annotations)
             if release is None:
                 return True
             if not await self.releasing.carry_out(replace(release, cause=Cause.UNHEALTHY)):
@@ -219,7 +218,7 @@ class Caretaker:
         if self.settings.only_asked and volume.driver not in self.settings.drivers:
             return
         care = self._needs(volume)
-        reserved = bool(volume_keys_present(volume.annotations, self.settings.prefix))
+        reserved = bool(self.settings.annotations.keys_on_volume(volume))
         if care.needed or (reserved and care.finding is not None and care.finding.sick):
             self.queue.add(volume.name)
 

@@ -28,7 +28,6 @@ from binder.model.ledger import Hold, Ledger
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive
 from binder.planning.plan import holds_of, plan
-from binder.reservation.contract import reservation_of, reservation_of_claim
 from binder.writers.health_gate import HealthGate
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
@@ -246,14 +245,14 @@ class Planner:
         reference = volume.claim
         if reference is not None:
             return reference.key == hold.claim_key
-        reservation = reservation_of(volume, self._settings.prefix)
+        reservation = self._settings.annotations.reservation_of(volume)
         return reservation is not None and reservation.claim_uid == hold.claim_uid
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         """A claim that no longer says what is held for it has to be told again, so it needs a new decision."""
         if old is None or new is None or new.volume_name:
             return
-        said, says = (reservation_of_claim(claim, self._settings.prefix) for claim in (old, new))
+        said, says = (self._settings.annotations.reservation_of_claim(claim) for claim in (old, new))
         if said is not None and (says is None or says.volume != said.volume):
             self.ledger = self.ledger.without(said.volume)
 

@@ -13,22 +13,8 @@ from typing import Final, Protocol
 from binder.controllers.listening import listening
 from binder.planning.pod_demand import unknown_mode
 from binder.reporting.observe import ReservationMetrics
-from binder.reservation.contract import (
-    MODE,
-    claim_keys_present,
-    reservation_of,
-    reservation_of_claim,
-    volume_keys_present,
-)
-from binder.reservation.release import (
-    Look,
-    Release,
-    expiry_of_volume,
-    garbage,
-    garbage_of_claim,
-    release_of_claim,
-    release_of_volume,
-)
+from binder.reservation.contract import Annotations
+from binder.reservation.release import Look, Release, expiry_of_volume, release_of_claim, release_of_volume
 from binder.writers.locks import KeyedLocks
 from kube.backoff import backoff
 from kube.clock import Clock
@@ -68,7 +54,7 @@ class Sweeper:
         locks: KeyedLocks,
         clock: Clock,
         metrics: ReservationMetrics,
-        prefix: str,
+        annotations: Annotations,
     ) -> None:
         self._store = store
         self._releasing = releasing
@@ -76,7 +62,7 @@ class Sweeper:
         self._locks = locks
         self._clock = clock
         self._metrics = metrics
-        self._prefix = prefix
+        self._annotations = annotations
         self._failures: dict[Subject, int] = {}
 
     async def run(self) -> None:
@@ -89,11 +75,11 @@ class Sweeper:
         """Look at one object, release it if it is time; return the seconds until its time is over."""
         kind, key = subject
         async with self._locks.held(self._claim_keys(kind, key)):
-            look = Look(self._store.snapshot(), self._clock.now(), self._prefix)
+            look = Look(self._store.snapshot(), self._clock.now(), self._annotations)
             release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
             if release is not None:
                 return await self._carry_out(subject, release)
-        expires = expiry_of_volume(key, look.snapshot, self._prefix) if kind == "volume" else None
+        expires = expiry_of_volume(key, look.snapshot, self._annotations) if kind == "volume" else None
         return None if expires is None else max(0.0, (expires - look.now).total_seconds())
 
     async def _carry_out(self, subject: Subject, release: Release) -> float | None:
@@ -113,7 +99,7 @@ class Sweeper:
         if kind == "claim":
             return (key,)
         volume = self._store.snapshot().volumes.get(key)
-        reservation = reservation_of(volume, self._prefix) if volume is not None else None
+        reservation = self._annotations.reservation_of(volume) if volume is not None else None
         return (reservation.claim,) if reservation is not None else ()
 
     @contextmanager
@@ -142,14 +128,14 @@ class Sweeper:
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         for volume in (old, new):
-            if volume is None or not volume_keys_present(volume.annotations, self._prefix):
+            if volume is None or not self._annotations.keys_on_volume(volume):
                 continue
             self._queue.add(("volume", volume.name))
-            reservation = reservation_of(volume, self._prefix)
+            reservation = self._annotations.reservation_of(volume)
             if reservation is not None:
                 self._queue.add(("claim", reservation.claim))
         if new is not None and (old is None or old.annotations != new.annotations):
-            for field in garbage(new, self._prefix):
+            for field in self._annotations.parse_volume(new.annotations).garbage:
                 self._metrics.garbage(field)
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
@@ -157,13 +143,13 @@ class Sweeper:
             if claim is None:
                 continue
             self._look_at_volumes_of(claim.key)
-            if claim_keys_present(claim.annotations, self._prefix):
+            if self._annotations.keys_on_claim(claim):
                 self._queue.add(("claim", claim.key))
-                reservation = reservation_of_claim(claim, self._prefix)
+                reservation = self._annotations.reservation_of_claim(claim)
                 if reservation is not None:
                     self._queue.add(("volume", reservation.volume))
         if new is not None and (old is None or old.annotations != new.annotations):
-            for field in garbage_of_claim(new, self._prefix):
+            for field in self._annotations.parse_claim(new.annotations).garbage:
                 self._metrics.garbage(field)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -180,9 +166,9 @@ class Sweeper:
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if new is None or (old is not None and old.annotations == new.annotations):
             return
-        mode = unknown_mode(new, self._prefix)
+        mode = unknown_mode(new, self._annotations)
         if mode is not None:
-            self._metrics.garbage(MODE)
+            self._metrics.garbage("mode")
             logger.warning("Unknown mode on StorageClass ignored", extra={"storage_class": new.name, "mode": mode})
 
     def _look_at_volumes_of(self, claim_key: str) -> None:

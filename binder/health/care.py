@@ -6,6 +6,7 @@ from datetime import datetime
 
 from binder.health.published_health import health_annotations, published_finding, unpublished
 from binder.health.quarantine import Step, end_patch, quarantine_step, take_patch
+from binder.reservation.contract import Annotations
 from binder.reservation.writes import Patch
 from csi.health.health import Finding, HealthRecord
 from csi.health.sources import combined_finding
@@ -22,7 +23,7 @@ class CareSettings:
     are in it are let out on recovery in any case. `namespace` is our own, of the placeholder claims.
     """
 
-    prefix: str
+    annotations: Annotations
     drivers: frozenset[str]
     namespace: str
     quarantine: bool = False
@@ -56,14 +57,14 @@ class Care:
 
     def patch(self, now: datetime, settings: CareSettings) -> Patch:
         """Return the one write that does it all."""
-        annotations = {} if self.news is None else health_annotations(self.news, settings.prefix)
+        published = {} if self.news is None else health_annotations(self.news, settings.annotations)
         if self.step is None:
-            return {"metadata": {"annotations": annotations}}
+            return {"metadata": {"annotations": published}}
         if self.step is Step.TAKE and self.own is not None:
-            body = take_patch(self.volume, self.own, now, settings.namespace, settings.prefix)
+            body = take_patch(self.volume, self.own, now, settings.namespace, settings.annotations)
         else:
-            body = end_patch(self.volume, self.step, settings.prefix)
-        return {**body, "metadata": {"annotations": body["metadata"]["annotations"] | annotations}}
+            body = end_patch(self.volume, self.step, settings.annotations)
+        return {**body, "metadata": {"annotations": body["metadata"]["annotations"] | published}}
 
 
 def care_for(
@@ -75,10 +76,10 @@ def care_for(
     """
     asked = volume.driver in settings.drivers
     answered = record.finding if record is not None else None
-    own = answered if asked else published_finding(volume, settings.prefix, now)
+    own = answered if asked else published_finding(volume, settings.annotations, now)
     finding = combined_finding([*([own] if own is not None else []), *others])
     # The driver's own word and nothing else, so that whoever asks the driver, the agent too, would write the same.
-    news = unpublished(volume, own, settings.prefix) if asked else None
-    step = None if settings.only_asked else quarantine_step(volume, own, settings.prefix)
+    news = unpublished(volume, own, settings.annotations) if asked else None
+    step = None if settings.only_asked else quarantine_step(volume, own, settings.annotations)
     care = Care(volume, finding, own, news, step)
     return care if settings.quarantine else care.without_quarantine()

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from binder.reservation.contract import format_time, parse_time
+from binder.reservation.contract import Annotations, format_time, parse_time
 from csi.health.health import Finding
 from csi.health.verdict import SICK, HealthState
 from kube.objects.model import Volume, value_of
 
-HEALTH: Final = "health"
-HEALTH_REASON: Final = "health-reason"
-HEALTH_SINCE: Final = "health-since"
-HEALTH_SOURCE: Final = "health-source"
 _SOMEBODY: Final = "annotations of the volume"
 _WORDS: Final = frozenset(map(str, HealthState))
 _FINDINGS: Final = SICK | {HealthState.HEALTHY}
@@ -32,45 +28,47 @@ class PublishedHealth:
     source: str = ""
 
 
-def published_health(volume: Volume, prefix: str) -> PublishedHealth | None:
+def published_health(volume: Volume, annotations: Annotations) -> PublishedHealth | None:
     """Read what the volume says; None if it says nothing, or a word that is no state."""
-    word = value_of(volume.annotations, prefix + HEALTH)
+    word = value_of(volume.annotations, annotations.health)
     if word is None or word not in _WORDS:
         return None
-    reason = value_of(volume.annotations, prefix + HEALTH_REASON) or ""
-    since = parse_time(value_of(volume.annotations, prefix + HEALTH_SINCE))
-    return PublishedHealth(HealthState(word), reason, since, value_of(volume.annotations, prefix + HEALTH_SOURCE) or "")
+    reason = value_of(volume.annotations, annotations.health_reason) or ""
+    since = parse_time(value_of(volume.annotations, annotations.health_since))
+    return PublishedHealth(
+        HealthState(word), reason, since, value_of(volume.annotations, annotations.health_source) or ""
+    )
 
 
-def published_finding(volume: Volume, prefix: str, now: datetime) -> Finding | None:
+def published_finding(volume: Volume, annotations: Annotations, now: datetime) -> Finding | None:
     """Return what the volume says as a finding; of `now` if it does not say since when, None if it says nothing.
 
     A word that is no finding, such as Unknown, says nothing.
     """
-    said = published_health(volume, prefix)
+    said = published_health(volume, annotations)
     if said is None or said.state not in _FINDINGS:
         return None
     source = f"{said.source}, as published on the volume" if said.source else _SOMEBODY
     return Finding(said.state, said.reason, "", source, said.since or now)
 
 
-def unpublished(volume: Volume, finding: Finding | None, prefix: str) -> Finding | None:
+def unpublished(volume: Volume, finding: Finding | None, annotations: Annotations) -> Finding | None:
     """Return the finding that the volume does not say yet; None when there is nothing new to say.
 
     Only the state counts: a process that starts anew knows other words and times for what was said already.
     """
     if finding is None:
         return None
-    said = published_health(volume, prefix)
+    said = published_health(volume, annotations)
     before = said.state if said is not None else HealthState.HEALTHY
     return None if finding.state is before else finding
 
 
-def health_annotations(finding: Finding, prefix: str) -> dict[str, str | None]:
+def health_annotations(finding: Finding, annotations: Annotations) -> dict[str, str | None]:
     """Return the annotations that say it."""
     return {
-        prefix + HEALTH: str(finding.state),
-        prefix + HEALTH_REASON: finding.reason,
-        prefix + HEALTH_SINCE: format_time(finding.since),
-        prefix + HEALTH_SOURCE: finding.source,
+        annotations.health: str(finding.state),
+        annotations.health_reason: finding.reason,
+        annotations.health_since: format_time(finding.since),
+        annotations.health_source: finding.source,
     }

@@ -15,17 +15,13 @@ from typing import Final
 
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
-from binder.reservation.contract import format_time, volume_keys_present
+from binder.reservation.contract import Annotations, format_time
 from binder.reservation.release import UNUSED_PHASES
 from binder.reservation.writes import Patch
 from csi.health.health import Finding
 from csi.health.verdict import HealthState
 from kube.objects.model import Volume, value_of
 
-QUARANTINE: Final = "quarantine"
-QUARANTINED_AT: Final = "quarantined-at"
-
-_KEYS: Final = (QUARANTINE, QUARANTINED_AT)
 _PLACEHOLDER: Final = "quarantine-"
 _DANGEROUS: Final = frozenset({HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
 _AVAILABLE: Final = "Available"
@@ -39,7 +35,7 @@ class Step(StrEnum):
     FORGET = "forget"
 
 
-def quarantine_step(volume: Volume, finding: Finding | None, prefix: str) -> Step | None:
+def quarantine_step(volume: Volume, finding: Finding | None, annotations: Annotations) -> Step | None:
     """Say what is to be done, None for nothing.
 
     A volume goes in when it is found Inaccessible or DataLoss while it is free and not reserved. It comes out when it
@@ -47,8 +43,8 @@ def quarantine_step(volume: Volume, finding: Finding | None, prefix: str) -> Ste
     annotations are given up only where the claimRef is not the placeholder any more: a volume that was restored from
     a backup is Pending at first, and what it lost then nobody would give back.
     """
-    if not marks(volume, prefix):
-        free = is_free(volume) and not volume_keys_present(volume.annotations, prefix)
+    if not marks(volume, annotations):
+        free = is_free(volume) and not annotations.keys_on_volume(volume)
         return Step.TAKE if free and finding is not None and finding.state in _DANGEROUS else None
     if not has_placeholder(volume):
         return Step.FORGET
@@ -56,14 +52,15 @@ def quarantine_step(volume: Volume, finding: Finding | None, prefix: str) -> Ste
     return Step.RELEASE if healthy and holds(volume) else None
 
 
-def in_quarantine(volume: Volume, prefix: str) -> bool:
+def in_quarantine(volume: Volume, annotations: Annotations) -> bool:
     """Whether the volume is kept from claims by us, whichever process of ours it was."""
-    return bool(marks(volume, prefix)) and holds(volume)
+    return bool(marks(volume, annotations)) and holds(volume)
 
 
-def marks(volume: Volume, prefix: str) -> tuple[str, ...]:
+def marks(volume: Volume, annotations: Annotations) -> tuple[str, ...]:
     """Return the keys of our quarantine annotations that the volume carries."""
-    return tuple(prefix + key for key in _KEYS if value_of(volume.annotations, prefix + key) is not None)
+    keys = (annotations.quarantine, annotations.quarantined_at)
+    return tuple(key for key in keys if value_of(volume.annotations, key) is not None)
 
 
 def has_placeholder(volume: Volume) -> bool:
@@ -77,7 +74,7 @@ def holds(volume: Volume) -> bool:
     return has_placeholder(volume) and volume.phase in UNUSED_PHASES
 
 
-def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, prefix: str) -> Patch:
+def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, annotations: Annotations) -> Patch:
     """Return the write that puts a volume into quarantine; the placeholder is named in our own `namespace`."""
     words = f"{finding.state}: {finding.reason}" if finding.reason else str(finding.state)
     reference = {
@@ -87,23 +84,21 @@ def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, 
         # One for each volume: a claim never has two, not even one that does not exist.
         "name": _PLACEHOLDER + volume.name,
     }
-    annotations = {prefix + QUARANTINE: words, prefix + QUARANTINED_AT: format_time(now)}
-    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": reference}}
+    why = {annotations.quarantine: words, annotations.quarantined_at: format_time(now)}
+    return {"metadata": {"annotations": why}, "spec": {"claimRef": reference}}
 
 
-def end_patch(volume: Volume, step: Step, prefix: str) -> Patch:
+def end_patch(volume: Volume, step: Step, annotations: Annotations) -> Patch:
     """Return the write that ends a quarantine; the claimRef goes only if it is still the placeholder."""
-    annotations = dict.fromkeys(marks(volume, prefix))
-    if step is Step.RELEASE:
-        return {"metadata": {"annotations": annotations}, "spec": {"claimRef": None}}
-    return {"metadata": {"annotations": annotations}}
+    removed = {"annotations": dict.fromkeys(marks(volume, annotations))}
+    return {"metadata": removed, "spec": {"claimRef": None}} if step is Step.RELEASE else {"metadata": removed}
 
 
 @dataclass(slots=True)
 class Pools:
     """For each class the names of its volumes that are Available, and of those in quarantine."""
 
-    prefix: str
+    annotations: Annotations
     available: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     quarantined: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -114,7 +109,7 @@ class Pools:
             self.quarantined[class_of(old)].discard(old.name)
         if new is not None and new.phase == _AVAILABLE and not new.deleting:
             self.available[class_of(new)].add(new.name)
-            if in_quarantine(new, self.prefix):
+            if in_quarantine(new, self.annotations):
                 self.quarantined[class_of(new)].add(new.name)
 
     def has_room(self, class_name: str, share: float) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from binder.health.node_storage import NodeStorage
 from binder.health.published_health import published_finding
+from binder.reservation.contract import Annotations
 from csi.health.health import Finding
 from csi.health.sources import claim_findings
 from kube.objects.model import Claim, Volume
@@ -16,10 +17,15 @@ from kube.store.snapshot import Snapshot
 
 
 def reported(
-    volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, prefix: str, asked: Collection[str], now: datetime
+    volume: Volume,
+    snapshot: Snapshot,
+    node_storage: NodeStorage,
+    annotations: Annotations,
+    asked: Collection[str],
+    now: datetime,
 ) -> tuple[Finding, ...]:
     """Return what is reported of the volume, one finding for each source; `asked` are the drivers that are asked."""
-    published = None if volume.driver in asked else published_finding(volume, prefix, now)
+    published = None if volume.driver in asked else published_finding(volume, annotations, now)
     others = reported_by_others(volume, snapshot, node_storage, now)
     return others if published is None else (published, *others)
 

@@ -2,11 +2,9 @@
 
 from datetime import datetime
 
-from binder.health.quarantine import QUARANTINE
 from binder.health.reported_health import reported
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import UnknownHealth, View
-from binder.reservation.contract import reservation_of
 from csi.health.sources import Saying, combined, combined_finding
 from csi.health.topology import contradiction
 from csi.health.verdict import HealthState
@@ -26,7 +24,7 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     if not volume.driver:
         return None
     settings = view.settings
-    others = reported(volume, view.snapshot, view.node_storage, settings.prefix, settings.gated_drivers, now)
+    others = reported(volume, view.snapshot, view.node_storage, settings.annotations, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
     if verdict is None or not verdict.stands(now, settings.health_max_age):
         ill = combined_finding(others) if any(one.sick for one in others) else None
@@ -47,7 +45,7 @@ def _promised(view: View, volume: Volume, now: datetime, claim: Claim | None) ->
     hold = view.ledger.keeps(volume.name)
     if hold is not None and not (claim and hold.claim_key == claim.key and hold.claim_uid == claim.uid):
         return _reserved_for(volume, hold.claim_key, "being written")
-    reservation = reservation_of(volume, view.settings.prefix)
+    reservation = view.settings.annotations.reservation_of(volume)
     exempt = [known for known in (claim, view.hints.get(volume.name)) if known is not None]
     if reservation is None or not reservation.excludes(now, *exempt):
         return None
@@ -61,7 +59,7 @@ def _reserved_for(volume: Volume, claim_key: str, until: str) -> Rejection:
 
 
 def _quarantined(view: View, volume: Volume) -> Rejection | None:
-    why = value_of(volume.annotations, view.settings.prefix + QUARANTINE)
+    why = value_of(volume.annotations, view.settings.annotations.quarantine)
     return None if why is None else Rejection(Reason.QUARANTINED, volume.name, "a volume not in quarantine", why)
 
 

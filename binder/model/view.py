@@ -11,7 +11,7 @@ from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.ledger import Ledger
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from csi.health.verdict import Verdict
 from kube.objects.model import Claim
 from kube.store.snapshot import Snapshot
@@ -38,7 +38,7 @@ class PlanSettings:
     unknown_health: UnknownHealth | None = None
     gated_drivers: frozenset[str] = frozenset()
     health_max_age: timedelta = timedelta(seconds=60)
-    prefix: str = DEFAULT_PREFIX
+    annotations: Annotations = field(default_factory=Annotations)
     allow_delete_policy: bool = False
 
 

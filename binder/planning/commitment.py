@@ -19,7 +19,6 @@ from binder.matching.matching import controller_refusal
 from binder.matching.rejection import Rejection
 from binder.model.decision import Finish, Placement, Refuse
 from binder.model.view import View
-from binder.reservation.contract import reservation_of
 from binder.reservation.release import UNUSED_PHASES
 from kube.objects.model import Pod
 from kube.store.snapshot import Snapshot
@@ -71,6 +70,6 @@ def _may_finish(view: View, placement: Placement, now: datetime) -> bool:
         return False
     if volume.reclaim_policy != "Retain" and not view.settings.allow_delete_policy:
         return False
-    reservation = reservation_of(volume, view.settings.prefix)
+    reservation = view.settings.annotations.reservation_of(volume)
     # A reservation for another claim of that name, or one whose time is over, is being taken back.
     return reservation is None or reservation.holds(now, claim)

@@ -18,7 +18,7 @@ from binder.model.ledger import Hold
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import finish_of, may_commit
 from binder.planning.hint_only import hint_only
-from binder.reservation.contract import MODE, other_gates, reservation_of, reservation_of_claim
+from binder.reservation.contract import Annotations
 from kube.objects.model import (
     NO_PROVISIONER,
     READ_WRITE_ONCE_POD,
@@ -93,7 +93,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     """
     if pod.deleting or pod.finished:
         return Wait(pod, Reason.POD_ENDED)
-    if other_gates(pod, view.settings.prefix):
+    if view.settings.annotations.other_gates(pod):
         return Wait(pod, Reason.POD_GATED)
     standings = _standings(view, pod, now)
     if isinstance(standings, Wait | Refuse):
@@ -154,13 +154,13 @@ def _anchors(standings: Iterable[Standing]) -> Iterator[Anchor]:
 
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
     """Return the mode for claims of a class; an unknown word on it counts as none."""
-    word = value_of(storage_class.annotations, settings.prefix + MODE)
+    word = value_of(storage_class.annotations, settings.annotations.mode)
     return Mode(word) if word in set(Mode) else settings.default_mode
 
 
-def unknown_mode(storage_class: StorageClass, prefix: str) -> str | None:
+def unknown_mode(storage_class: StorageClass, annotations: Annotations) -> str | None:
     """Return what the class says instead of a mode; None when it says nothing, or a mode."""
-    word = value_of(storage_class.annotations, prefix + MODE)
+    word = value_of(storage_class.annotations, annotations.mode)
     return None if word in set(Mode) else word
 
 
@@ -277,7 +277,7 @@ def _promised(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
 
 def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
     """Return the volume reserved for the claim, if both sides say so and the volume may still be given."""
-    said = reservation_of_claim(claim, view.settings.prefix)
+    said = view.settings.annotations.reservation_of_claim(claim)
     volume = view.snapshot.volumes.get(said.volume) if said else None
     if said is None or volume is None or not said.in_force(now) or not _keeps_word(view, claim, volume, now):
         return None
@@ -285,7 +285,7 @@ def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
 
 
 def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
-    kept = reservation_of(volume, view.settings.prefix)
+    kept = view.settings.annotations.reservation_of(volume)
     return (
         kept is not None
         and kept.holds(now, claim)

@@ -176,7 +176,7 @@ class UnmetClaims:
 
     def _claimed(self, volume: Volume) -> Reason:
         """The placeholder claim of a quarantine is ours: what is behind it says more."""
-        in_ours = in_quarantine(volume, self._view.settings.prefix)
+        in_ours = in_quarantine(volume, self._view.settings.annotations)
         return Reason.QUARANTINED if in_ours else Reason.CLAIMED_BY_OTHER
 
     def _rejection(self, claim: Claim, volume: Volume, reason: Reason) -> Rejection:

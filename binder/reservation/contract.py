@@ -5,34 +5,15 @@ be parsed counts as absent and is named, so that the caller can count it. A rese
 none: half of a promise must not hold a volume for ever.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from kube.objects.model import Claim, Pairs, Pod, Volume, value_of
 
 DEFAULT_PREFIX: Final = "scheduler.cloud.example/"
-
-BOUND_AT: Final = "bound-at"
-EXPIRES_AT: Final = "expires-at"
-RESERVED_FOR: Final = "reserved-for"
-RESERVED_FOR_UID: Final = "reserved-for-uid"
-RESERVED_BY: Final = "reserved-by"
-CLAIM_REF: Final = "claim-ref"
-"""On a volume: the claim for which we wrote its claimRef. Without it a claimRef is somebody else's."""
-RESERVED_VOLUME: Final = "reserved-volume"
-RESERVED_ZONE: Final = "reserved-zone"
-RESERVED_NODES: Final = "reserved-nodes"
-MODE: Final = "mode"
-"""On a StorageClass: how far we go for claims of the class (binder.model.decision.Mode)."""
-
-GATE: Final = "volumes"
-"""On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are held."""
-
-_REQUIRED: Final = (RESERVED_FOR, RESERVED_FOR_UID, BOUND_AT, EXPIRES_AT, RESERVED_BY)
-_VOLUME_KEYS: Final = (*_REQUIRED, CLAIM_REF)
-_CLAIM_KEYS: Final = (RESERVED_VOLUME, BOUND_AT, EXPIRES_AT, RESERVED_ZONE, RESERVED_NODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,109 +86,145 @@ class Parsed(Generic[R]):
     garbage: tuple[str, ...] = ()
 
 
-def volume_reservation(annotations: Pairs, prefix: str = DEFAULT_PREFIX) -> Parsed[VolumeReservation]:
-    """Read the reservation off a volume's annotations."""
-    found = _found(annotations, _VOLUME_KEYS, prefix)
-    if not found:
-        return Parsed(None)
-    claim, holder = _claim_key(found.get(RESERVED_FOR)), _holder(found.get(RESERVED_BY))
-    bound_at, expires_at = parse_time(found.get(BOUND_AT)), parse_time(found.get(EXPIRES_AT))
-    uid = found.get(RESERVED_FOR_UID) or None
-    if claim and uid and bound_at and expires_at and holder:
-        return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder))
-    values = zip(_REQUIRED, (claim, uid, bound_at, expires_at, holder), strict=True)
-    return Parsed(None, tuple(key for key, value in values if value is None))
+def _key(name: str) -> "cached_property[str]":
+    """Return the attribute for the key of that name under the prefix."""
+    return cached_property(lambda annotations: annotations.prefix + name)
 
 
-def claim_reservation(annotations: Pairs, prefix: str = DEFAULT_PREFIX) -> Parsed[ClaimReservation]:
-    """Read the reservation off a claim's annotations."""
-    found = _found(annotations, _CLAIM_KEYS, prefix)
-    if not found:
-        return Parsed(None)
-    volume = found.get(RESERVED_VOLUME) or None
-    bound_at, expires_at = parse_time(found.get(BOUND_AT)), parse_time(found.get(EXPIRES_AT))
-    if volume and bound_at and expires_at:
-        nodes = tuple(node for node in found.get(RESERVED_NODES, "").split(",") if node)
-        return Parsed(ClaimReservation(volume, bound_at, expires_at, found.get(RESERVED_ZONE, ""), nodes))
-    values = zip((RESERVED_VOLUME, BOUND_AT, EXPIRES_AT), (volume, bound_at, expires_at), strict=True)
-    return Parsed(None, tuple(key for key, value in values if value is None))
+@dataclass(frozen=True)
+class Annotations:
+    """Every key of ours under one prefix, and how what we write under them is read.
 
+    Made once from the settings and handed to whoever reads or writes an object of the cluster.
+    """
 
-def reservation_of(volume: Volume, prefix: str = DEFAULT_PREFIX) -> VolumeReservation | None:
-    """Return the volume's reservation if it has a whole one, expired or not."""
-    return volume_reservation(volume.annotations, prefix).reservation if volume.annotations else None
+    prefix: str = DEFAULT_PREFIX
 
+    bound_at = _key("bound-at")
+    expires_at = _key("expires-at")
+    reserved_for = _key("reserved-for")
+    reserved_for_uid = _key("reserved-for-uid")
+    reserved_by = _key("reserved-by")
+    claim_ref = _key("claim-ref")
+    """On a volume: the claim for which we wrote its claimRef. Without it a claimRef is somebody else's."""
+    reserved_volume = _key("reserved-volume")
+    reserved_zone = _key("reserved-zone")
+    reserved_nodes = _key("reserved-nodes")
+    mode = _key("mode")
+    """On a StorageClass: how far we go for claims of the class (binder.model.decision.Mode)."""
+    gate = _key("volumes")
+    """On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are held."""
+    quarantine = _key("quarantine")
+    quarantined_at = _key("quarantined-at")
+    health = _key("health")
+    health_reason = _key("health-reason")
+    health_since = _key("health-since")
+    health_source = _key("health-source")
 
-def reservation_of_claim(claim: Claim, prefix: str = DEFAULT_PREFIX) -> ClaimReservation | None:
-    """Return the claim's reservation if it has a whole one, expired or not."""
-    return claim_reservation(claim.annotations, prefix).reservation if claim.annotations else None
+    def reservation_of(self, volume: Volume) -> VolumeReservation | None:
+        """Return the volume's reservation if it has a whole one, expired or not."""
+        return self.parse_volume(volume.annotations).reservation if volume.annotations else None
 
+    def reservation_of_claim(self, claim: Claim) -> ClaimReservation | None:
+        """Return the claim's reservation if it has a whole one, expired or not."""
+        return self.parse_claim(claim.annotations).reservation if claim.annotations else None
 
-def claim_ref_record(claim: Claim, prefix: str = DEFAULT_PREFIX) -> dict[str, str]:
-    """Return the annotation that says of a claimRef, in the write that makes it, that it is ours."""
-    return {prefix + CLAIM_REF: f"{claim.key}/{claim.uid}"}
+    def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
+        """Read the reservation off a volume's annotations."""
+        known = self._of_volume
+        found = {key: value for key, value in annotations if key in known}
+        if not found:
+            return Parsed(None)
+        claim, holder = _claim_key(found.get(self.reserved_for)), _holder(found.get(self.reserved_by))
+        bound_at, expires_at = parse_time(found.get(self.bound_at)), parse_time(found.get(self.expires_at))
+        uid = found.get(self.reserved_for_uid) or None
+        if claim and uid and bound_at and expires_at and holder:
+            return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder))
+        return self._unreadable(zip(self._required, (claim, uid, bound_at, expires_at, holder), strict=True))
 
+    def parse_claim(self, annotations: Pairs) -> Parsed[ClaimReservation]:
+        """Read the reservation off a claim's annotations."""
+        known = self._of_claim
+        found = {key: value for key, value in annotations if key in known}
+        if not found:
+            return Parsed(None)
+        volume = found.get(self.reserved_volume) or None
+        bound_at, expires_at = parse_time(found.get(self.bound_at)), parse_time(found.get(self.expires_at))
+        if volume and bound_at and expires_at:
+            nodes = tuple(node for node in found.get(self.reserved_nodes, "").split(",") if node)
+            zone = found.get(self.reserved_zone, "")
+            return Parsed(ClaimReservation(volume, bound_at, expires_at, zone, nodes))
+        keys = (self.reserved_volume, self.bound_at, self.expires_at)
+        return self._unreadable(zip(keys, (volume, bound_at, expires_at), strict=True))
 
-def claim_ref_is_ours(volume: Volume, prefix: str = DEFAULT_PREFIX) -> bool:
-    """Whether the claimRef that the volume has is one that we wrote, as far as it still names the same claim."""
-    reference = volume.claim
-    if reference is None:
-        return False
-    written, named = value_of(volume.annotations, prefix + CLAIM_REF) or "", f"{reference.key}/"
-    return written == named + reference.uid if reference.uid else written.startswith(named)
+    def for_volume(self, reservation: VolumeReservation) -> dict[str, str]:
+        """Return the annotations that say it on the volume."""
+        return {
+            self.reserved_for: reservation.claim,
+            self.reserved_for_uid: reservation.claim_uid,
+            self.bound_at: format_time(reservation.bound_at),
+            self.expires_at: format_time(reservation.expires_at),
+            self.reserved_by: str(reservation.holder),
+        }
 
+    def for_claim(self, reservation: ClaimReservation) -> dict[str, str | None]:
+        """Return the annotations that say it on the claim; None removes a key an earlier reservation may have left."""
+        return {
+            self.reserved_volume: reservation.volume,
+            self.bound_at: format_time(reservation.bound_at),
+            self.expires_at: format_time(reservation.expires_at),
+            self.reserved_zone: reservation.zone or None,
+            self.reserved_nodes: ",".join(reservation.nodes) or None,
+        }
 
-def gate_name(prefix: str = DEFAULT_PREFIX) -> str:
-    """Return the name of our scheduling gate."""
-    return prefix + GATE
+    def claim_ref_record(self, claim: Claim) -> dict[str, str]:
+        """Return the annotation that says of a claimRef, in the write that makes it, that it is ours."""
+        return {self.claim_ref: f"{claim.key}/{claim.uid}"}
 
+    def claim_ref_is_ours(self, volume: Volume) -> bool:
+        """Whether the claimRef that the volume has is one that we wrote, as far as it still names the same claim."""
+        reference = volume.claim
+        if reference is None:
+            return False
+        written, named = value_of(volume.annotations, self.claim_ref) or "", f"{reference.key}/"
+        return written == named + reference.uid if reference.uid else written.startswith(named)
 
-def carries_gate(pod: Pod, prefix: str = DEFAULT_PREFIX) -> bool:
-    """Whether the pod waits for us before kube-scheduler may look at it."""
-    return gate_name(prefix) in pod.scheduling_gates
+    def keys_on_volume(self, volume: Volume) -> tuple[str, ...]:
+        """Return the keys of a reservation, broken or whole, that the volume carries."""
+        return tuple(key for key, _ in volume.annotations if key in self._of_volume)
 
+    def keys_on_claim(self, claim: Claim) -> tuple[str, ...]:
+        """Return the keys of a reservation, broken or whole, that the claim carries."""
+        return tuple(key for key, _ in claim.annotations if key in self._of_claim)
 
-def other_gates(pod: Pod, prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
-    """Return the gates that somebody else has to lift."""
-    return tuple(gate for gate in pod.scheduling_gates if gate != gate_name(prefix))
+    def any_on(self, volume: Volume) -> bool:
+        """Whether the volume carries an annotation of ours, known or not."""
+        return any(key.startswith(self.prefix) for key, _ in volume.annotations)
 
+    def carries_gate(self, pod: Pod) -> bool:
+        """Whether the pod waits for us before kube-scheduler may look at it."""
+        return self.gate in pod.scheduling_gates
 
-def volume_annotations(reservation: VolumeReservation, prefix: str = DEFAULT_PREFIX) -> dict[str, str]:
-    """Return the annotations that say it on the volume."""
-    return _prefixed(
-        {
-            RESERVED_FOR: reservation.claim,
-            RESERVED_FOR_UID: reservation.claim_uid,
-            BOUND_AT: format_time(reservation.bound_at),
-            EXPIRES_AT: format_time(reservation.expires_at),
-            RESERVED_BY: str(reservation.holder),
-        },
-        prefix,
-    )
+    def other_gates(self, pod: Pod) -> tuple[str, ...]:
+        """Return the gates that somebody else has to lift."""
+        return tuple(gate for gate in pod.scheduling_gates if gate != self.gate)
 
+    @cached_property
+    def _required(self) -> tuple[str, ...]:
+        return (self.reserved_for, self.reserved_for_uid, self.bound_at, self.expires_at, self.reserved_by)
 
-def claim_annotations(reservation: ClaimReservation, prefix: str = DEFAULT_PREFIX) -> dict[str, str | None]:
-    """Return the annotations that say it on the claim; None removes a key an earlier reservation may have left."""
-    return _prefixed(
-        {
-            RESERVED_VOLUME: reservation.volume,
-            BOUND_AT: format_time(reservation.bound_at),
-            EXPIRES_AT: format_time(reservation.expires_at),
-            RESERVED_ZONE: reservation.zone or None,
-            RESERVED_NODES: ",".join(reservation.nodes) or None,
-        },
-        prefix,
-    )
+    @cached_property
+    def _of_volume(self) -> frozenset[str]:
+        return frozenset((*self._required, self.claim_ref))
 
+    @cached_property
+    def _of_claim(self) -> frozenset[str]:
+        return frozenset(
+            (self.reserved_volume, self.bound_at, self.expires_at, self.reserved_zone, self.reserved_nodes)
+        )
 
-def volume_keys_present(annotations: Pairs, prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
-    """Return the full keys of a reservation, broken or whole, that a volume carries."""
-    return _present(annotations, _VOLUME_KEYS, prefix)
-
-
-def claim_keys_present(annotations: Pairs, prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
-    """Return the full keys of a reservation, broken or whole, that a claim carries."""
-    return _present(annotations, _CLAIM_KEYS, prefix)
+    def _unreadable(self, values: Iterable[tuple[str, object]]) -> Parsed[R]:
+        return Parsed(None, tuple(key.removeprefix(self.prefix) for key, value in values if value is None))
 
 
 def format_time(moment: datetime) -> str:
@@ -230,25 +247,6 @@ def _is_in_force(begin: datetime, end: datetime, now: datetime) -> bool:
     Clocks of replicas differ, so being ahead is no reason by itself; but nothing lasts twice as long as it was to.
     """
     return now < end and begin - now <= end - begin
-
-
-V = TypeVar("V", str, str | None)
-
-
-def _prefixed(values: Mapping[str, V], prefix: str) -> dict[str, V]:
-    return {prefix + key: value for key, value in values.items()}
-
-
-def _found(annotations: Pairs, keys: Container[str], prefix: str) -> dict[str, str]:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in annotations
-        if name.startswith(prefix) and name.removeprefix(prefix) in keys
-    }
-
-
-def _present(annotations: Pairs, keys: Container[str], prefix: str) -> tuple[str, ...]:
-    return tuple(prefix + key for key in _found(annotations, keys, prefix))
 
 
 def _claim_key(text: str | None) -> str | None:

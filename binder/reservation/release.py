@@ -13,17 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from binder.reservation.contract import (
-    ClaimReservation,
-    VolumeReservation,
-    claim_keys_present,
-    claim_ref_is_ours,
-    claim_reservation,
-    reservation_of,
-    reservation_of_claim,
-    volume_keys_present,
-    volume_reservation,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
 from kube.objects.model import Claim, Volume
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
@@ -66,22 +56,22 @@ class Look:
 
     snapshot: Snapshot
     now: datetime
-    prefix: str
+    annotations: Annotations
 
 
 def release_of_volume(name: str, look: Look) -> Release | None:
     """Say whether the volume's reservation has to end now; None when it stands, or there is none."""
     volume = look.snapshot.volumes.get(name)
-    if volume is None or not volume_keys_present(volume.annotations, look.prefix):
+    if volume is None or not look.annotations.keys_on_volume(volume):
         return None
-    reservation = reservation_of(volume, look.prefix)
+    reservation = look.annotations.reservation_of(volume)
     if reservation is None:
         return Release(Cause.MALFORMED, volume, clear_reference=_may_be_cleared(volume, look))
     claim = look.snapshot.claims.get(reservation.claim)
     cause = _cause(volume, reservation, claim, look)
     if cause is None:
         return None
-    annotated = claim if claim is not None and _says(claim, name, look.prefix) else None
+    annotated = claim if claim is not None and _says(claim, name, look.annotations) else None
     clear = cause is not Cause.BOUND and _may_be_cleared(volume, look)
     return Release(cause, volume, annotated, clear, reservation.bound_at)
 
@@ -89,32 +79,38 @@ def release_of_volume(name: str, look: Look) -> Release | None:
 def release_of_claim(key: str, look: Look) -> Release | None:
     """Say whether the claim's annotations have to go although no volume is held for it any more."""
     claim = look.snapshot.claims.get(key)
-    if claim is None or not claim_keys_present(claim.annotations, look.prefix):
+    if claim is None or not look.annotations.keys_on_claim(claim):
         return None
-    reservation = reservation_of_claim(claim, look.prefix)
+    reservation = look.annotations.reservation_of_claim(claim)
     if reservation is None:
         return Release(Cause.MALFORMED, claim=claim)
     volume = look.snapshot.volumes.get(reservation.volume)
-    held = reservation_of(volume, look.prefix) if volume is not None else None
+    held = look.annotations.reservation_of(volume) if volume is not None else None
     if held is not None and held.is_for(claim):
         return None
     return Release(_cause_on_claim(claim, reservation, look.now), claim=claim, since=reservation.bound_at)
 
 
-def doubles(claim: Claim, snapshot: Snapshot, prefix: str) -> tuple[Release, ...]:
+def doubles(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> tuple[Release, ...]:
     """Return the releases that leave the claim with one reserved volume: the one it binds to, else the oldest."""
-    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(claim, *pair))
-    return tuple(_given_up(volume, claim, Cause.SUPERSEDED, prefix) for volume, _ in held[1:])
+    held = sorted(_held_for(claim, snapshot, annotations), key=lambda pair: _seniority(claim, *pair))
+    return tuple(_given_up(volume, claim, Cause.SUPERSEDED, annotations) for volume, _ in held[1:])
 
 
-def former_reservations(claim: Claim, chosen: Volume, snapshot: Snapshot, prefix: str) -> tuple[Release, ...]:
+def former_reservations(
+    claim: Claim, chosen: Volume, snapshot: Snapshot, annotations: Annotations
+) -> tuple[Release, ...]:
     """Return the releases of all that is reserved for the claim but the volume now chosen, oldest last."""
     now = snapshot.claims.get(claim.key, claim)
-    held = sorted(_held_for(claim, snapshot, prefix), key=lambda pair: _seniority(now, *pair), reverse=True)
-    return tuple(_given_up(volume, now, Cause.SUPERSEDED, prefix) for volume, _ in held if volume.name != chosen.name)
+    held = sorted(_held_for(claim, snapshot, annotations), key=lambda pair: _seniority(now, *pair), reverse=True)
+    return tuple(
+        _given_up(volume, now, Cause.SUPERSEDED, annotations) for volume, _ in held if volume.name != chosen.name
+    )
 
 
-def take_back(name: str, claim: Claim, snapshot: Snapshot, prefix: str, *, written: bool = False) -> Release | None:
+def take_back(
+    name: str, claim: Claim, snapshot: Snapshot, annotations: Annotations, *, written: bool = False
+) -> Release | None:
     """Return the release of what the volume says of the claim; None when it says nothing of ours any more.
 
     `written`: the attempt that is taken back wrote the claimRef, which therefore needs no record.
@@ -122,19 +118,19 @@ def take_back(name: str, claim: Claim, snapshot: Snapshot, prefix: str, *, writt
     volume = snapshot.volumes.get(name)
     if volume is None:
         return None
-    reservation = reservation_of(volume, prefix)
+    reservation = annotations.reservation_of(volume)
     reserved = reservation is not None and reservation.is_for(claim)
-    clear = (written or claim_ref_is_ours(volume, prefix)) and reference_is_ours(volume, claim.key, claim.uid)
+    clear = (written or annotations.claim_ref_is_ours(volume)) and reference_is_ours(volume, claim.key, claim.uid)
     if not reserved and not clear:
         return None
-    release = _given_up(volume, snapshot.claims.get(claim.key, claim), Cause.LOST, prefix)
+    release = _given_up(volume, snapshot.claims.get(claim.key, claim), Cause.LOST, annotations)
     return replace(release, clear_reference=clear)
 
 
-def expiry_of_volume(name: str, snapshot: Snapshot, prefix: str) -> datetime | None:
+def expiry_of_volume(name: str, snapshot: Snapshot, annotations: Annotations) -> datetime | None:
     """Return when the volume's reservation ends by itself; None when it has none."""
     volume = snapshot.volumes.get(name)
-    reservation = reservation_of(volume, prefix) if volume is not None else None
+    reservation = annotations.reservation_of(volume) if volume is not None else None
     return reservation.expires_at if reservation is not None else None
 
 
@@ -161,23 +157,13 @@ def reference_is_ours(volume: Volume, claim_key: str, claim_uid: str) -> bool:
     return reference.key == claim_key and reference.uid in {"", claim_uid}
 
 
-def garbage(volume: Volume, prefix: str) -> tuple[str, ...]:
-    """Return the fields of the volume's reservation that cannot be read."""
-    return volume_reservation(volume.annotations, prefix).garbage
-
-
-def garbage_of_claim(claim: Claim, prefix: str) -> tuple[str, ...]:
-    """Return the fields of the claim's reservation that cannot be read."""
-    return claim_reservation(claim.annotations, prefix).garbage
-
-
-def _given_up(volume: Volume, claim: Claim, cause: Cause, prefix: str) -> Release:
-    reservation = reservation_of(volume, prefix)
+def _given_up(volume: Volume, claim: Claim, cause: Cause, annotations: Annotations) -> Release:
+    reservation = annotations.reservation_of(volume)
     return Release(
         cause,
         volume,
-        claim if _says(claim, volume.name, prefix) else None,
-        claim_ref_is_ours(volume, prefix) and may_clear(volume, claim),
+        claim if _says(claim, volume.name, annotations) else None,
+        annotations.claim_ref_is_ours(volume) and may_clear(volume, claim),
         reservation.bound_at if reservation is not None else None,
     )
 
@@ -194,7 +180,7 @@ def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, 
         return Cause.EXPIRED
     if claim.volume_name:
         return None
-    if any(double.volume == volume for double in doubles(claim, look.snapshot, look.prefix)):
+    if any(double.volume == volume for double in doubles(claim, look.snapshot, look.annotations)):
         return Cause.SUPERSEDED
     if not _has_consumer(claim, look.snapshot):
         return Cause.POD_DELETED
@@ -231,20 +217,20 @@ def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
 
 
 def _may_be_cleared(volume: Volume, look: Look) -> bool:
-    if volume.claim is None or not claim_ref_is_ours(volume, look.prefix):
+    if volume.claim is None or not look.annotations.claim_ref_is_ours(volume):
         return False
     return may_clear(volume, look.snapshot.claims.get(volume.claim.key))
 
 
-def _says(claim: Claim, volume_name: str, prefix: str) -> bool:
-    reservation = reservation_of_claim(claim, prefix)
+def _says(claim: Claim, volume_name: str, annotations: Annotations) -> bool:
+    reservation = annotations.reservation_of_claim(claim)
     return reservation is not None and reservation.volume == volume_name
 
 
-def _held_for(claim: Claim, snapshot: Snapshot, prefix: str) -> Iterator[tuple[Volume, VolumeReservation]]:
+def _held_for(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> Iterator[tuple[Volume, VolumeReservation]]:
     for name in snapshot.volumes_reserved_for.get(claim.key, ()):
         volume = snapshot.volumes.get(name)
-        reservation = reservation_of(volume, prefix) if volume is not None else None
+        reservation = annotations.reservation_of(volume) if volume is not None else None
         if volume is not None and reservation is not None and reservation.is_for(claim):
             yield volume, reservation
 
@@ -260,7 +246,7 @@ def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:
 
 def _reachable(volume: Volume, claim: Claim, look: Look) -> bool:
     """Whether a node is left that the volume can be used on. The nodes named on the claim spare a search."""
-    said = reservation_of_claim(claim, look.prefix)
+    said = look.annotations.reservation_of_claim(claim)
     if volume.node_affinity is None or any(node in look.snapshot.nodes for node in (said.nodes if said else ())):
         return True
     return any(node_matches(volume.node_affinity, dict(node.labels)) for node in look.snapshot.nodes.values())

@@ -10,15 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from binder.reservation.contract import (
-    ClaimReservation,
-    VolumeReservation,
-    claim_annotations,
-    claim_keys_present,
-    claim_ref_record,
-    volume_annotations,
-    volume_keys_present,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
 from kube.objects.model import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, Claim, Volume, value_of
 
 Patch = Mapping[str, Any]
@@ -54,25 +46,25 @@ def full_reference(claim: Claim) -> dict[str, str]:
     return name_reference(claim) | {"uid": claim.uid, "resourceVersion": str(claim.resource_version)}
 
 
-def reserve_volume(reservation: VolumeReservation, prefix: str) -> Patch:
+def reserve_volume(reservation: VolumeReservation, annotations: Annotations) -> Patch:
     """Mode annotate: say for whom the volume is held."""
-    return {"metadata": {"annotations": volume_annotations(reservation, prefix)}}
+    return {"metadata": {"annotations": annotations.for_volume(reservation)}}
 
 
-def commit_volume(reservation: VolumeReservation, claim: Claim, prefix: str) -> Patch:
+def commit_volume(reservation: VolumeReservation, claim: Claim, annotations: Annotations) -> Patch:
     """Mode prebind: the same, and the claimRef in the same write."""
-    annotations = volume_annotations(reservation, prefix) | claim_ref_record(claim, prefix)
-    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": name_reference(claim)}}
+    values = annotations.for_volume(reservation) | annotations.claim_ref_record(claim)
+    return {"metadata": {"annotations": values}, "spec": {"claimRef": name_reference(claim)}}
 
 
-def reserve_claim(reservation: ClaimReservation, prefix: str) -> Patch:
+def reserve_claim(reservation: ClaimReservation, annotations: Annotations) -> Patch:
     """Say on the claim which volume is held for it."""
-    return {"metadata": {"annotations": claim_annotations(reservation, prefix)}}
+    return {"metadata": {"annotations": annotations.for_claim(reservation)}}
 
 
-def release_volume(volume: Volume, prefix: str, *, clear_reference: bool) -> Patch:
+def release_volume(volume: Volume, annotations: Annotations, *, clear_reference: bool) -> Patch:
     """Remove our annotations, and the claimRef with what belongs to it if that is ours as well."""
-    keys = volume_keys_present(volume.annotations, prefix)
+    keys = annotations.keys_on_volume(volume)
     if not clear_reference:
         return {"metadata": {"annotations": dict.fromkeys(keys)}}
     if value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None:
@@ -80,17 +72,17 @@ def release_volume(volume: Volume, prefix: str, *, clear_reference: bool) -> Pat
     return {"metadata": {"annotations": dict.fromkeys(keys)}, "spec": {"claimRef": None}}
 
 
-def release_claim(claim: Claim, prefix: str) -> Patch:
+def release_claim(claim: Claim, annotations: Annotations) -> Patch:
     """Remove our annotations from the claim."""
-    return {"metadata": {"annotations": dict.fromkeys(claim_keys_present(claim.annotations, prefix))}}
+    return {"metadata": {"annotations": dict.fromkeys(annotations.keys_on_claim(claim))}}
 
 
-def bind_volume(volume: Volume, claim: Claim, prefix: str) -> Patch:
+def bind_volume(volume: Volume, claim: Claim, annotations: Annotations) -> Patch:
     """Bind, first write. The volume is marked as bound by a controller unless its claimRef named the claim already."""
-    annotations: dict[str, str | None] = dict.fromkeys(volume_keys_present(volume.annotations, prefix))
+    values: dict[str, str | None] = dict.fromkeys(annotations.keys_on_volume(volume))
     if volume.claim is None:
-        annotations[BOUND_BY_CONTROLLER] = "yes"
-    return {"metadata": {"annotations": annotations}, "spec": {"claimRef": full_reference(claim)}}
+        values[BOUND_BY_CONTROLLER] = "yes"
+    return {"metadata": {"annotations": values}, "spec": {"claimRef": full_reference(claim)}}
 
 
 def take_volume(volume: Volume, claim: Claim) -> Patch:
@@ -128,14 +120,14 @@ def volume_phase_available() -> Patch:
     return {"status": {"phase": "Available"}}
 
 
-def bind_claim(claim: Claim, volume_name: str, prefix: str) -> Patch:
+def bind_claim(claim: Claim, volume_name: str, annotations: Annotations) -> Patch:
     """Bind, third write: name and completion together, for kube-scheduler stops at a name alone."""
-    annotations: dict[str, str | None] = dict.fromkeys(claim_keys_present(claim.annotations, prefix))
-    annotations[BIND_COMPLETED] = "yes"
+    values: dict[str, str | None] = dict.fromkeys(annotations.keys_on_claim(claim))
+    values[BIND_COMPLETED] = "yes"
     if claim.volume_name == volume_name:
-        return {"metadata": {"annotations": annotations}}
-    annotations[BOUND_BY_CONTROLLER] = "yes"
-    return {"metadata": {"annotations": annotations}, "spec": {"volumeName": volume_name}}
+        return {"metadata": {"annotations": values}}
+    values[BOUND_BY_CONTROLLER] = "yes"
+    return {"metadata": {"annotations": values}, "spec": {"volumeName": volume_name}}
 
 
 def claim_status_bound(raw_volume: msgspec.Raw) -> Patch:

@@ -10,13 +10,7 @@ from datetime import datetime
 
 from binder.model.decision import Applied, Mode, Outcome, Placement, Reserve
 from binder.reporting.observe import ConflictKind, ReservationMetrics
-from binder.reservation.contract import (
-    ClaimReservation,
-    Holder,
-    VolumeReservation,
-    reservation_of,
-    reservation_of_claim,
-)
+from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import doubles, former_reservations, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
 from binder.writers.attempt import TRIES, ActSettings, LostPlacement, OutdatedDecision, same_offer, what_happened
@@ -77,7 +71,7 @@ class Applier:
         """Release what is reserved for the claim beside the chosen volume: taken by another, sick, or out of reach."""
         for _ in range(TRIES):
             former = former_reservations(
-                placement.claim, placement.volume, self._live.snapshot(), self._settings.prefix
+                placement.claim, placement.volume, self._live.snapshot(), self._settings.annotations
             )
             if all([await self._undo.carry_out(release) for release in former]):
                 return
@@ -104,11 +98,11 @@ class Applier:
     def _body(self, claim: Claim, mode: Mode, now: datetime) -> Patch:
         reservation = VolumeReservation(claim.key, claim.uid, now, now + self._settings.ttl, self._holder)
         if mode is Mode.ANNOTATE:
-            return reserve_volume(reservation, self._settings.prefix)
-        return commit_volume(reservation, claim, self._settings.prefix)
+            return reserve_volume(reservation, self._settings.annotations)
+        return commit_volume(reservation, claim, self._settings.annotations)
 
     def _is_held(self, volume: Volume, claim: Claim, mode: Mode, now: datetime) -> bool:
-        reservation = reservation_of(volume, self._settings.prefix)
+        reservation = self._settings.annotations.reservation_of(volume)
         if reservation is None or not reservation.holds(now, claim):
             return False
         return mode is Mode.ANNOTATE or reference_is_ours(volume, claim.key, claim.uid)
@@ -119,7 +113,7 @@ class Applier:
         if live is None:
             raise LostPlacement(placement, f"volume {before.name} was deleted")
         fresh = live.record
-        if not same_offer(before, fresh, placement.claim, self._settings.prefix, now):
+        if not same_offer(before, fresh, placement.claim, self._settings.annotations, now):
             taken = fresh.claim is not None
             kind = ConflictKind.ALREADY_CLAIMED if taken else ConflictKind.RESOURCE_VERSION
             self._metrics.conflicted(VOLUMES.plural, kind)
@@ -130,7 +124,7 @@ class Applier:
     async def _tell_claim(self, placement: Placement, volume: Volume, decision: Reserve, now: datetime) -> None:
         """Write the claim's side. In mode prebind this also makes the PV controller look at the claim at once."""
         claim: Claim | None = placement.claim
-        kept = reservation_of(volume, self._settings.prefix)
+        kept = self._settings.annotations.reservation_of(volume)
         made, ends = (kept.bound_at, kept.expires_at) if kept else (now, now + self._settings.ttl)
         reservation = ClaimReservation(volume.name, made, ends, decision.zone, decision.local_nodes)
         for _ in range(TRIES):
@@ -141,7 +135,7 @@ class Applier:
             if claim.volume_name:
                 raise LostPlacement(placement, f"claim {claim.key} was bound to volume {claim.volume_name}")
             try:
-                await self._live.patch_claim(claim, reserve_claim(reservation, self._settings.prefix))
+                await self._live.patch_claim(claim, reserve_claim(reservation, self._settings.annotations))
             except FASTER:
                 self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
                 claim = await self._live.claim(claim.key)
@@ -150,12 +144,12 @@ class Applier:
         raise LostPlacement(placement, f"claim {placement.claim.key} kept changing")
 
     def _is_told(self, claim: Claim, volume: Volume, now: datetime) -> bool:
-        told = reservation_of_claim(claim, self._settings.prefix)
+        told = self._settings.annotations.reservation_of_claim(claim)
         return told is not None and told.volume == volume.name and told.in_force(now)
 
     async def _keep_one(self, placement: Placement) -> None:
         """After the writes: a claim that turns out to hold two volumes, by another writer's hand, keeps the older."""
-        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.prefix)
+        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.annotations)
         for release in surplus:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
             await self._undo.carry_out(release)

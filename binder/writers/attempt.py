@@ -1,6 +1,6 @@
 """What apply and complete share: the settings of writing, how an attempt ends, and when a volume is still the offer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -8,7 +8,7 @@ import msgspec
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Lost, Outdated, Placement
-from binder.reservation.contract import DEFAULT_PREFIX, reservation_of
+from binder.reservation.contract import Annotations
 from kube.objects.model import Claim, Volume
 
 TRIES: Final = 3
@@ -19,7 +19,7 @@ TRIES: Final = 3
 class ActSettings:
     """What the user decided about writing. `ttl`: how long a reservation lasts."""
 
-    prefix: str = DEFAULT_PREFIX
+    annotations: Annotations = field(default_factory=Annotations)
     ttl: timedelta = timedelta(minutes=10)
 
 
@@ -39,9 +39,9 @@ class OutdatedDecision(Exception):
         self.outcome = Outdated(why)
 
 
-def same_offer(chosen: Volume, fresh: Volume, claim: Claim, prefix: str, now: datetime) -> bool:
+def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:
     """Whether a volume that changed since it was chosen is still free for the claim and offers the same."""
-    reservation = reservation_of(fresh, prefix)
+    reservation = annotations.reservation_of(fresh)
     if reservation is not None and reservation.excludes(now, claim):
         return False
     unchanged = msgspec.structs.replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)

@@ -114,7 +114,7 @@ class Completer:
                 return live
             try:
                 self._last_look.require_healthy(placement, live.record)
-                body = bind_volume(live.record, claim, self._settings.prefix)
+                body = bind_volume(live.record, claim, self._settings.annotations)
                 return await self._live.patch_volume(live.record, body)
             except FASTER:
                 self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
@@ -136,12 +136,12 @@ class Completer:
         for _ in range(TRIES):
             self._last_look.require_healthy(placement, volume)
             try:
-                written = await self._live.patch_volume(volume, bind_volume(volume, claim, self._settings.prefix))
+                written = await self._live.patch_volume(volume, bind_volume(volume, claim, self._settings.annotations))
             except FASTER:
                 live = await self._reread(placement, volume.name)
                 if names(live.record, claim):
                     return live
-                if not same_offer(volume, live.record, claim, self._settings.prefix, now):
+                if not same_offer(volume, live.record, claim, self._settings.annotations, now):
                     raise self._lost(placement, VOLUMES, f"volume {volume.name} {what_happened(live.record)}") from None
                 volume = live.record
                 continue
@@ -188,7 +188,9 @@ class Completer:
             placement,
             placement.claim,
             done=lambda seen: seen.volume_name == live.record.name and seen.bind_completed,
-            write=lambda seen: self._live.patch_claim(seen, bind_claim(seen, live.record.name, self._settings.prefix)),
+            write=lambda seen: self._live.patch_claim(
+                seen, bind_claim(seen, live.record.name, self._settings.annotations)
+            ),
         )
         await self._claim_step(
             placement,

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from binder.reservation.contract import Annotations
 from binder.reservation.writes import Patch
 from kube.decoding.decode import decode_claim, decode_pod_record, decode_volume
 from kube.errors import Conflict, Invalid, NotFound
@@ -104,11 +105,11 @@ class LiveVolume:
 class LiveObjects:
     """Reads and conditional writes of volumes and claims, under the lease."""
 
-    def __init__(self, api: ObjectApi, fence: Fence, store: Store, prefix: str) -> None:
+    def __init__(self, api: ObjectApi, fence: Fence, store: Store, annotations: Annotations) -> None:
         self._api = api
         self._fence = fence
         self._store = store
-        self._prefix = prefix
+        self._annotations = annotations
 
     def snapshot(self) -> Snapshot:
         """Return what the store knows now, our own writes included."""
@@ -171,11 +172,11 @@ class LiveObjects:
         return self._took_claim(answer)
 
     def _took_volume(self, raw: msgspec.Raw, as_of: int = 0) -> LiveVolume:
-        record = decode_volume(raw, self._prefix)
+        record = decode_volume(raw, self._annotations.prefix)
         self._store.volumes.remember(record, as_of)
         return LiveVolume(record, raw)
 
     def _took_claim(self, raw: msgspec.Raw, as_of: int = 0) -> Claim:
-        record = decode_claim(raw, self._prefix)
+        record = decode_claim(raw, self._annotations.prefix)
         self._store.claims.remember(record, as_of)
         return record

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from binder.reporting.observe import ConflictKind, ReservationMetrics
-from binder.reservation.contract import volume_keys_present
+from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
 from binder.reservation.writes import release_claim, release_volume, volume_phase_available
 from binder.writers.attempt import TRIES
@@ -31,11 +31,11 @@ class Now(Protocol):
 class Undo:
     """Carries out releases."""
 
-    def __init__(self, live: LiveObjects, clock: Now, metrics: ReservationMetrics, prefix: str) -> None:
+    def __init__(self, live: LiveObjects, clock: Now, metrics: ReservationMetrics, annotations: Annotations) -> None:
         self._live = live
         self._clock = clock
         self._metrics = metrics
-        self._prefix = prefix
+        self._annotations = annotations
 
     async def carry_out(self, release: Release) -> bool:
         """Release what is named; False when an object changed under us and has to be looked at again."""
@@ -65,7 +65,7 @@ class Undo:
         for _ in range(TRIES):
             if committed and not await self._unmark(claim, volume):
                 continue
-            release = take_back(volume, claim, self._live.snapshot(), self._prefix, written=committed)
+            release = take_back(volume, claim, self._live.snapshot(), self._annotations, written=committed)
             if release is None or await self.carry_out(release):
                 return
 
@@ -91,7 +91,7 @@ class Undo:
 
     async def _release_claim(self, claim: Claim) -> bool:
         try:
-            await self._live.patch_claim(claim, release_claim(claim, self._prefix))
+            await self._live.patch_claim(claim, release_claim(claim, self._annotations))
         except FASTER:
             self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
             # A claim that is gone took its annotations along.
@@ -102,10 +102,10 @@ class Undo:
         if clear_reference and volume.claim is not None:
             claim = await self._live.claim(volume.claim.key)
             clear_reference = may_clear(volume, claim)
-        if not clear_reference and not volume_keys_present(volume.annotations, self._prefix):
+        if not clear_reference and not self._annotations.keys_on_volume(volume):
             return True
         try:
-            body = release_volume(volume, self._prefix, clear_reference=clear_reference)
+            body = release_volume(volume, self._annotations, clear_reference=clear_reference)
             await self._live.patch_volume(volume, body)
         except FASTER:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from binder.reservation.contract import carries_gate, gate_name, other_gates
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, Fence, ObjectApi, patch_as_seen
 from kube.decoding.decode import decode_pod_record
 from kube.errors import Forbidden, TerminalError
@@ -47,7 +47,7 @@ class PodGate:
         claims: Claims,
         fence: Fence,
         store: Store,
-        prefix: str,
+        annotations: Annotations,
         complaint: Complaint,
         *,
         turns: asyncio.Semaphore,
@@ -57,7 +57,7 @@ class PodGate:
         self._turns = turns
         self._fence = fence
         self._store = store
-        self._prefix = prefix
+        self._annotations = annotations
         self._complaint = complaint
 
     async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:
@@ -70,17 +70,17 @@ class PodGate:
 
         Raises KubeError when the API server fails us or refuses for another reason than a missing right.
         """
-        if not carries_gate(pod, self._prefix):
+        if not self._annotations.carries_gate(pod):
             return True
         async with self._turns:
             # As it is by now: it may have changed while it waited for its turn.
             seen = self._store.pods.items.get(pod.key)
-            if seen is None or seen.uid != pod.uid or not carries_gate(seen, self._prefix):
+            if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
             return await self._stand(unread) and await self._remove(seen)
 
     async def _remove(self, pod: Pod) -> bool:
-        left = [{"name": gate} for gate in other_gates(pod, self._prefix)]
+        left = [{"name": gate} for gate in self._annotations.other_gates(pod)]
         self._fence.check()
         try:
             answer = await patch_as_seen(
@@ -96,7 +96,7 @@ class PodGate:
             return False
         except Forbidden as error:
             logger.warning("Not permitted to remove the scheduling gate", extra={"pod": pod.key, "error": str(error)})
-            self._complaint.gate_kept(pod, gate_name(self._prefix))
+            self._complaint.gate_kept(pod, self._annotations.gate)
             return False
         except TerminalError as error:
             self._complaint.write_rejected(pod, error.message)
@@ -116,10 +116,10 @@ class PodGate:
 class GateRehearsal:
     """Lifts nothing and says what would be lifted."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
+    def __init__(self, annotations: Annotations) -> None:
+        self._annotations = annotations
 
     async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:  # noqa: ARG002 - as PodGate
-        if carries_gate(pod, self._prefix):
-            logger.info("Would remove the scheduling gate", extra={"pod": pod.key, "gate": gate_name(self._prefix)})
+        if self._annotations.carries_gate(pod):
+            logger.info("Would remove the scheduling gate", extra={"pod": pod.key, "gate": self._annotations.gate})
         return True

@@ -27,8 +27,8 @@ class AgentTerm:
     """Publishes what is found of the driver's volumes, under one leadership, until `stop`."""
 
     def __init__(self, around: Surroundings, leadership: Leadership) -> None:
-        prefix, clock, instruments = around.settings.binding.annotation_prefix, around.clock, around.instruments
-        live = LiveObjects(around.access.fenced(leadership), leadership, around.store, prefix)
+        annotations, clock, instruments = around.settings.binding.annotations, around.clock, around.instruments
+        live = LiveObjects(around.access.fenced(leadership), leadership, around.store, annotations)
         self._volumes: WorkQueue[str] = WorkQueue(clock, around.rng, instruments.queues.of("volumes"))
         self._caretaker = Caretaker(
             store=around.store,

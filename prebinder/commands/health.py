@@ -61,7 +61,7 @@ async def _run(
     access: ClusterAccess, names: tuple[str, ...], printer: Printer, watching: bool, endpoints: Sequence[Endpoint]
 ) -> int:
     prefix = access.annotation_prefix
-    clinic = Clinic(endpoints, prefix)
+    clinic = Clinic(endpoints, access.annotations)
     try:
         async with cluster_api(access) as api:
             volumes = await read_volumes(api, names, prefix)

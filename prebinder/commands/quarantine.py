@@ -7,8 +7,9 @@ from typing import Final
 import cloup
 import msgspec
 
-from binder.health.quarantine import QUARANTINE, QUARANTINED_AT, Step, end_patch, has_placeholder, holds, marks
+from binder.health.quarantine import Step, end_patch, has_placeholder, holds, marks
 from binder.matching.matching import class_of
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, patch_as_seen
 from kube.client.api import KubeApi
 from kube.objects.api_resource import VOLUMES
@@ -72,26 +73,26 @@ def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything:
 
 
 async def _list(access: ClusterAccess, output: str) -> int:
-    prefix = access.annotation_prefix
+    annotations = access.annotations
     async with cluster_api(access) as api:
-        inside = [volume for volume in await read_volumes(api, (), prefix) if _inside(volume, prefix)]
+        inside = [volume for volume in await read_volumes(api, (), annotations.prefix) if _inside(volume, annotations)]
     if output == "json":
         for volume in inside:
-            sys.stdout.buffer.write(msgspec.json.encode(_document(volume, prefix)) + b"\n")
+            sys.stdout.buffer.write(msgspec.json.encode(_document(volume, annotations)) + b"\n")
         return ExitCode.FINE
-    rows = [tuple(_document(volume, prefix).values()) for volume in inside]
+    rows = [tuple(_document(volume, annotations).values()) for volume in inside]
     table = table_of(("VOLUME", "CLASS", "REASON", "SINCE"), rows)
     console_for().print(table if rows else "No volume is in quarantine.")
     return ExitCode.FINE
 
 
 async def _release(access: ClusterAccess, names: tuple[str, ...]) -> int:
-    prefix = access.annotation_prefix
+    annotations = access.annotations
     async with cluster_api(access) as api:
-        volumes = await read_volumes(api, names, prefix)
-        inside = [volume for volume in volumes if _inside(volume, prefix)]
+        volumes = await read_volumes(api, names, annotations.prefix)
+        inside = [volume for volume in volumes if _inside(volume, annotations)]
         for volume in inside:
-            await release(api, volume.name, prefix)
+            await release(api, volume.name, annotations)
             sys.stdout.write(f"{volume.name} released\n")
     outside = sorted(set(names) - {volume.name for volume in inside})
     if outside:
@@ -101,17 +102,17 @@ async def _release(access: ClusterAccess, names: tuple[str, ...]) -> int:
     return ExitCode.FINE
 
 
-async def release(api: KubeApi, name: str, prefix: str) -> None:
+async def release(api: KubeApi, name: str, annotations: Annotations) -> None:
     """End the quarantine of a volume as it is now. CommandError if it keeps changing while we try."""
     for _ in range(_TRIES):
-        for volume in await read_volumes(api, (name,), prefix):
-            if not _inside(volume, prefix):
+        for volume in await read_volumes(api, (name,), annotations.prefix):
+            if not _inside(volume, annotations):
                 return
             if has_placeholder(volume) and not holds(volume):
                 raise CommandError(
                     f'volume "{name}" is {volume.phase}; look into that first, then remove its spec.claimRef by hand'
                 )
-            body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, prefix)
+            body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, annotations)
             try:
                 version = volume.resource_version
                 await patch_as_seen(api, VOLUMES, name, body, resource_version=version, uid=volume.uid)
@@ -121,14 +122,15 @@ async def release(api: KubeApi, name: str, prefix: str) -> None:
     raise CommandError(f'volume "{name}" kept changing; try again')
 
 
-def _inside(volume: Volume, prefix: str) -> bool:
-    return bool(marks(volume, prefix)) or has_placeholder(volume)
+def _inside(volume: Volume, annotations: Annotations) -> bool:
+    return bool(marks(volume, annotations)) or has_placeholder(volume)
 
 
-def _document(volume: Volume, prefix: str) -> dict[str, str]:
+def _document(volume: Volume, annotations: Annotations) -> dict[str, str]:
     return {
         "volume": volume.name,
         "class": class_of(volume),
-        "reason": value_of(volume.annotations, prefix + QUARANTINE) or ("" if marks(volume, prefix) else _UNMARKED),
-        "since": value_of(volume.annotations, prefix + QUARANTINED_AT) or "",
+        "reason": value_of(volume.annotations, annotations.quarantine)
+        or ("" if marks(volume, annotations) else _UNMARKED),
+        "since": value_of(volume.annotations, annotations.quarantined_at) or "",
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from prebinder.config.duration import format_duration
 from prebinder.config.loopback import refuse_reachable
 from prebinder.config.settings import (
@@ -49,6 +49,11 @@ class SchedulingSettings:
             raise ValueError(f"bind timeout must be at least 1s, is {format_duration(self.bind_timeout)}")
         refuse_bad_prefix(self.annotation_prefix)
         refuse_bad_names(self.scheduler_names)
+
+    @property
+    def annotations(self) -> Annotations:
+        """Return our annotations under this prefix."""
+        return Annotations(self.annotation_prefix)
 
 
 @dataclass(frozen=True, slots=True)

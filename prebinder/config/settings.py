@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from binder.model.decision import Mode
 from binder.model.view import UnknownHealth
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from csi.client.endpoint import Endpoint, TlsFiles, parse_endpoint, refuse_plain
 from kube.configuration.document import CAMEL_KEYS, AsText
 from kube.rules.selectors import is_label_key
@@ -87,6 +87,11 @@ class BindingSettings:
         _require(self.reservation_ttl >= minimum, "reservation TTL", "at least 10s", self.reservation_ttl)
         _require(self.concurrency >= 1, "concurrency", "at least 1", self.concurrency)
         refuse_bad_prefix(self.annotation_prefix)
+
+    @property
+    def annotations(self) -> Annotations:
+        """Return our annotations under this prefix."""
+        return Annotations(self.annotation_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +253,11 @@ class PublishingSettings:
 
     def __post_init__(self) -> None:
         refuse_bad_prefix(self.annotation_prefix)
+
+    @property
+    def annotations(self) -> Annotations:
+        """Return our annotations under this prefix."""
+        return Annotations(self.annotation_prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ class Controller:
             health=self._drivers.state,
             told=term.told() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},
-            prefix=self._settings.binding.annotation_prefix,
+            annotations=self._settings.binding.annotations,
             synced=self._cache.synced_kinds(),
             endpoints_up=self._drivers.endpoints_up(),
             queues=term.queue_seconds() if term is not None else {},

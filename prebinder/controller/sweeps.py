@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from binder.health.health_order import health_order
+from binder.reservation.contract import Annotations
 from csi.drivers import Drivers
 from csi.sweep import Pace, SweepObserver
 from kube.store.store import Store
@@ -20,12 +21,12 @@ JITTER: Final = 0.1
 class ClusterOrder:
     """Port of csi.sweep: the volumes of the cluster, those first about which a decision may be near."""
 
-    def __init__(self, store: Store, prefix: str) -> None:
-        self._store, self._prefix = store, prefix
+    def __init__(self, store: Store, annotations: Annotations) -> None:
+        self._store, self._annotations = store, annotations
 
     async def handles(self, driver: str) -> list[str]:
         # A hundred thousand volumes take a while to go through, and a snapshot can be read anywhere.
-        return await asyncio.to_thread(health_order, self._store.snapshot(), driver, self._prefix)
+        return await asyncio.to_thread(health_order, self._store.snapshot(), driver, self._annotations)
 
 
 def sweep_jobs(
@@ -35,7 +36,7 @@ def sweep_jobs(
 
     Only the leader sweeps: others would double the load and decide nothing.
     """
-    health, order = settings.health, ClusterOrder(store, settings.binding.annotation_prefix)
+    health, order = settings.health, ClusterOrder(store, settings.binding.annotations)
     interval = health.sweep_interval.total_seconds()
     jobs: dict[str, Job] = {}
     for endpoint in health.endpoints:

@@ -63,12 +63,12 @@ class Term:
     """Reconciles and sweeps under one leadership, until `stop`."""
 
     def __init__(self, around: Surroundings, leadership: Leadership) -> None:
-        binding, prefix = around.settings.binding, around.settings.binding.annotation_prefix
+        binding, annotations = around.settings.binding, around.settings.binding.annotations
         instruments, clock, store = around.instruments, around.clock, around.store
         api = around.access.fenced(leadership)
-        live = LiveObjects(api, leadership, store, prefix)
-        undo = Undo(live, clock, instruments.reservations, prefix)
-        acting = ActSettings(prefix, binding.reservation_ttl)
+        live = LiveObjects(api, leadership, store, annotations)
+        undo = Undo(live, clock, instruments.reservations, annotations)
+        acting = ActSettings(annotations, binding.reservation_ttl)
         planning = plan_settings(around.settings)
         self._gate = HealthGate(around.drivers, around.settings.health.max_age)
         last_look = LastLook(live, self._gate, clock, planning)
@@ -89,9 +89,9 @@ class Term:
             planner=Planner(store, self._gate, clock, planning, in_a_thread),
             gate=self._gate,
             actor=rehearsal if binding.dry_run else actor,
-            pod_gate=GateRehearsal(prefix)
+            pod_gate=GateRehearsal(annotations)
             if binding.dry_run
-            else PodGate(api, live, leadership, store, prefix, announcer, turns=turns),
+            else PodGate(api, live, leadership, store, annotations, announcer, turns=turns),
             announcer=announcer,
             wakeups=wakeups,
             queue=self._pods,
@@ -106,7 +106,7 @@ class Term:
             locks,
             clock,
             instruments.reservations,
-            prefix,
+            annotations,
         )
         self._caretaker = Caretaker(
             store=store,
@@ -175,14 +175,14 @@ def plan_settings(settings: Settings) -> PlanSettings:
         unknown_health=settings.health.unknown,
         gated_drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
         health_max_age=settings.health.max_age,
-        prefix=settings.binding.annotation_prefix,
+        annotations=settings.binding.annotations,
         allow_delete_policy=settings.binding.allow_delete_policy,
     )
 
 
 def care_settings(settings: Settings, namespace: str, *, only_asked: bool = False) -> CareSettings:
     return CareSettings(
-        prefix=settings.binding.annotation_prefix,
+        annotations=settings.binding.annotations,
         drivers=frozenset(endpoint.driver for endpoint in settings.health.endpoints),
         namespace=namespace,
         quarantine=settings.health.quarantine,

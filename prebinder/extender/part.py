@@ -35,7 +35,7 @@ class ExtenderPart:
         if address is None:
             return
         self._certificate = _certificate(chosen, address)
-        extender = Extender(store, settings.binding.annotation_prefix, frozenset(chosen.scheduler_names))
+        extender = Extender(store, settings.binding.annotations, frozenset(chosen.scheduler_names))
         self._server = ExtenderServer(extender, not_ready, Listening(*address, self._certificate), clock, observer)
 
     @asynccontextmanager

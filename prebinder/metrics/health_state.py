@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
+from binder.reservation.contract import Annotations
 from csi.health.health import Finding, HealthRecord
 from csi.health.verdict import SICK, HealthState, badness
 from kube.objects.model import Volume
@@ -26,7 +27,7 @@ class HealthView:
     snapshot: Snapshot
     health: KnownHealth
     asked: Collection[str]
-    prefix: str
+    annotations: Annotations
     now: datetime
     node_storage: NodeStorage = field(default_factory=NodeStorage)
 
@@ -34,7 +35,7 @@ class HealthView:
         """Return the worst that is said of the volume; None if nobody says anything."""
         record = self.health(volume.driver, volume.handle)
         own = (record.finding, record.silence) if record is not None else ()
-        others = reported(volume, self.snapshot, self.node_storage, self.prefix, self.asked, self.now)
+        others = reported(volume, self.snapshot, self.node_storage, self.annotations, self.asked, self.now)
         said = [finding for finding in (*own, *others) if finding is not None]
         return max(said, key=lambda finding: badness(finding.state), default=None)
 

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from binder.planning.pending import pending_reason
-from binder.reservation.contract import DEFAULT_PREFIX, reservation_of_claim
+from binder.reservation.contract import Annotations
 from kube.objects.model import Claim
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
@@ -30,7 +30,7 @@ class ClusterState:
     """Claim -> what the last look at its pod said."""
     quarantine: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Class -> volumes in quarantine, volumes that only its cap keeps out."""
-    prefix: str = DEFAULT_PREFIX
+    annotations: Annotations = field(default_factory=Annotations)
     synced: Mapping[str, bool] = field(default_factory=dict)
     endpoints_up: Mapping[str, bool] = field(default_factory=dict)
     queues: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -56,9 +56,9 @@ class StateCollector(Collector):
         yield from _queues(state)
         if state.snapshot is not None:
             yield from _pending(state.snapshot, state.told, self.now)
-            yield _reservations(state.snapshot, state.prefix)
+            yield _reservations(state.snapshot, state.annotations)
             yield from health_gauges(
-                HealthView(state.snapshot, state.health, state.endpoints_up.keys(), state.prefix, self.now)
+                HealthView(state.snapshot, state.health, state.endpoints_up.keys(), state.annotations, self.now)
             )
             yield from quarantine_gauges(state.quarantine)
 
@@ -123,12 +123,12 @@ def _pending(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> I
     yield oldest
 
 
-def _reservations(snapshot: Snapshot, prefix: str) -> Metric:
+def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
     counts: Counter[tuple[str, str]] = Counter()
     zones = {"", *(zone_of(node.labels) for node in snapshot.nodes.values())}
     for key in snapshot.volumes_reserved_for:
         claim = snapshot.claims.get(key)
-        reservation = reservation_of_claim(claim, prefix) if claim is not None else None
+        reservation = annotations.reservation_of_claim(claim) if claim is not None else None
         if claim is not None and reservation is not None:
             # Whoever may change the claim may write any zone on it.
             zone = reservation.zone if reservation.zone in zones else OTHER

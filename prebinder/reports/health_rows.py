@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from binder.health.published_health import published_health
 from binder.health.quarantine import in_quarantine
-from binder.reservation.contract import format_time
+from binder.reservation.contract import Annotations, format_time
 from csi.health.health import Finding
 from csi.health.sources import Saying, combined, combined_finding
 from csi.health.verdict import SICK, HealthState, Verdict
@@ -62,7 +62,7 @@ class HealthRow:
 
 
 def health_row(
-    volume: Volume, asked: Verdict | None, reports: Sequence[Finding], prefix: str, now: datetime
+    volume: Volume, asked: Verdict | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
 ) -> HealthRow:
     """Say how a volume is: the worst of what its driver just answered and of what is reported of it.
 
@@ -70,13 +70,13 @@ def health_row(
     """
     said: Saying | None = combined_finding(reports) if asked is None else combined(asked, reports)
     state = said.state if said is not None else HealthState.UNKNOWN
-    quarantined = in_quarantine(volume, prefix)
+    quarantined = in_quarantine(volume, annotations)
     reference = None if quarantined else volume.claim
     return HealthRow(
         volume=volume.name,
         health=state,
         reason=said.reason if said is not None else NOT_REPORTED,
-        since=_since(volume, said, reports, prefix, now),
+        since=_since(volume, said, reports, annotations, now),
         zone=volume_zone(volume),
         claim=reference.key if reference is not None else "",
         quarantined=quarantined,
@@ -88,10 +88,12 @@ def health_row(
     )
 
 
-def _since(volume: Volume, said: Saying | None, reports: Sequence[Finding], prefix: str, now: datetime) -> str:
+def _since(
+    volume: Volume, said: Saying | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
+) -> str:
     """Return since when: as who said it says, else as was published when the volume became so."""
     known = [one.since for one in reports if said is not None and one.source == said.source and one.since != now]
-    published = published_health(volume, prefix)
+    published = published_health(volume, annotations)
     if not known and published is not None and said is not None and published.state is said.state:
         return _time(published.since)
     return _time(known[0] if known else None)

@@ -12,6 +12,7 @@ import msgspec
 
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
+from binder.reservation.contract import Annotations
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
 from csi.health.verdict import HealthState, Verdict
@@ -42,8 +43,8 @@ _LISTED_WITHIN: Final = 5.0
 class Clinic:
     """Says how volumes are, asking those drivers that have an endpoint. Close it at the end."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], prefix: str) -> None:
-        self.prefix = prefix
+    def __init__(self, endpoints: Sequence[Endpoint], annotations: Annotations) -> None:
+        self.annotations = annotations
         self.asked = frozenset(endpoint.driver for endpoint in endpoints)
         self._node_storage = NodeStorage()
         self._clock = SystemClock()
@@ -57,8 +58,8 @@ class Clinic:
             health_row(
                 volume,
                 verdicts.get(volume.name),
-                reported(volume, snapshot, self._node_storage, self.prefix, self.asked, now),
-                self.prefix,
+                reported(volume, snapshot, self._node_storage, self.annotations, self.asked, now),
+                self.annotations,
                 now,
             )
             for volume in sorted(volumes, key=lambda volume: volume.name)
@@ -122,7 +123,7 @@ async def watch(
 ) -> None:
     """Print what changes about these volumes (all, if none is named) until somebody asks to stop."""
     with stop_requested() as stop:
-        async with _following(api, clinic.prefix, denied) as (store, changed):
+        async with _following(api, clinic.annotations.prefix, denied) as (store, changed):
             while not stop.is_set():
                 changed.clear()
                 snapshot = store.snapshot()

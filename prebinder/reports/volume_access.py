@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from kube.client.api import KubeApi, Listing
 from kube.client.connect import connect
 from kube.decoding.decode import MalformedObject, decode_volume, decoders
@@ -37,6 +37,11 @@ class ClusterAccess:
     kubeconfig: str | None = None
     context: str | None = None
     annotation_prefix: str = DEFAULT_PREFIX
+
+    @property
+    def annotations(self) -> Annotations:
+        """Return our annotations under this prefix."""
+        return Annotations(self.annotation_prefix)
 
 
 def access_flags(function: Callable[..., int]) -> Callable[..., int]:

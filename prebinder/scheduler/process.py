@@ -83,12 +83,15 @@ class SchedulerProcess:
         rng = self._rng = Random()
         identity = new_identity()
         namespace = settings.leader_election.namespace or own_namespace()
-        planning = PlanSettings(prefix=settings.scheduling.annotation_prefix)
+        planning, prefix = (
+            PlanSettings(annotations=settings.scheduling.annotations),
+            settings.scheduling.annotation_prefix,
+        )
         self._configuration = configuration_for(settings.scheduling)
         self.names = tuple(self._configuration.current.profiles)
         lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
 
-        self._store = Store(planning.prefix)
+        self._store = Store(prefix)
         cluster = self._cluster = LiveCluster(self._store, planning)
         watches = Watches(self._store, self.names)
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
@@ -99,7 +102,7 @@ class SchedulerProcess:
         self._configuration.observers.append(
             ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
         )
-        self._cache = Cache(access.api(), watches.collections, planning.prefix, clock, rng, instruments.watches)
+        self._cache = Cache(access.api(), watches.collections, prefix, clock, rng, instruments.watches)
         around = SchedulerSurroundings(
             access,
             self._store,

@@ -17,8 +17,7 @@ from binder.matching.capacity_order import CapacityOrder
 from binder.matching.matching import class_of
 from binder.model.ledger import Hold
 from binder.model.view import View
-from binder.reservation.contract import reservation_of_claim
-from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, Volume, value_of
+from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
 from kube.store.index import KeyMap, Keys
 from scheduler.cycle.cycle import mask_of
 from scheduler.state.cluster import ClusterView
@@ -112,7 +111,7 @@ def _is_particular(claim: Claim, storage: View) -> bool:
         or claim.key in snapshot.volumes_reserved_for
         or claim.key in storage.ledger.by_claim
         or value_of(claim.annotations, SELECTED_NODE) is not None
-        or reservation_of_claim(claim, storage.settings.prefix) is not None
+        or storage.settings.annotations.reservation_of_claim(claim) is not None
     )
 
 
@@ -193,13 +192,9 @@ def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | 
 
 
 def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
-    prefix, ailing = storage.settings.prefix, storage.snapshot.csi_nodes_by_ailing_driver
+    annotations, ailing = storage.settings.annotations, storage.snapshot.csi_nodes_by_ailing_driver
     for claim in {_shape(claim): claim for claim in info.claims.delayed}.values():
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
-            if count == _FEW or volume.driver in ailing or _speaks(volume, prefix):
+            if count == _FEW or volume.driver in ailing or annotations.any_on(volume):
                 return True
     return False
-
-
-def _speaks(volume: Volume, prefix: str) -> bool:
-    return any(key.startswith(prefix) for key, _ in volume.annotations)

@@ -8,6 +8,7 @@ from typing import Final
 
 from binder.health.node_storage import cut_off
 from binder.matching.matching import class_of
+from binder.reservation.contract import Annotations
 from kube.objects.model import NodeSelector
 from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL
 from kube.store.store import Store
@@ -67,12 +68,12 @@ class _Looks:
 class Extender:
     """Answers about nodes by what `store` holds. Make it before the store's first list."""
 
-    def __init__(self, store: Store, prefix: str, scheduler_names: frozenset[str] = frozenset()) -> None:
+    def __init__(self, store: Store, annotations: Annotations, scheduler_names: frozenset[str] = frozenset()) -> None:
         """`scheduler_names`: about pods of other schedulers nothing is said; empty, there are no others."""
         self._store = store
-        self._prefix = prefix
+        self._annotations = annotations
         self._scheduler_names = scheduler_names
-        self._cache = ExtenderCache(store, prefix)
+        self._cache = ExtenderCache(store, annotations)
         self._lists = NameLists()
 
     def filter(self, body: bytes, now: datetime) -> Answer:
@@ -106,7 +107,7 @@ class Extender:
         if not asked.claims or (self._scheduler_names and asked.scheduler_name not in self._scheduler_names):
             return PodClaims()
         keys = (f"{asked.namespace}/{name}" for name in asked.claims)
-        return pod_claims(self._store.snapshot(), keys, now, self._prefix)
+        return pod_claims(self._store.snapshot(), keys, now, self._annotations)
 
     def _refusals(self, asked: Candidates, pod: PodClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()

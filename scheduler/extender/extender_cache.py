@@ -2,6 +2,7 @@
 
 from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
+from binder.reservation.contract import Annotations
 from kube.objects.model import Volume, VolumeAttachment
 from kube.store.store import Store
 from scheduler.extender.extender_rules import Storage, Suspicion, suspicion_of
@@ -13,9 +14,9 @@ from scheduler.volumes.volume_labels import VolumeLabels
 class ExtenderCache:
     """Make it before the store's first list: it takes everything from changes."""
 
-    def __init__(self, store: Store, prefix: str) -> None:
+    def __init__(self, store: Store, annotations: Annotations) -> None:
         self._store = store
-        self._prefix = prefix
+        self._annotations = annotations
         self._clear = VolumeIndex()
         self._suspect = VolumeIndex()
         self._suspicions: dict[str, Suspicion] = {}
@@ -38,7 +39,7 @@ class ExtenderCache:
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         was_suspect = old is not None and self._suspicions.pop(old.name, None) is not None
-        suspicion = suspicion_of(new, self._prefix) if new is not None else None
+        suspicion = suspicion_of(new, self._annotations) if new is not None else None
         if new is not None and suspicion is not None:
             self._suspicions[new.name] = suspicion
         if was_suspect == (suspicion is not None):

@@ -15,7 +15,7 @@ from binder.health.published_health import published_health
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import binding_mode, scheduler_refusal
 from binder.matching.rejection import Reason
-from binder.reservation.contract import ClaimReservation, VolumeReservation, reservation_of, reservation_of_claim
+from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
 from csi.health.verdict import SICK
 from kube.objects.model import (
     SELECTED_NODE,
@@ -89,24 +89,24 @@ class PodClaims:
     open: tuple[OpenClaim, ...] = ()
 
 
-def suspicion_of(volume: Volume, prefix: str) -> Suspicion | None:
+def suspicion_of(volume: Volume, annotations: Annotations) -> Suspicion | None:
     """Read what a volume says against itself; None if nothing."""
-    if not any(key.startswith(prefix) for key, _ in volume.annotations):
+    if not annotations.any_on(volume):
         return None
-    said = published_health(volume, prefix)
+    said = published_health(volume, annotations)
     sick = f"{said.state}: {said.reason}" if said is not None and said.state in SICK else ""
-    reservation = reservation_of(volume, prefix)
+    reservation = annotations.reservation_of(volume)
     return Suspicion(reservation, sick) if sick or reservation is not None else None
 
 
-def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, prefix: str) -> PodClaims:
+def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> PodClaims:
     """Look up a pod's claims. Those that others decide about (Immediate, dynamic and begun) are left out."""
     claims = [snapshot.claims[key] for key in keys if key in snapshot.claims]
     waiting = [claim for claim in claims if _is_open(claim, snapshot)]
     return PodClaims(
         bound=tuple(claim for claim in claims if claim.volume_name),
         open=tuple(
-            OpenClaim(claim, _prebound(claim, snapshot), _reservation(claim, now, prefix))
+            OpenClaim(claim, _prebound(claim, snapshot), _reservation(claim, now, annotations))
             for claim in sorted(waiting, key=lambda claim: (claim.request, claim.key))
         ),
     )
@@ -203,8 +203,8 @@ def _prebound(claim: Claim, snapshot: Snapshot) -> Volume | None:
     return next((volume for volume in found if scheduler_refusal(claim, volume) is None), None)
 
 
-def _reservation(claim: Claim, now: datetime, prefix: str) -> ClaimReservation | None:
-    found = reservation_of_claim(claim, prefix)
+def _reservation(claim: Claim, now: datetime, annotations: Annotations) -> ClaimReservation | None:
+    found = annotations.reservation_of_claim(claim)
     return found if found is not None and found.in_force(now) else None
 
 

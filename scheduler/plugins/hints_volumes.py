@@ -9,7 +9,7 @@ import msgspec
 
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
-from binder.reservation.contract import reservation_of, volume_keys_present
+from binder.reservation.contract import Annotations
 from kube.objects.model import CSIDriver, CSINode, CSIStorageCapacity, Node, Pod, StorageClass, Volume
 from kube.rules.topology import ZONE_LABELS, is_on_one_node
 from scheduler.framework.cluster_event import Change, Wanted
@@ -69,22 +69,22 @@ def attachable(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
     return not change.drivers.isdisjoint(wanted.drivers) or _volume_name(change) in wanted.volumes
 
 
-def only_promised(old: Volume | None, new: Volume | None, prefix: str) -> bool:
+def only_promised(old: Volume | None, new: Volume | None, annotations: Annotations) -> bool:
     """Whether a volume was promised to somebody, or to the same for longer, and nothing else: that helps nobody."""
     if old is None or new is None:
         return False
     if msgspec.structs.replace(new, resource_version=old.resource_version, annotations=old.annotations) != old:
         return False
-    if _other_annotations(old, prefix) != _other_annotations(new, prefix):
+    if _other_annotations(old, annotations) != _other_annotations(new, annotations):
         return False
-    before, after = reservation_of(old, prefix), reservation_of(new, prefix)
+    before, after = annotations.reservation_of(old), annotations.reservation_of(new)
     if before is None or after is None:
         return before is None
     return (before.claim, before.claim_uid) == (after.claim, after.claim_uid) and before.expires_at <= after.expires_at
 
 
-def _other_annotations(volume: Volume, prefix: str) -> list[tuple[str, str]]:
-    keys = volume_keys_present(volume.annotations, prefix)
+def _other_annotations(volume: Volume, annotations: Annotations) -> list[tuple[str, str]]:
+    keys = annotations.keys_on_volume(volume)
     return [pair for pair in volume.annotations if pair[0] not in keys]
 
 

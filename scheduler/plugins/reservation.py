@@ -11,7 +11,7 @@ from binder.health.node_storage import refuse_storage
 from binder.health.volume_policy import refuse_health, refuse_use
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason, Rejection
-from binder.reservation.contract import ClaimReservation, reservation_of
+from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Claim, Volume
 from kube.rules.selectors import node_matches
 from kube.rules.topology import is_on_one_node
@@ -144,7 +144,7 @@ def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> 
     volume = storage.snapshot.volumes.get(reservation.volume)
     if volume is None or refuse_health(storage, volume, cluster.now) is not None:
         return None
-    kept = reservation_of(volume, storage.settings.prefix)
+    kept = storage.settings.annotations.reservation_of(volume)
     return volume if kept is not None and kept.holds(cluster.now, claim) else None
 
 

@@ -5,7 +5,6 @@ from itertools import islice
 from typing import Final
 
 from binder.model.view import View
-from binder.reservation.contract import reservation_of
 from scheduler.volumes.volumes import PodInfo
 
 LOOK_AGAIN: Final = 30.0
@@ -24,7 +23,7 @@ def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
     for claim in info.claims.delayed:
         for volume in islice(storage.index.candidates(claim), VOLUMES_ASKED):
             asked += 1
-            reservation = reservation_of(volume, storage.settings.prefix)
+            reservation = storage.settings.annotations.reservation_of(volume)
             if reservation is not None and reservation.excludes(now, claim):
                 ends.append(reservation.expires_at)
     first = (min(ends) - now).total_seconds() if ends else None

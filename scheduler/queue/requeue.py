@@ -12,7 +12,7 @@ import msgspec
 
 from binder.controllers.listening import listening
 from binder.matching.matching import class_of
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from kube.objects.model import Claim, Namespace, Pairs, Pod, Record, StorageClass, Volume, VolumeAttachment
 from kube.pod_topology.placed_pods import NAMESPACE_NAME
 from kube.rules.disruption import DisruptionBudget
@@ -34,10 +34,10 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Changes:
     """Tells what changes in a store that holds the pods that are on nodes, and no others."""
 
-    def __init__(self, store: Store, tell: Callable[[Change], None], prefix: str = DEFAULT_PREFIX) -> None:
+    def __init__(self, store: Store, tell: Callable[[Change], None], annotations: Annotations) -> None:
         self._store = store
         self._tell = tell
-        self._prefix = prefix
+        self._annotations = annotations
 
     @contextmanager
     def following(self) -> Iterator[None]:
@@ -99,7 +99,7 @@ class Changes:
         self._tell(Change(old, new, drivers))
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
-        if alike(old, new) or only_promised(old, new, self._prefix):
+        if alike(old, new) or only_promised(old, new, self._annotations):
             return
         drivers = _NONE
         if _handle(old) != _handle(new):

@@ -96,7 +96,7 @@ def with_new_claim(storage: View, key: str) -> View:
     Raises KeyError without such a claim.
     """
     claim = storage.snapshot.claims[key]
-    prefixes = (*_OF_A_BIND, storage.settings.prefix)
+    prefixes = (*_OF_A_BIND, storage.settings.annotations.prefix)
     kept = tuple(pair for pair in claim.annotations if not pair[0].startswith(prefixes))
     fresh = with_fields(claim, uid=f"{claim.uid}-again", volume_name="", phase="Pending", annotations=kept, health=None)
     return _with_claim(storage, fresh)

@@ -10,7 +10,7 @@ from binder.health.volume_policy import refuse_use
 from binder.matching.matching import class_of
 from binder.matching.rejection import Rejection
 from binder.model.view import View
-from binder.reservation.contract import ClaimReservation, reservation_of_claim
+from binder.reservation.contract import ClaimReservation
 from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Volume, value_of
 from kube.rules.selectors import NAME_FIELD, label_keys
 from kube.rules.topology import ZONE_LABELS
@@ -67,8 +67,8 @@ def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
     found = claims_of(pod, storage.snapshot)
     if isinstance(found, Rejection):
         return PodInfo(pod, _NO_CLAIMS, found, {}, _chooses_nothing)
-    prefix = storage.settings.prefix
-    reservations = {claim.key: reservation_of_claim(claim, prefix) for claim in found.delayed}
+    annotations = storage.settings.annotations
+    reservations = {claim.key: annotations.reservation_of_claim(claim) for claim in found.delayed}
     reserved = {key: one for key, one in reservations.items() if one is not None and one.in_force(now)}
     keys = _deciding_labels(found, storage)
     return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)

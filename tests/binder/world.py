@@ -20,7 +20,7 @@ from binder.model.decision import Mode
 from binder.model.view import PlanSettings
 from binder.reporting.announce import Announcer, EventSink
 from binder.reporting.health_events import HealthAnnouncer
-from binder.reservation.contract import DEFAULT_PREFIX, Holder, format_time
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations, Holder, format_time
 from binder.writers.actor import Actor, Rehearsal
 from binder.writers.apply import Applier
 from binder.writers.attempt import ActSettings
@@ -141,7 +141,7 @@ class Process:
     """One run of the controller. Use it as a context manager; `killed` says whether it died of `dies_after`."""
 
     def __init__(self, world: World, dies_after: int | None, transition: int, dry_run: bool) -> None:
-        clock, prefix = world.clock, DEFAULT_PREFIX
+        clock, annotations = world.clock, Annotations()
         self._world = world
         self.metrics = Counts()
         self.sink = Sink()
@@ -151,9 +151,9 @@ class Process:
         self.store = Store()
         locks = KeyedLocks()
         api = KubeApi(FencedTransport(self.connection, self.leadership))
-        live = LiveObjects(api, self.leadership, self.store, prefix)
-        undo = Undo(live, clock, self.metrics, prefix)
-        settings = ActSettings(prefix, world.ttl)
+        live = LiveObjects(api, self.leadership, self.store, annotations)
+        undo = Undo(live, clock, self.metrics, annotations)
+        settings = ActSettings(annotations, world.ttl)
         holder = Holder(self.leadership.holder, transition)
         turns = asyncio.Semaphore(10)
         plan_settings = PlanSettings(
@@ -176,9 +176,9 @@ class Process:
             planner=self.planner,
             gate=gate,
             actor=actor,
-            pod_gate=GateRehearsal(prefix)
+            pod_gate=GateRehearsal(annotations)
             if dry_run
-            else PodGate(api, live, self.leadership, self.store, prefix, announcer, turns=turns),
+            else PodGate(api, live, self.leadership, self.store, annotations, announcer, turns=turns),
             announcer=announcer,
             wakeups=self.wakeups,
             queue=pods,
@@ -188,7 +188,7 @@ class Process:
         )
         releasing = actor if isinstance(actor, Rehearsal) else undo
         sweeps: WorkQueue[tuple[str, str]] = WorkQueue(clock, Random(3), self.metrics)
-        self.sweeper = Sweeper(self.store, releasing, sweeps, locks, clock, self.metrics, prefix)
+        self.sweeper = Sweeper(self.store, releasing, sweeps, locks, clock, self.metrics, annotations)
         volumes: WorkQueue[str] = WorkQueue(clock, Random(4), self.metrics)
         self.caretaker = Caretaker(
             store=self.store,
@@ -202,7 +202,7 @@ class Process:
             announcer=HealthAnnouncer(self.sink),
             metrics=self.metrics,
             settings=CareSettings(
-                prefix,
+                annotations,
                 plan_settings.gated_drivers,
                 "pvc-prebinder-system",
                 quarantine=world.quarantine,

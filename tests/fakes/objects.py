@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from binder.reservation.contract import gate_name
+from binder.reservation.contract import Annotations
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
@@ -95,7 +95,7 @@ def pod_object(
     if node:
         spec["nodeName"] = node
     if gated:
-        spec["schedulingGates"] = [{"name": gate_name()}]
+        spec["schedulingGates"] = [{"name": Annotations().gate}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -12,6 +12,7 @@ from typing import Any
 
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
 from kube.client.connect import connect
@@ -99,9 +100,9 @@ async def composed(
         leadership = Leadership.unelected(clock, name)
         api = KubeApi(FencedTransport(through(transport), leadership))
         store, pods = Store(prefix), Collection[Pod]()
-        cluster = LiveCluster(store, settings := PlanSettings(prefix=prefix))
+        cluster = LiveCluster(store, settings := PlanSettings(annotations=Annotations(prefix)))
         waiting = WaitingPods(default_profile(name).queue_sort.key)
-        live = LiveObjects(api, leadership, store, prefix)
+        live = LiveObjects(api, leadership, store, settings.annotations)
         bind_volumes = BindVolumes(live, store, pods, clock, settings, timedelta(seconds=volume_seconds))
         recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
         configuration = Fixed(Configuration({name: default_profile(name)}))
@@ -129,7 +130,7 @@ async def composed(
         around.append(asyncio.ensure_future(recorder.run()))
         try:
             await asyncio.gather(*(one.synced.wait() for one in reflectors))
-            with Changes(store, scheduler.changed, prefix).following():
+            with Changes(store, scheduler.changed, settings.annotations).following():
                 running = asyncio.ensure_future(scheduler.run())
                 yield Composed(scheduler, waiting, cluster, configuration, metrics)
                 scheduler.stop()

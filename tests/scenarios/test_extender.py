@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from devcluster.driver.health import Sickness
 from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import start_controller
@@ -105,7 +105,7 @@ async def test_a_node_whose_only_volume_is_held_for_another_claim_is_avoided(sch
     await volumes(world, disks, "zone-b", each=PODS)
     held, now = world.name("zone-a-0"), datetime.now(UTC)
     promise = VolumeReservation("elsewhere/data", "uid", now, now + timedelta(hours=1), Holder("test", 1))
-    annotations = volume_annotations(promise, world.prefix)
+    annotations = Annotations(world.prefix).for_volume(promise)
     await world.admin.patch("PersistentVolume", held, {"metadata": {"annotations": annotations}})
     names = [f"app-{number}" for number in range(PODS)]
     for name in names:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import is_schedulable
@@ -93,7 +93,7 @@ def answered(dump: Path) -> Iterator[PodAnswer]:
 def left_by_the_extender(dump: Path, witness: Witness) -> dict[str, set[str]]:
     """Ask the extender what kube-scheduler asked; return the nodes it leaves for each pod."""
     store, objects = Store(), read_objects([str(dump)], BytesIO())
-    extender = Extender(store, DEFAULT_PREFIX)
+    extender = Extender(store, Annotations())
     store.volumes.replace(objects.volumes.values(), "")
     store.classes.replace(objects.classes.values(), "")
     store.claims.replace(objects.claims.values(), "")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from binder.reservation.contract import Annotations
 from kube.objects.model import Claim, CSINode, Node, Record, StorageClass, Volume, VolumeAttachment
 from kube.store.store import Store
 from scheduler.extender.extender import Extender
@@ -43,7 +44,7 @@ def nodes(zones: str = "aabb") -> list[Node]:
 def extender(records: Iterable[Record], scheduler_names: Iterable[str] = ()) -> Extender:
     """An extender that has seen these objects appear one by one, in a cluster with the class `fast`."""
     store = Store(PREFIX)
-    answers = Extender(store, PREFIX, frozenset(scheduler_names))
+    answers = Extender(store, Annotations(), frozenset(scheduler_names))
     for record in (builders.storage_class(), *records):
         put(store, record)
     return answers

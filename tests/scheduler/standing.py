@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings
+from binder.reservation.contract import Annotations
 from kube.client.event_recorder import EventDraft
 from kube.errors import KubeError, NotFound
 from kube.objects.api_resource import Resource
@@ -260,7 +261,7 @@ class Desk:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[asyncio.Future[None]]:
-        with Changes(self.store, self.scheduler.changed).following():
+        with Changes(self.store, self.scheduler.changed, Annotations()).following():
             task = asyncio.ensure_future(self.scheduler.run())
             await settle()
             yield task

@@ -10,7 +10,7 @@ from typing import Any
 
 from binder.matching.rejection import Rejection
 from binder.model.view import PlanSettings
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
 from kube.client.transport import Request
@@ -110,7 +110,7 @@ class Instance:
         self.leadership = Leadership.unelected(cluster.clock, "host")
         self.connection = Connection(cluster.server, dies_after)
         api = KubeApi(FencedTransport(self.connection, self.leadership))
-        live = LiveObjects(api, self.leadership, self.store, DEFAULT_PREFIX)
+        live = LiveObjects(api, self.leadership, self.store, Annotations())
         self.plugin = BindVolumes(live, self.store, self.store.pods, cluster.clock, PlanSettings(), LIMIT)
 
     def placement(

@@ -9,13 +9,7 @@ from msgspec.structs import replace
 
 from binder.matching.index import VolumeIndex
 from binder.model.view import View
-from binder.reservation.contract import (
-    ClaimReservation,
-    Holder,
-    VolumeReservation,
-    claim_annotations,
-    volume_annotations,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects.constraints import Constraints, HostPort, PodTerm, SpreadConstraint
 from kube.objects.model import (
     READ_WRITE_ONCE_POD,
@@ -85,7 +79,7 @@ def _placed(name: str) -> list[Record]:
 
 def _claims(name: str, volume: str) -> list[Record]:
     bound = {"pv.kubernetes.io/bind-completed": "yes"}
-    held = claim_annotations(ClaimReservation("pv-1", EPOCH, EPOCH + timedelta(minutes=5)))
+    held = Annotations().for_claim(ClaimReservation("pv-1", EPOCH, EPOCH + timedelta(minutes=5)))
     return [
         builders.claim(name),
         builders.claim(name, access_modes=(READ_WRITE_ONCE_POD,)),
@@ -102,7 +96,7 @@ def _claims(name: str, volume: str) -> list[Record]:
 def _reserved(claim: str) -> dict[str, str]:
     until = EPOCH + timedelta(minutes=5)
     kept = VolumeReservation(f"default/{claim}", f"uid-default-{claim}", EPOCH, until, Holder("me", 1))
-    return volume_annotations(kept)
+    return Annotations().for_volume(kept)
 
 
 def _volumes(name: str) -> list[Record]:

@@ -151,7 +151,7 @@ async def test_a_hold_ends_when_the_volume_speaks_for_itself_and_then_for_nobody
 async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
     desk = Desk()
     # A settings value no plan survives, for any pod: each asker gets the error, none waits for ever.
-    broken = PlanSettings(prefix=None)  # type: ignore[arg-type]
+    broken = PlanSettings(annotations=None)  # type: ignore[arg-type]
     planner = Planner(desk.store, HealthGate(Doctor(desk.clock), timedelta(seconds=30)), desk.clock, broken, at_once)
     with planner.following():
         tasks = [asyncio.create_task(planner.decide(f"default/{name}")) for name in ("red", "blue")]

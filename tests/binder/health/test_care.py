@@ -6,6 +6,7 @@ import pytest
 
 from binder.health.care import CareSettings, care_for
 from binder.health.quarantine import Step
+from binder.reservation.contract import Annotations
 from csi.health.health import Debounce, HealthRecord, advance
 from csi.health.verdict import HealthState, Verdict
 from kube.objects.model import ClaimReference, Volume
@@ -16,9 +17,9 @@ DRIVER = "disk.csi.example"
 SAID = {f"{PREFIX}health": "DataLoss", f"{PREFIX}health-source": "CSI driver disk.csi.example"}
 KEPT = {f"{PREFIX}quarantine": "DataLoss: Gone", f"{PREFIX}quarantined-at": "2026-01-01T00:00:00Z"}
 
-CONTROLLER = CareSettings(PREFIX, frozenset({DRIVER}), "pvc-prebinder-system", quarantine=True)
-WITHOUT_ENDPOINT = CareSettings(PREFIX, frozenset(), "pvc-prebinder-system", quarantine=True)
-AGENT = CareSettings(PREFIX, frozenset({DRIVER}), "storage", quarantine=True, only_asked=True)
+CONTROLLER = CareSettings(Annotations(), frozenset({DRIVER}), "pvc-prebinder-system", quarantine=True)
+WITHOUT_ENDPOINT = CareSettings(Annotations(), frozenset(), "pvc-prebinder-system", quarantine=True)
+AGENT = CareSettings(Annotations(), frozenset({DRIVER}), "storage", quarantine=True, only_asked=True)
 
 FREE = volume(driver=DRIVER)
 SAID_SICK = volume(driver=DRIVER, annotations=SAID)

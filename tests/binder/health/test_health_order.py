@@ -1,4 +1,5 @@
 from binder.health.health_order import health_order
+from binder.reservation.contract import Annotations
 from kube.objects.model import ClaimReference
 from kube.store.store import snapshot_of
 from tests.builders import claim, volume
@@ -18,7 +19,7 @@ def test_volumes_come_by_how_near_a_decision_is() -> None:
     ]
     snapshot = snapshot_of([*volumes, claim("data", storage_class="fast")])
     driver = volumes[0].driver
-    assert health_order(snapshot, driver, PREFIX) == [
+    assert health_order(snapshot, driver, Annotations()) == [
         f"handle-{name}" for name in ("wanted-1", "wanted-2", "other-class", "prebound", "reserved", "bound")
     ]
-    assert health_order(snapshot, "another.csi.example", PREFIX) == []
+    assert health_order(snapshot, "another.csi.example", Annotations()) == []

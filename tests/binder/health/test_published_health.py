@@ -3,6 +3,7 @@
 import pytest
 
 from binder.health.published_health import PublishedHealth, health_annotations, published_health, unpublished
+from binder.reservation.contract import Annotations
 from csi.health.health import Finding
 from csi.health.verdict import HealthState
 from tests.builders import EPOCH, volume
@@ -33,16 +34,16 @@ DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
 )
 def test_news(said: str | None, finding: Finding | None, is_news: bool) -> None:
     subject = volume(annotations={f"{PREFIX}health": said} if said else None)
-    assert unpublished(subject, finding, PREFIX) is (finding if is_news else None)
+    assert unpublished(subject, finding, Annotations()) is (finding if is_news else None)
 
 
 def test_what_is_written_is_read_back() -> None:
-    written = {key: value or "" for key, value in health_annotations(DATA_LOSS, PREFIX).items()}
-    assert published_health(volume(annotations=written), PREFIX) == PublishedHealth(
+    written = {key: value or "" for key, value in health_annotations(DATA_LOSS, Annotations()).items()}
+    assert published_health(volume(annotations=written), Annotations()) == PublishedHealth(
         HealthState.DATA_LOSS, "Gone", EPOCH, "ControllerGetVolume"
     )
 
 
 def test_a_time_that_cannot_be_read_is_none() -> None:
     subject = volume(annotations={f"{PREFIX}health": "Degraded", f"{PREFIX}health-since": "yesterday"})
-    assert published_health(subject, PREFIX) == PublishedHealth(HealthState.DEGRADED, "", None)
+    assert published_health(subject, Annotations()) == PublishedHealth(HealthState.DEGRADED, "", None)

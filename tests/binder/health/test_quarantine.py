@@ -3,6 +3,7 @@
 import pytest
 
 from binder.health.quarantine import Pools, Step, end_patch, in_quarantine, quarantine_step, take_patch
+from binder.reservation.contract import Annotations
 from csi.health.health import Finding
 from csi.health.verdict import HealthState
 from kube.objects.model import ClaimReference, Volume
@@ -69,11 +70,11 @@ DEGRADED, HEALTHY = found(HealthState.DEGRADED), found(HealthState.HEALTHY)
     ],
 )
 def test_what_is_to_be_done(subject: Volume, finding: Finding | None, step: Step | None) -> None:
-    assert quarantine_step(subject, finding, PREFIX) is step
+    assert quarantine_step(subject, finding, Annotations()) is step
 
 
 def test_one_write_takes_a_volume_in() -> None:
-    assert take_patch(volume(), DATA_LOSS, EPOCH, "ours", PREFIX) == {
+    assert take_patch(volume(), DATA_LOSS, EPOCH, "ours", Annotations()) == {
         "metadata": {"annotations": MARKED},
         "spec": {
             "claimRef": {
@@ -90,14 +91,14 @@ def test_one_write_takes_a_volume_in() -> None:
     ("step", "spec"), [(Step.RELEASE, {"spec": {"claimRef": None}}), (Step.FORGET, {})], ids=["release", "forget"]
 )
 def test_one_write_lets_it_out(step: Step, spec: dict[str, object]) -> None:
-    assert end_patch(QUARANTINED, step, PREFIX) == {"metadata": {"annotations": dict.fromkeys(MARKED)}, **spec}
+    assert end_patch(QUARANTINED, step, Annotations()) == {"metadata": {"annotations": dict.fromkeys(MARKED)}, **spec}
 
 
 def test_a_volume_is_inside_only_with_mark_and_placeholder() -> None:
-    assert in_quarantine(QUARANTINED, PREFIX)
-    assert not in_quarantine(volume(claim=PLACEHOLDER), PREFIX)
-    assert not in_quarantine(volume(annotations=MARKED), PREFIX)
-    assert not in_quarantine(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Bound"), PREFIX)
+    assert in_quarantine(QUARANTINED, Annotations())
+    assert not in_quarantine(volume(claim=PLACEHOLDER), Annotations())
+    assert not in_quarantine(volume(annotations=MARKED), Annotations())
+    assert not in_quarantine(volume(annotations=MARKED, claim=PLACEHOLDER, phase="Bound"), Annotations())
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_volume_is_inside_only_with_mark_and_placeholder() -> None:
     [(0, 1, True), (0, 10, True), (2, 8, True), (3, 7, False), (1, 2, False), (29, 71, True), (30, 70, False)],
 )
 def test_the_cap_counts_available_volumes_and_always_allows_one(inside: int, free: int, room: bool) -> None:
-    pools = Pools(PREFIX)
+    pools = Pools(Annotations())
     for number in range(inside):
         name = f"in-{number}"
         pools.changed(None, volume(name, annotations=MARKED, claim=ClaimReference("ours", f"quarantine-{name}")))
@@ -117,7 +118,7 @@ def test_the_cap_counts_available_volumes_and_always_allows_one(inside: int, fre
 
 
 def test_what_leaves_is_no_longer_counted() -> None:
-    pools = Pools(PREFIX)
+    pools = Pools(Annotations())
     pools.changed(None, QUARANTINED)
     pools.changed(None, QUARANTINED)
     pools.changed(None, volume("other"))

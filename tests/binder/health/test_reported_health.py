@@ -11,6 +11,7 @@ from binder.health.reported_health import reported
 from binder.health.volume_policy import refuse_health
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings, UnknownHealth
+from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState, Verdict
 from kube.objects.model import Claim
 from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport
@@ -58,7 +59,7 @@ def test_who_speaks(
 ) -> None:
     subject = volume(annotations=annotations, claim=None if claimed is None else "default/data")
     snapshot = snapshot_of([subject, claim_with(health, claimed or "")])
-    found = reported(subject, snapshot, NodeStorage(), PREFIX, {DRIVER} if asked else (), NOW)
+    found = reported(subject, snapshot, NodeStorage(), Annotations(), {DRIVER} if asked else (), NOW)
     assert [one.source for one in found] == expected
 
 

@@ -16,7 +16,7 @@ from tests.fake_clock import FakeClock
 
 COMPLETE = PlanSettings(default_mode=Mode.COMPLETE)
 PLACE: list[Record] = [node("n1"), node("n2"), volume("v1", node="n1"), volume("v2", node="n2"), claim("data")]
-GATE = f"{COMPLETE.prefix}volumes"
+GATE = COMPLETE.annotations.gate
 
 
 def reserved(*records: Record, **more: object) -> Reserve:
@@ -77,7 +77,7 @@ def both(*records: Record) -> Reserve:
 
 
 def test_beside_a_static_claim_in_mode_off_kube_scheduler_has_the_choice() -> None:
-    off = storage_class("off", annotations={f"{COMPLETE.prefix}mode": "off"})
+    off = storage_class("off", annotations={f"{COMPLETE.annotations.prefix}mode": "off"})
     assert both(off, claim("other", storage_class="off")).mode is Mode.ANNOTATE
 
 

@@ -10,14 +10,7 @@ from binder.model.decision import Finish, Mode, Refuse, Wait
 from binder.model.demand import MOST_CLAIMS, Demand
 from binder.model.view import PlanSettings
 from binder.planning.pod_demand import demand_of, unknown_mode
-from binder.reservation.contract import (
-    ClaimReservation,
-    Holder,
-    VolumeReservation,
-    claim_annotations,
-    gate_name,
-    volume_annotations,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Pod, PodClaim, Record
 from tests.binder.views import NOW, view
 from tests.builders import claim, node, pod, storage_class, volume
@@ -26,8 +19,8 @@ LATER = NOW + timedelta(minutes=5)
 POD = pod("web", claims=("data",))
 CLAIM = claim("data")
 BY = Holder("me", 1)
-ON_VOLUME = volume_annotations(VolumeReservation("default/data", CLAIM.uid, NOW, LATER, BY))
-ON_CLAIM = {key: value for key, value in claim_annotations(ClaimReservation("v", NOW, LATER)).items() if value}
+ON_VOLUME = Annotations().for_volume(VolumeReservation("default/data", CLAIM.uid, NOW, LATER, BY))
+ON_CLAIM = {key: value for key, value in Annotations().for_claim(ClaimReservation("v", NOW, LATER)).items() if value}
 
 
 def mode_class(name: str, mode: str) -> Record:
@@ -161,9 +154,11 @@ def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
     found = outcome(odd, claim("data", storage_class="odd"), of=waiting, settings=settings)
     assert isinstance(found, Demand)
     assert found.mode is Mode.PREBIND
-    assert unknown_mode(odd, settings.prefix) == "yes please"
-    assert unknown_mode(storage_class(annotations={"scheduler.cloud.example/mode": "off"}), settings.prefix) is None
-    assert unknown_mode(storage_class(), settings.prefix) is None
+    assert unknown_mode(odd, settings.annotations) == "yes please"
+    assert (
+        unknown_mode(storage_class(annotations={"scheduler.cloud.example/mode": "off"}), settings.annotations) is None
+    )
+    assert unknown_mode(storage_class(), settings.annotations) is None
 
 
 def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:
@@ -214,7 +209,7 @@ def test_a_claim_made_for_an_ephemeral_volume_is_planned() -> None:
     ("of", "others", "mode"),
     [
         pytest.param(POD, [], Mode.ANNOTATE, id="kube-scheduler-may-be-serving-it"),
-        pytest.param(structs.replace(POD, scheduling_gates=(gate_name(),)), [], Mode.COMPLETE, id="our-gate"),
+        pytest.param(structs.replace(POD, scheduling_gates=(Annotations().gate,)), [], Mode.COMPLETE, id="our-gate"),
         pytest.param(structs.replace(POD, unschedulable=True), [], Mode.COMPLETE, id="no-node-was-found"),
         pytest.param(structs.replace(POD, node_name="node-1"), [], Mode.COMPLETE, id="has-a-node"),
         pytest.param(

@@ -5,20 +5,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from binder.reservation.contract import (
+    Annotations,
     ClaimReservation,
     Holder,
     Parsed,
     VolumeReservation,
-    claim_annotations,
-    claim_keys_present,
-    claim_reservation,
     format_time,
     parse_time,
-    volume_annotations,
-    volume_keys_present,
-    volume_reservation,
 )
 from kube.objects.model import Claim
+from tests import builders
 
 AT = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 ON_VOLUME = VolumeReservation("ns/data", "uid-1", AT, AT + timedelta(minutes=5), Holder("host_1", 7))
@@ -29,25 +25,25 @@ def pairs(annotations: dict[str, str] | dict[str, str | None]) -> tuple[tuple[st
     return tuple(sorted((key, value) for key, value in annotations.items() if value is not None))
 
 
-@pytest.mark.parametrize("prefix", ["scheduler.cloud.example/", "other.example/"])
-def test_what_is_written_is_read_back(prefix: str) -> None:
-    assert volume_reservation(pairs(volume_annotations(ON_VOLUME, prefix)), prefix) == Parsed(ON_VOLUME)
-    assert claim_reservation(pairs(claim_annotations(ON_CLAIM, prefix)), prefix) == Parsed(ON_CLAIM)
+@pytest.mark.parametrize("annotations", [Annotations(), Annotations("other.example/")])
+def test_what_is_written_is_read_back(annotations: Annotations) -> None:
+    assert annotations.parse_volume(pairs(annotations.for_volume(ON_VOLUME))) == Parsed(ON_VOLUME)
+    assert annotations.parse_claim(pairs(annotations.for_claim(ON_CLAIM))) == Parsed(ON_CLAIM)
 
 
 def test_another_prefix_is_not_ours() -> None:
-    assert volume_reservation(pairs(volume_annotations(ON_VOLUME, "other.example/"))) == Parsed(None)
+    assert Annotations().parse_volume(pairs(Annotations("other.example/").for_volume(ON_VOLUME))) == Parsed(None)
 
 
 def test_what_a_reservation_does_not_say_is_removed_from_the_claim() -> None:
-    written = claim_annotations(ClaimReservation("pv-1", AT, AT))
+    written = Annotations().for_claim(ClaimReservation("pv-1", AT, AT))
     assert written["scheduler.cloud.example/reserved-zone"] is None
     assert written["scheduler.cloud.example/reserved-nodes"] is None
 
 
 def test_unknown_keys_are_ignored() -> None:
-    annotations = pairs({**volume_annotations(ON_VOLUME), "scheduler.cloud.example/colour": "blue", "a": "b"})
-    assert volume_reservation(annotations) == Parsed(ON_VOLUME)
+    annotations = pairs({**Annotations().for_volume(ON_VOLUME), "scheduler.cloud.example/colour": "blue", "a": "b"})
+    assert Annotations().parse_volume(annotations) == Parsed(ON_VOLUME)
 
 
 @pytest.mark.parametrize(
@@ -70,21 +66,21 @@ def test_unknown_keys_are_ignored() -> None:
     ],
 )
 def test_one_unparsable_value_breaks_the_reservation_and_is_named(key: str, value: str) -> None:
-    annotations = pairs({**volume_annotations(ON_VOLUME), f"scheduler.cloud.example/{key}": value})
-    assert volume_reservation(annotations) == Parsed(None, (key,))
+    annotations = pairs({**Annotations().for_volume(ON_VOLUME), f"scheduler.cloud.example/{key}": value})
+    assert Annotations().parse_volume(annotations) == Parsed(None, (key,))
 
 
 @pytest.mark.parametrize("key", ["reserved-volume", "bound-at", "expires-at"])
 def test_a_claim_that_lacks_a_required_key_has_no_reservation(key: str) -> None:
-    annotations = {**claim_annotations(ON_CLAIM), f"scheduler.cloud.example/{key}": None}
-    parsed = claim_reservation(pairs(annotations))
+    annotations = {**Annotations().for_claim(ON_CLAIM), f"scheduler.cloud.example/{key}": None}
+    parsed = Annotations().parse_claim(pairs(annotations))
     assert (parsed.reservation, parsed.garbage) == (None, (key,))
 
 
 def test_keys_that_are_present_are_named_even_if_they_say_nothing() -> None:
-    annotations = (("scheduler.cloud.example/bound-at", "?"), ("x", "y"))
-    assert volume_keys_present(annotations) == ("scheduler.cloud.example/bound-at",)
-    assert claim_keys_present(annotations) == ("scheduler.cloud.example/bound-at",)
+    said = {"scheduler.cloud.example/bound-at": "?", "x": "y"}
+    assert Annotations().keys_on_volume(builders.volume(annotations=said)) == ("scheduler.cloud.example/bound-at",)
+    assert Annotations().keys_on_claim(builders.claim(annotations=said)) == ("scheduler.cloud.example/bound-at",)
 
 
 def test_a_reservation_ends_at_its_instant() -> None:

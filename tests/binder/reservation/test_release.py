@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from binder.reservation.contract import DEFAULT_PREFIX, claim_ref_record
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from binder.reservation.release import Cause, Look, Release, doubles, may_clear, release_of_claim, release_of_volume
 from kube.objects.model import BIND_COMPLETED, Claim, Record, Volume
 from kube.store.store import snapshot_of
@@ -26,7 +26,7 @@ SAYS = {
 }
 
 
-WRITTEN = claim_ref_record(claim(uid=UID))
+WRITTEN = Annotations().claim_ref_record(claim(uid=UID))
 """The record beside a claimRef that it is ours."""
 
 
@@ -45,7 +45,7 @@ LATE = START + timedelta(minutes=10)
 
 
 def look(*records: Record, late: bool = False) -> Look:
-    return Look(snapshot_of(records), LATE if late else START, DEFAULT_PREFIX)
+    return Look(snapshot_of(records), LATE if late else START, Annotations())
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_claim_that_says_so_is_told_first_and_no_other() -> None:
         pytest.param((wanted(),), True, Cause.EXPIRED, id="its time is over"),
         pytest.param((wanted(volume_name="pv-1"), volume()), False, Cause.BOUND, id="bound"),
         pytest.param(
-            (wanted(annotations=SAYS | {f"{DEFAULT_PREFIX}expires-at": "x"}), held()),
+            (wanted(annotations=SAYS | {Annotations().expires_at: "x"}), held()),
             False,
             Cause.MALFORMED,
             id="broken",
@@ -174,7 +174,7 @@ def test_why_a_claim_is_released(records: tuple[Record, ...], late: bool, cause:
     assert (release and release.cause) == cause
 
 
-BROKEN = {f"{DEFAULT_PREFIX}expires-at": "x"}
+BROKEN = {Annotations().expires_at: "x"}
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,12 @@ BROKEN = {f"{DEFAULT_PREFIX}expires-at": "x"}
         pytest.param(WRITTEN, {}, True, id="all else is gone"),
         pytest.param(reservation("data", expires_at="x"), SAYS, False, id="nothing says that we wrote it"),
         pytest.param(
-            BROKEN | claim_ref_record(claim("other", uid=UID)), SAYS, False, id="it was written for another claim"
+            BROKEN | Annotations().claim_ref_record(claim("other", uid=UID)),
+            SAYS,
+            False,
+            id="it was written for another claim",
         ),
-        pytest.param(BROKEN | {f"{DEFAULT_PREFIX}claim-ref": "default/data"}, SAYS, False, id="the record is broken"),
+        pytest.param(BROKEN | {Annotations().claim_ref: "default/data"}, SAYS, False, id="the record is broken"),
     ],
 )
 def test_a_reference_beside_garbage_goes_only_if_it_is_proven_ours(
@@ -202,14 +205,14 @@ def test_of_two_volumes_the_older_stays_then_the_first_by_name() -> None:
         held(name="pv-1"),
         held(name="pv-2"),
     )
-    surplus = doubles(wanted(), look(older, first, second, wanted()).snapshot, DEFAULT_PREFIX)
+    surplus = doubles(wanted(), look(older, first, second, wanted()).snapshot, Annotations())
     assert [release.volume for release in surplus] == [first, second]
     assert release_of_volume("pv-9", look(older, first, wanted(), USER, PLACE)) is None
 
 
 def test_of_two_volumes_the_one_the_claim_binds_to_stays() -> None:
     bound = wanted(volume_name="pv-2")
-    surplus = doubles(bound, look(held(name="pv-1"), held(name="pv-2"), bound).snapshot, DEFAULT_PREFIX)
+    surplus = doubles(bound, look(held(name="pv-1"), held(name="pv-2"), bound).snapshot, Annotations())
     assert [release.volume.name for release in surplus if release.volume] == ["pv-1"]
 
 

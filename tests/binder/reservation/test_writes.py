@@ -2,7 +2,7 @@
 
 import pytest
 
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from binder.reservation.writes import (
     Patch,
     bind_claim,
@@ -24,32 +24,30 @@ MARK = "pv.kubernetes.io/bound-by-controller"
 def test_a_volume_that_named_the_claim_already_is_not_marked() -> None:
     """GetBindVolumeToClaim in component-helpers: only a volume that was not the claim's gets the mark."""
     ours = volume(claim=reference("default/data"))
-    assert MARK in bind_volume(volume(), claim(), DEFAULT_PREFIX)["metadata"]["annotations"]
-    assert bind_volume(ours, claim(resource_version=7), DEFAULT_PREFIX) == {
+    assert MARK in bind_volume(volume(), claim(), Annotations())["metadata"]["annotations"]
+    assert bind_volume(ours, claim(resource_version=7), Annotations()) == {
         "metadata": {"annotations": {}},
         "spec": {"claimRef": NAMED | {"uid": "uid-default-data", "resourceVersion": "7"}},
     }
 
 
 def test_a_claim_that_named_the_volume_already_is_only_completed() -> None:
-    assert bind_claim(claim(volume_name="pv-1"), "pv-1", DEFAULT_PREFIX) == {
+    assert bind_claim(claim(volume_name="pv-1"), "pv-1", Annotations()) == {
         "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
     }
 
 
 def test_a_release_removes_what_is_there_and_nothing_else() -> None:
     held = volume(annotations=reservation("data") | {MARK: "yes", "somebody.example/note": "x"})
-    kept = release_volume(held, DEFAULT_PREFIX, clear_reference=False)
-    freed = release_volume(held, DEFAULT_PREFIX, clear_reference=True)
+    kept = release_volume(held, Annotations(), clear_reference=False)
+    freed = release_volume(held, Annotations(), clear_reference=True)
     assert kept == {"metadata": {"annotations": dict.fromkeys(reservation("data"))}}
     assert freed == {
         "metadata": {"annotations": dict.fromkeys([*reservation("data"), MARK])},
         "spec": {"claimRef": None},
     }
-    said = claim(annotations={f"{DEFAULT_PREFIX}reserved-volume": "pv-1", "somebody.example/note": "x"})
-    assert release_claim(said, DEFAULT_PREFIX) == {
-        "metadata": {"annotations": {f"{DEFAULT_PREFIX}reserved-volume": None}}
-    }
+    said = claim(annotations={Annotations().reserved_volume: "pv-1", "somebody.example/note": "x"})
+    assert release_claim(said, Annotations()) == {"metadata": {"annotations": {Annotations().reserved_volume: None}}}
 
 
 FULL = {"claimRef": NAMED | {"uid": "uid-default-data", "resourceVersion": "7"}}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from binder.writers.attempt import same_offer
 from kube.objects.model import Volume
 from tests.binder.world import reservation
@@ -29,4 +29,4 @@ DATA = claim("data", uid="uid-persistentvolumeclaims-default/data")
     ],
 )
 def test_same_offer(fresh: Volume, same: bool) -> None:
-    assert same_offer(volume(), fresh, DATA, DEFAULT_PREFIX, START) is same
+    assert same_offer(volume(), fresh, DATA, Annotations(), START) is same

@@ -2,7 +2,7 @@
 
 import pytest
 
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
 from kube.errors import Conflict, Invalid, LeadershipLost, NotFound
@@ -25,7 +25,7 @@ class Desk:
         self.server.feed(self.store)
         self.leadership = Leadership.unelected(FakeClock(), "host")
         api = KubeApi(Connection(self.server))
-        self.live = LiveObjects(api, self.leadership, self.store, DEFAULT_PREFIX)
+        self.live = LiveObjects(api, self.leadership, self.store, Annotations())
 
 
 async def test_no_write_without_the_lease() -> None:

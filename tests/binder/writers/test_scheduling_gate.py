@@ -6,14 +6,14 @@ import pytest
 
 from binder.model.decision import Mode
 from binder.reporting.announce import GATE_KEPT
-from binder.reservation.contract import gate_name
+from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState
 from kube.client.transport import Request
 from tests.binder.world import World, bind
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, class_object, pod_object, volume_object
 
-GATE = {"name": gate_name()}
+GATE = {"name": Annotations().gate}
 FOREIGN = {"name": "quota.example/admission"}
 
 

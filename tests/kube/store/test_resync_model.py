@@ -17,6 +17,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import FASTER, LiveObjects
 from kube.client.api import KubeApi
 from kube.client.reflector import Reflector
@@ -142,7 +143,7 @@ class Orders(RuleBasedStateMachine):
         self.clock, self.server, self.observer = FakeClock(), Server(), Drift()
         self.volumes = (store := Store()).volumes
         api = KubeApi(self.server)
-        self.live = LiveObjects(api, Unfenced(), store, "example/")
+        self.live = LiveObjects(api, Unfenced(), store, Annotations("example/"))
         self.reflector = Reflector(
             api, VOLUMES, decode_volume, self.volumes, clock=self.clock, observer=self.observer, rng=random.Random(1)
         )

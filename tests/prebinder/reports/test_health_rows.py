@@ -7,6 +7,7 @@ import pytest
 
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
+from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState, Verdict
 from kube.objects.model import ClaimReference, Volume
 from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport
@@ -33,7 +34,9 @@ def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = 
     snapshot = snapshot_of([subject, msgspec.structs.replace(claim("data", volume_name=subject.name), health=health)])
     drivers = {subject.driver} if asked is not None else frozenset[str]()
     now = EPOCH + timedelta(days=1)
-    return health_row(subject, asked, reported(subject, snapshot, NodeStorage(), PREFIX, drivers, now), PREFIX, now)
+    return health_row(
+        subject, asked, reported(subject, snapshot, NodeStorage(), Annotations(), drivers, now), Annotations(), now
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from binder.reservation.contract import Annotations
 from csi.health.verdict import HealthState
 from prebinder.reports.health_rows import HealthRow, health_row
 from prebinder.reports.health_watch import Printer
 from tests.builders import EPOCH, volume
 
-WELL, OTHER = (health_row(volume(name), None, (), "prefix/", EPOCH) for name in ("pv-1", "pv-2"))
+WELL, OTHER = (health_row(volume(name), None, (), Annotations("prefix/"), EPOCH) for name in ("pv-1", "pv-2"))
 SICK = replace(WELL, health=HealthState.DATA_LOSS, reason="Gone")
 
 

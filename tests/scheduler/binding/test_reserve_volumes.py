@@ -8,7 +8,7 @@ from binder.health.volume_policy import refuse_use
 from binder.matching.index import VolumeIndex
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View
-from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects.model import READ_WRITE_ONCE_POD, Record
 from kube.store.store import snapshot_of
 from scheduler.binding.reserve_volumes import PromiseVolumes
@@ -136,7 +136,9 @@ CHANGED = [
     pytest.param(made.volume("pv-1", claim="elsewhere/thief"), Reason.CLAIMED_BY_OTHER, id="taken"),
     pytest.param(made.volume("pv-1", phase="Released"), Reason.NOT_AVAILABLE, id="not available"),
     pytest.param(made.volume("pv-1", deleting=True), Reason.VOLUME_DELETING, id="deleting"),
-    pytest.param(made.volume("pv-1", annotations=volume_annotations(HELD)), Reason.RESERVED_FOR_OTHER, id="reserved"),
+    pytest.param(
+        made.volume("pv-1", annotations=Annotations().for_volume(HELD)), Reason.RESERVED_FOR_OTHER, id="reserved"
+    ),
     pytest.param(
         made.volume("pv-1", annotations={"scheduler.cloud.example/quarantine": "Gone"}), Reason.QUARANTINED, id="sick"
     ),

@@ -3,7 +3,7 @@
 import asyncio
 
 from binder.model.view import PlanSettings
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
@@ -35,7 +35,7 @@ async def test_a_crowd_of_pods_with_volumes_leaves_room_for_other_requests() -> 
         cluster.pair(f"data-{number}", f"pv-{number}")
     instance, slow = cluster.instance(), Slow(cluster.server)
     leadership = Leadership.unelected(cluster.clock, "host")
-    live = LiveObjects(KubeApi(slow), leadership, instance.store, DEFAULT_PREFIX)
+    live = LiveObjects(KubeApi(slow), leadership, instance.store, Annotations())
     orders = VolumeOrders(live, instance.store, cluster.clock, PlanSettings())
     placements = [
         instance.placement({f"data-{number}": f"pv-{number}"}, pod=f"web-{number}") for number in range(crowd)

@@ -7,16 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace as with_fields
 
-from binder.health.quarantine import QUARANTINE
 from binder.model.view import PlanSettings
-from binder.reservation.contract import (
-    DEFAULT_PREFIX,
-    ClaimReservation,
-    Holder,
-    VolumeReservation,
-    claim_annotations,
-    volume_annotations,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.reports import StorageCondition, StorageReports
 from kube.store.store import Store
@@ -75,10 +67,10 @@ class Storage(RuleBasedStateMachine):
         kept=st.sampled_from(("", "", "", "a minute", "an hour", "sick")),
     )
     def volume_shown(self, name: str, place: str, size: str, kept: str) -> None:
-        annotations = {DEFAULT_PREFIX + QUARANTINE: "sick"} if kept == "sick" else {}
+        annotations = {Annotations().quarantine: "sick"} if kept == "sick" else {}
         if kept in {"a minute", "an hour"}:
             until = self.now + timedelta(minutes=1 if kept == "a minute" else 60)
-            annotations = volume_annotations(
+            annotations = Annotations().for_volume(
                 VolumeReservation("default/else", "uid-else", self.now, until, Holder("us", 1))
             )
         self.volume(name, place, size, annotations)
@@ -138,7 +130,7 @@ class Storage(RuleBasedStateMachine):
             return with_fields(claim, volume_name="v1", phase="Bound", annotations=bound)
         if special == "reserved":
             promised = ClaimReservation("v1", self.now, self.now + timedelta(hours=1), zone="a")
-            said = {key: value for key, value in claim_annotations(promised).items() if value is not None}
+            said = {key: value for key, value in Annotations().for_claim(promised).items() if value is not None}
             return with_fields(claim, annotations=builders.pairs(said))
         if special == "selected":
             return with_fields(claim, annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
@@ -164,7 +156,7 @@ TestStorage.settings = settings(deadline=None, max_examples=40, stateful_step_co
 def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
     """Nothing happens at the moment a reservation expires."""
     until = builders.EPOCH + timedelta(minutes=1)
-    kept = volume_annotations(VolumeReservation("default/else", "uid", builders.EPOCH, until, Holder("us", 1)))
+    kept = Annotations().for_volume(VolumeReservation("default/else", "uid", builders.EPOCH, until, Holder("us", 1)))
     volumes = [
         builders.volume("kept", node="n0", source="local", annotations=kept),
         *(builders.volume(f"free-{number}", node="n1", source="local") for number in range(2)),

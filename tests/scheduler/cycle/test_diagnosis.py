@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binder.health.published_health import HEALTH
 from binder.matching.rejection import Reason, Rejection
-from binder.reservation.contract import DEFAULT_PREFIX, Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.constraints import DO_NOT_SCHEDULE, Constraints, HostPort, SpreadConstraint
 from kube.objects.model import LabelSelector, Taint
@@ -37,7 +36,7 @@ def nodes(count: int, **how: object) -> list[model.Record]:
 
 
 def held_for_other() -> dict[str, str]:
-    return volume_annotations(
+    return Annotations().for_volume(
         VolumeReservation("default/other", "uid-default-other", builders.EPOCH, LATER, Holder("us", 1))
     )
 
@@ -141,7 +140,7 @@ CLASS = builders.storage_class()
                 CLASS,
                 builders.claim(),
                 builders.volume("pv-a", zone="a", annotations=held_for_other()),
-                builders.volume("pv-b", zone="b", annotations={DEFAULT_PREFIX + HEALTH: "Inaccessible"}),
+                builders.volume("pv-b", zone="b", annotations={Annotations().health: "Inaccessible"}),
             ],
             "0/2 nodes are available: 1 node(s) had only volumes known to be sick, "
             "1 node(s) had only volumes reserved for other claims.",

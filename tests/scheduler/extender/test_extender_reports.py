@@ -2,6 +2,7 @@
 
 import pytest
 
+from binder.reservation.contract import Annotations
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, CSINode, Record
 from kube.objects.reports import StorageCondition
 from kube.store.store import Store
@@ -76,7 +77,7 @@ def test_the_second_claim_of_a_pod() -> None:
 
 def test_a_report_that_ends() -> None:
     store = Store(PREFIX)
-    answers = Extender(store, PREFIX)
+    answers = Extender(store, Annotations())
     records: list[Record] = [storage_class(), *nodes(), claim(), volume(), report("n1")]
     for record in records:
         put(store, record)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from binder.reservation.contract import Annotations
 from kube.objects.model import Record, Volume
 from kube.store.store import Store
 from scheduler.extender.extender import MOST_LOOKS, MOST_LOOKS_IN_ALL, Extender
@@ -37,7 +38,7 @@ def drawn(random: Random, version: int) -> Volume:
 @pytest.mark.parametrize("seed", range(20))
 def test_memory_agrees_with_a_fresh_look(seed: int) -> None:
     random, store, present = Random(seed), Store(PREFIX), dict[str, Volume]()
-    answers = Extender(store, PREFIX)
+    answers = Extender(store, Annotations())
     others: list[Record] = [storage_class(), *NODES, claim(), claim("log", size="15Gi")]
     for record in others:
         put(store, record)

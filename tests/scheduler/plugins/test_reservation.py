@@ -4,17 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from binder.health.published_health import HEALTH
-from binder.health.quarantine import QUARANTINE
 from binder.matching.rejection import Reason
-from binder.reservation.contract import (
-    DEFAULT_PREFIX,
-    ClaimReservation,
-    Holder,
-    VolumeReservation,
-    claim_annotations,
-    volume_annotations,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.reports import StorageCondition
 from scheduler.cycle.cycle import Unschedulable, decide
@@ -37,17 +28,17 @@ LATER = builders.EPOCH + timedelta(minutes=5)
 
 def promise(claim: str, until: timedelta = timedelta(minutes=5)) -> dict[str, str]:
     ends = builders.EPOCH + until
-    return volume_annotations(
+    return Annotations().for_volume(
         VolumeReservation(f"default/{claim}", f"uid-default-{claim}", builders.EPOCH, ends, Holder("us", 1))
     )
 
 
 def reserved(volume: str) -> model.Claim:
-    said = claim_annotations(ClaimReservation(volume, builders.EPOCH, LATER, "a"))
+    said = Annotations().for_claim(ClaimReservation(volume, builders.EPOCH, LATER, "a"))
     return builders.claim("data", annotations={key: value for key, value in said.items() if value is not None})
 
 
-SICK = {DEFAULT_PREFIX + HEALTH: "Inaccessible"}
+SICK = {Annotations().health: "Inaccessible"}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +118,7 @@ SICK = {DEFAULT_PREFIX + HEALTH: "Inaccessible"}
         ),
         pytest.param(
             VolumeHealth(),
-            [builders.claim(), builders.volume("pv-a", annotations={DEFAULT_PREFIX + QUARANTINE: "lost"})],
+            [builders.claim(), builders.volume("pv-a", annotations={Annotations().quarantine: "lost"})],
             Reason.QUARANTINED,
             Reason.QUARANTINED,
             id="in-quarantine",

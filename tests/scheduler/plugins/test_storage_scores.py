@@ -1,4 +1,4 @@
-from binder.reservation.contract import ClaimReservation, claim_annotations
+from binder.reservation.contract import Annotations, ClaimReservation
 from kube.objects import model
 from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, ReservedZone, ZoneVolumes
 from tests import builders
@@ -16,7 +16,9 @@ def test_the_zone_of_the_reservation() -> None:
 
 
 def test_a_local_reservation_is_for_its_nodes_alone() -> None:
-    said = claim_annotations(ClaimReservation("pv-1", builders.EPOCH, builders.EPOCH.replace(year=2027), "a", ("a2",)))
+    said = Annotations().for_claim(
+        ClaimReservation("pv-1", builders.EPOCH, builders.EPOCH.replace(year=2027), "a", ("a2",))
+    )
     claim = builders.claim(annotations={key: value for key, value in said.items() if value is not None})
     assert scores(ReservedZone(), POD, view(*NODES, CLASS, claim)) == {"a1": 0, "a2": 100, "b1": 0}
 

@@ -2,13 +2,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from binder.reservation.contract import (
-    ClaimReservation,
-    Holder,
-    VolumeReservation,
-    claim_annotations,
-    volume_annotations,
-)
+from binder.reservation.contract import Annotations, ClaimReservation, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.model import Record
 from scheduler.queue.expiry import LOOK_AGAIN, VOLUMES_ASKED, expires_in
@@ -22,11 +16,11 @@ CLASS = builders.storage_class()
 
 def held(name: str, seconds: int, claim: str = "other") -> model.Volume:
     kept = VolumeReservation(f"default/{claim}", f"uid-default-{claim}", NOW, at(seconds), Holder("me", 1))
-    return builders.volume(name, annotations=volume_annotations(kept))
+    return builders.volume(name, annotations=Annotations().for_volume(kept))
 
 
 def promised(seconds: int) -> model.Claim:
-    said = claim_annotations(ClaimReservation("pv-1", NOW, at(seconds)))
+    said = Annotations().for_claim(ClaimReservation("pv-1", NOW, at(seconds)))
     return builders.claim(annotations={key: value for key, value in said.items() if value is not None})
 
 

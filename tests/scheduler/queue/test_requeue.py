@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.model import LabelSelector, Pod, Record
 from kube.rules.disruption import DisruptionBudget
@@ -26,7 +26,7 @@ BUDGET = DisruptionBudget("default", "web", "uid", 1, LabelSelector(), 1)
 def reserved_volume(claim_key: str, minutes: int) -> model.Volume:
     until = builders.EPOCH + timedelta(minutes=minutes)
     kept = VolumeReservation(claim_key, "uid", builders.EPOCH, until, Holder("me", 1))
-    return builders.volume(annotations=volume_annotations(kept))
+    return builders.volume(annotations=Annotations().for_volume(kept))
 
 
 PROFILE = default_profile("ours")
@@ -43,7 +43,7 @@ def woken_and_fitting(pod: Pod, world: World, happening: list[tuple[str, Record 
         return True, True
     refused_by, wanted = Diagnoser().diagnose(refused).refused_by, wanted_by(refused)
     told: list[Change] = []
-    with Changes(cluster.store, told.append).following():
+    with Changes(cluster.store, told.append, Annotations()).following():
         for slot, record in happening:
             cluster.show(slot, record)
     woken = any(may_help(pod, refused_by, change, wanted) for change in told)
@@ -62,7 +62,7 @@ def test_whatever_lets_a_refused_pod_in_wakes_it(
 def told(before: World, happening: World) -> list[tuple[Record | None, Record | None]]:
     """What is told, without versions, when these objects change."""
     cluster, found = Told(before), list[Change]()
-    with Changes(cluster.store, found.append).following():
+    with Changes(cluster.store, found.append, Annotations()).following():
         for slot, record in happening.items():
             cluster.show(slot, record)
     return [(_plain(change.old), _plain(change.new)) for change in found]
@@ -149,7 +149,7 @@ def test_which_drivers_have_less_to_attach() -> None:
 
 def drivers(world: World, slot: str, record: Record | None) -> set[str]:
     cluster, found = Told(world), list[Change]()
-    with Changes(cluster.store, found.append).following():
+    with Changes(cluster.store, found.append, Annotations()).following():
         cluster.show(slot, record)
     return set().union(*(change.drivers for change in found))
 

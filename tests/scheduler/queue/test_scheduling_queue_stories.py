@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder.model.view import PlanSettings
+from binder.reservation.contract import Annotations
 from kube.objects.model import Pod
 from scheduler.binding.reserve_volumes import PromiseVolumes
 from scheduler.cycle.cycle import Unschedulable, decide
@@ -33,7 +34,7 @@ class Story:
         for slot, variants in VARIANTS.items():
             self.told.show(slot, chance.choice((variants[0], chance.choice(variants))))
         self.waiting = WaitingPods(PROFILE.queue_sort.key)
-        self.changes = Changes(self.told.store, lambda change: self.waiting.change(change, self.now))
+        self.changes = Changes(self.told.store, lambda change: self.waiting.change(change, self.now), Annotations())
         self.undecided: list[Attempt] = []
         self.refused: list[tuple[Attempt, Unschedulable]] = []
         self.binding: list[tuple[Attempt, Placement]] = []

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from binder.matching.rejection import Reason, Rejection
-from binder.reservation.contract import Holder, VolumeReservation, volume_annotations
+from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects.constraints import Constraints
 from kube.objects.model import BIND_COMPLETED
 from kube.objects.reports import StorageCondition
@@ -53,7 +53,7 @@ async def test_a_reservation_that_ends_without_anybody_writing_it() -> None:
     ends = desk.clock.now() + timedelta(seconds=40)
     kept = VolumeReservation("default/other", "uid-other", desk.clock.now(), ends, Holder("me", 1))
     desk.store.classes.upsert(builders.storage_class())
-    desk.store.volumes.upsert(builders.volume(annotations=volume_annotations(kept)))
+    desk.store.volumes.upsert(builders.volume(annotations=Annotations().for_volume(kept)))
     desk.store.claims.upsert(builders.claim())
     desk.volumes.ready.set()
     desk.add(pod("web", claims=["data"]))

@@ -157,7 +157,7 @@ async def test_a_pass_that_fails_for_all_is_tried_for_each() -> None:
         tasks = [asyncio.create_task(planner.decide(f"default/{name}")) for name in ("red", "blue")]
         await desk.clock.advance(1)
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(result) for result in results] == [TypeError, TypeError]
+    assert [type(result) for result in results] == [AttributeError, AttributeError]
 
 
 class Held:

@@ -57,7 +57,7 @@ class Drivers:
         """Return a verdict that is at most `max_age` old. Raises nothing but cancellation.
 
         An Unknown one is asked again sooner. All who ask about one volume at the same time share one probe; one who
-        gives up does not disturb the others. A volume that was found sick stays so until good answers end that.
+        gives up does not disturb the others. A volume that was found unhealthy stays so until good answers end that.
         """
         probe = self._probes.get(driver)
         if probe is None:

@@ -24,7 +24,7 @@ from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 
 SWEEPS_PER_GET: Final = 20
-"""Sweeps by a list of the sick until each volume that it leaves out was asked about by itself."""
+"""Sweeps by a list of unhealthy volumes until each volume that it leaves out was asked about by itself."""
 _BREATH: Final = 500
 """Records written before others get a turn on the event loop."""
 _NO_AGE: Final = timedelta()
@@ -191,17 +191,17 @@ class Sweep:
         return await self._ask([*doubtful, *due], doubtful | due, believed=due)
 
     def _is_due(self, handle: str, negotiation: Negotiation) -> bool:
-        """Whether it is the volume's turn to be asked about by itself, although a list of the sick leaves it out.
+        """Whether a volume that a list of unhealthy volumes omits is due for a probe of its own.
 
-        Such a list leaves out alike what is well and what is gone, and only a get tells which (NOT_FOUND).
+        Such a list omits both healthy and deleted volumes; only a get tells them apart (NOT_FOUND).
         """
         by_list = negotiation.listing is HealthProtocol.HEALTH_BY_LIST
         return by_list and crc32(handle.encode()) % SWEEPS_PER_GET == self._number % SWEEPS_PER_GET
 
     def _implied(self, negotiation: Negotiation) -> Verdict:
-        """Return what it means that a list leaves a volume out: a list of the sick says the opposite of one of all."""
+        """Return the verdict on a volume that a list omits: healthy in a list of unhealthy ones, else gone."""
         if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
-            well = "the driver's list of sick volumes leaves it out"
+            well = "the driver's list of unhealthy volumes leaves it out"
             return self._probe.witness().says(HealthState.HEALTHY, "NotListed", well)
         gone = "the driver's list of all volumes leaves it out"
         return self._probe.witness().says(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
@@ -272,11 +272,11 @@ class Sweep:
 def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, said: Verdict | None) -> bool:
     """Whether a complete list, which says `said` of a volume or leaves it out, has to be confirmed by a get.
 
-    A list of the sick (CSI 1.13) is confirmed where it changes what is known; a list of all volumes speaks for those
-    it names.
+    A list of unhealthy volumes (CSI 1.13) is confirmed where it changes what is known; a list of all volumes is final
+    for those it names.
     """
     if listing is not HealthProtocol.HEALTH_BY_LIST:
         return said is None
     if said is None:
         return record is None or record.state is not HealthState.HEALTHY
-    return said.sick and (record is None or record.state is not said.state)
+    return said.unhealthy and (record is None or record.state is not said.state)

@@ -16,11 +16,11 @@ from rich.console import Console
 from demo import scene as demo_scene
 from demo.backstage import Backstage
 from demo.documents import Document
+from demo.outage import play_outage
 from demo.placement import placements, play_placement, refused
 from demo.show import NotInTimeError, Show, print_lines
-from demo.sickness import play_sickness
 from demo.stage import Ready
-from demo.summary import looking_around, refusals, sickness, summary
+from demo.summary import looking_around, outage, refusals, summary
 from demo.view import Row
 from demo.watch import Watcher, watching
 from devcluster.build import binaries
@@ -88,7 +88,7 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
             console.print()
             claims = [row for row in show.rows if row.claim]
             print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
-            print_lines(console, sickness(show.diary))
+            print_lines(console, outage(show.diary))
             print_lines(console, placements(watcher.snapshot, await refused(watcher)))
             print_lines(console, refusals(claims, watcher.refusals))
         if late:
@@ -117,7 +117,7 @@ async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> 
     await create("pods", pods)
     show.say(f"{len(storage) + len(pods)} objects created; watching the claims.")
     await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
-    await play_sickness(
+    await play_outage(
         show,
         watcher,
         Path(ready.volumes),

@@ -1,10 +1,10 @@
 """The demo's stage: nodes, volumes and pods, as Kubernetes documents and as volumes of the directory driver.
 
-Every zone holds volumes that a careless binder would take first: the smallest that fits is sick, or the driver says it
-is somewhere else. Only one volume a zone is large enough for an archive, so the three replicas of the database must
+Every zone holds volumes that Kubernetes alone would take first: the smallest that fits is unhealthy, or its driver
+reports another zone. Only one volume a zone is large enough for an archive, so the three replicas of the database must
 end up in three zones, each with all of its claims; and a pod that wants two of them in one zone cannot have them.
 
-A class of its own has as many volumes as the pods that wait want, and the one to be taken first falls sick.
+A class of its own has as many volumes as the pods that wait want, and the one to be taken first becomes unhealthy.
 """
 
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ REPLICAS: Final = 3
 IMPOSSIBLE_POD: Final = "vault"
 _PLAN: Final = Plan(NAMESPACE, CLASS)
 PATIENT: Final = "a-fast"
-"""The volume that falls sick: the smallest of its class, which Kubernetes would take first."""
+"""The volume that becomes unhealthy: the smallest of its class, which Kubernetes would take first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoVolume:
     """A volume of the stage.
 
-    `reported_zone` is where the driver says it is; `sickness` is None, "gone", "read-only" or "full".
+    `reported_zone` is where the driver says it is; `fault` is None, "gone", "read-only" or "full".
     `node` is set for a volume that only one node reaches.
     """
 
@@ -53,14 +53,14 @@ class DemoVolume:
     zone: str
     reported_zone: str
     storage_class: str = CLASS
-    sickness: str | None = None
+    fault: str | None = None
     node: str | None = None
 
     @property
     def note(self) -> str:
         """Say what is wrong with the volume, in two words, or that nothing is."""
-        if self.sickness:
-            return f"sick: {self.sickness}"
+        if self.fault:
+            return f"unhealthy: {self.fault}"
         return "elsewhere" if self.reported_zone != self.zone else "well"
 
 
@@ -77,15 +77,15 @@ def volumes() -> list[DemoVolume]:
         rows: tuple[tuple[str, str, str | None], ...] = (
             ("tiny-1", "1Gi", None),
             ("tiny-2", "2Gi", None),
-            ("small-0-sick", "10Gi", "gone"),
+            ("small-0-unhealthy", "10Gi", "gone"),
             ("small-1", "10Gi", None),
             ("small-2", "10Gi", None),
-            ("medium-0-sick", "20Gi", "read-only"),
+            ("medium-0-unhealthy", "20Gi", "read-only"),
             ("medium-1", "20Gi", None),
             ("medium-2", "22Gi", None),
             ("large", "50Gi", None),
         )
-        made += [DemoVolume(f"{letter}-{name}", size, zone, zone, sickness=sick) for name, size, sick in rows]
+        made += [DemoVolume(f"{letter}-{name}", size, zone, zone, fault=unhealthy) for name, size, unhealthy in rows]
     made.append(DemoVolume("a-small-0-elsewhere", "10Gi", "zone-a", "zone-c"))
     made += [
         DemoVolume(f"{node.removeprefix('node-')}-nvme", "5Gi", zone, zone, node=node)
@@ -123,7 +123,7 @@ def pod_documents() -> list[Document]:
 
 
 def shop_documents() -> list[Document]:
-    """Return the pods that wait while a volume falls sick, behind a gate of their own.
+    """Return the pods that wait while a volume becomes unhealthy, behind a gate of their own.
 
     Without ours: once that gate is lifted nothing but quarantine keeps kube-scheduler from the volume.
     """

@@ -16,8 +16,8 @@ from demo.placement import SCHEDULER
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.nodes import NodeSpec
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import create_volume, make_sick
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, create_volume
 from devcluster.errors import ClusterError
 from devcluster.keeper import detach
 from devcluster.processes.component import Component
@@ -109,12 +109,12 @@ async def _start_scheduler(cluster: DevCluster) -> Component:
 
 
 def make_volumes(root: Path) -> None:
-    """Make the driver's side of the scene: directories that say where they are, some of them sick."""
+    """Make the driver's side of the scene: directories that say where they are, some of them unhealthy."""
     for volume in demo_scene.volumes():
         segment = {ZONE_LABEL: volume.reported_zone}
         create_volume(root, volume.name, parse_quantity(volume.size) // NANO, segment)
-        if volume.sickness:
-            make_sick(root, volume.name, Sickness(volume.sickness))
+        if volume.fault:
+            break_volume(root, volume.name, VolumeFault(volume.fault))
 
 
 def _say(what: Step | Ready) -> None:

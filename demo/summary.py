@@ -56,11 +56,11 @@ def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verd
     yield "Volumes still free: " + ", ".join(f"{count} x {size}" for size, count in sorted(sizes.items()))
 
 
-def sickness(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
-    """Say what became of the volume that fell sick, with times."""
+def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
+    """Say what became of the volume that became unhealthy, with times."""
     if diary:
         yield ""
-        yield "A volume fell sick while pods waited:"
+        yield "A volume became unhealthy while pods waited:"
         yield from told(diary)
 
 
@@ -107,6 +107,6 @@ def _fault(volume: Volume, verdicts: Mapping[str, Verdict]) -> str:
     verdict = verdicts.get(volume.name)
     if verdict is None:
         return ""
-    if verdict.sick:
+    if verdict.unhealthy:
         return f"{verdict.state}: {verdict.message}"
     return contradiction(verdict.topology, volume.node_affinity) or ""

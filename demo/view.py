@@ -20,10 +20,10 @@ _COLOURS = {"Bound": "green", "Reserved": "cyan", "Binding": "cyan", "Refused": 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """The volume that falls sick, and when it did."""
+    """The volume that becomes unhealthy, and when it did."""
 
     volume: str
-    fell_sick: datetime
+    broke: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def claim_rows(
 
 
 def patient_row(snapshot: Snapshot, verdicts: Mapping[str, Verdict], patient: Patient, now: datetime) -> Row | None:
-    """Return a row for the volume that fell sick, None if there is no such volume."""
+    """Return a row for the volume that became unhealthy, None if there is no such volume."""
     volume = snapshot.volumes.get(patient.volume)
     if volume is None:
         return None
@@ -106,7 +106,7 @@ def patient_row(snapshot: Snapshot, verdicts: Mapping[str, Verdict], patient: Pa
         volume=volume.name,
         health=health_word(verdicts.get(volume.name)),
         state="Quarantined" if in_quarantine(volume, Annotations()) else volume.phase,
-        age=(now - patient.fell_sick).total_seconds(),
+        age=(now - patient.broke).total_seconds(),
         settled_after=None,
     )
 
@@ -137,7 +137,7 @@ def health_word(verdict: Verdict | None) -> str:
     """Return the state with a symbol, so that it can be read without colour."""
     if verdict is None:
         return "? not asked"
-    symbol = "✓" if verdict.state is HealthState.HEALTHY else "✗" if verdict.sick else "?"
+    symbol = "✓" if verdict.state is HealthState.HEALTHY else "✗" if verdict.unhealthy else "?"
     return f"{symbol} {verdict.state}"
 
 

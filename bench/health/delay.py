@@ -1,4 +1,4 @@
-"""How long a volume is sick, or well again, before we know: with the jobs of the controller, at its intervals.
+"""How long a volume is unhealthy, or well again, before we know: with the jobs of the controller, at its intervals.
 
 Three drivers at once, in one process, as the controller has them. Each volume changes at a random moment of one
 interval.
@@ -23,8 +23,8 @@ from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.health.health import HealthRecord
 from devcluster.driver.generation import Generation
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import make_sick, make_well
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, make_well
 from kube.clock import SystemClock
 from kube.objects.model import Volume
 from kube.store.store import Store
@@ -33,7 +33,7 @@ from prebinder.controller.sweeps import sweep_jobs
 from prebinder.runtime.jobs import scheduled
 
 CHANGES: Final = 100
-"""Volumes that fall sick and as many that recover, of each driver."""
+"""Volumes that become unhealthy and as many that recover, of each driver."""
 THEIRS_BY_GET: Final = 6.0
 """Seconds for each volume of a driver after which external-health-monitor 0.18 has looked at all of them: its ten
 workers take one volume a minute each."""
@@ -73,7 +73,7 @@ class Delays:
 
     waiting: dict[tuple[str, str], float] = field(default_factory=dict)
     """(driver, handle) -> when it changed, of those that are not known yet."""
-    sick: dict[str, list[float]] = field(default_factory=dict)
+    unhealthy: dict[str, list[float]] = field(default_factory=dict)
     well: dict[str, list[float]] = field(default_factory=dict)
     seen: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -81,7 +81,7 @@ class Delays:
         """Listener of csi.records."""
         changed = self.waiting.pop((driver, handle), None)
         if changed is not None:
-            (self.sick if new.sick else self.well).setdefault(driver, []).append(monotonic() - changed)
+            (self.unhealthy if new.unhealthy else self.well).setdefault(driver, []).append(monotonic() - changed)
             self.seen.set()
 
     async def settled(self, seconds: float) -> None:
@@ -96,14 +96,14 @@ class Delays:
 
 
 async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
-    """Let volumes fall sick and recover while sweeps go on, and tell how late that is known."""
+    """Let volumes become unhealthy and recover while sweeps go on, and tell how late that is known."""
     delays, store = Delays(), Store()
     async with AsyncExitStack() as stack:
         endpoints = []
         for case in cases:
             fill(store, case)
             for handle in _recovering(case):
-                make_sick(case.root, handle, Sickness.GONE)
+                break_volume(case.root, handle, VolumeFault.GONE)
             driver = await stack.enter_async_context(running(case.driver, case.root, case.generation))
             endpoints.append(driver.endpoint)
         health = HealthSettings(tuple(endpoints), sweep_interval=timedelta(seconds=interval))
@@ -132,13 +132,13 @@ def fill(store: Store, case: Case) -> None:
 async def _change(case: Case, delays: Delays, interval: float, rng: Random) -> None:
     """At random moments of one interval, spread over all places in the order of asking."""
 
-    def fall_sick(handle: str) -> None:
-        make_sick(case.root, handle, Sickness.GONE)
+    def fail(handle: str) -> None:
+        break_volume(case.root, handle, VolumeFault.GONE)
 
     def recover(handle: str) -> None:
         make_well(case.root, handle)
 
-    changes = [(rng.uniform(0, interval), handle, fall_sick) for handle in _falling(case)]
+    changes = [(rng.uniform(0, interval), handle, fail) for handle in _falling(case)]
     changes += [(rng.uniform(0, interval), handle, recover) for handle in _recovering(case)]
     started = monotonic()
     for at, handle, change in sorted(changes, key=lambda one: one[0]):
@@ -161,10 +161,10 @@ def _step(case: Case) -> int:
 
 def _rows(case: Case, delays: Delays, interval: float) -> list[Row]:
     latest = interval + Limits().deadline
-    sick = distribution(f"{case.title}: sickness known after", delays.sick[case.driver], latest)
+    unhealthy = distribution(f"{case.title}: unhealthy known after", delays.unhealthy[case.driver], latest)
     well = distribution(f"{case.title}: recovery known after", delays.well[case.driver], latest)
     told = f"at the latest; external-health-monitor 0.18: {case.theirs:,.0f} s"
-    return [sick, well, Row(f"{case.title}: sickness known sooner", case.theirs / sick.value, "x", told)]
+    return [unhealthy, well, Row(f"{case.title}: unhealthy known sooner", case.theirs / unhealthy.value, "x", told)]
 
 
 def distribution(name: str, seconds: Sequence[float], latest: float) -> Row:

@@ -1,5 +1,5 @@
 """(g) The controller beside a driver with 10,000 volumes: what it costs while nothing changes, how soon it says that a
-volume fell sick, and what the API server feels when many do at once.
+volume became unhealthy, and what the API server feels when many do at once.
 
 All of it is real: API server, driver, and the controller as a process with the rights and the rates it ships with. It
 is the driver's generation without lists, which costs most.
@@ -28,8 +28,8 @@ from binder.controllers.health_controller import WRITES_AT_ONCE, WRITES_PER_SECO
 from csi.client.channel import Limits
 from devcluster.control_plane.nodes import DEFAULT_ZONES
 from devcluster.driver.generation import Generation
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import make_sick, make_well
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, make_well
 from kube.objects.api_resource import LEASES
 
 DRIVER: Final = "disks.csi.example"
@@ -43,7 +43,7 @@ _EVENTS_SECONDS: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How large: volumes; those that fall sick at random moments of an interval, and at once; the cap as a share."""
+    """Sizes: volumes, those that become unhealthy spread over an interval and those at once, and the cap as a share."""
 
     volumes: int = 10_000
     spread: int = 100
@@ -57,12 +57,12 @@ SMALL: Final = Scale(volumes=60, spread=6, at_once=12, share=0.1, interval=2.0, 
 
 
 def run(quick: bool) -> list[Row]:
-    """Measure with 10,000 volumes of which 600 fall sick; quick: with 60, of which 18 do."""
+    """Measure with 10,000 volumes of which 600 become unhealthy; quick: with 60, of which 18 do."""
     return asyncio.run(react(SMALL if quick else Scale()))
 
 
 async def react(scale: Scale) -> list[Row]:
-    """Start everything, look, let volumes fall sick one by one, then many at once, then all recover."""
+    """Start everything, look, let volumes become unhealthy one by one, then many at once, then all recover."""
     with tempfile.TemporaryDirectory(prefix="pvc-prebinder-bench-") as name:
         directory = Path(name)
         root, audit = directory / "volumes", directory / "audit.log"
@@ -130,27 +130,27 @@ class Story:
         ]
 
     async def _one_by_one(self) -> list[Row]:
-        say(f"{len(self._spread)} volumes fall sick, one by one")
+        say(f"{len(self._spread)} volumes become unhealthy, one by one")
         rng, interval = Random(1), self._scale.interval
         moments = sorted((rng.uniform(0, interval), one) for one in self._spread)
         started = monotonic()
         for at, one in moments:
             await asyncio.sleep(max(0.0, started + at - monotonic()))
-            self._change([one], self._fall_sick)
-        await self._known(sick=len(self._spread))
-        return [distribution("sick until the volume says so", self._delays(self._spread), self._latest)]
+            self._change([one], self._break_volume)
+        await self._known(unhealthy=len(self._spread))
+        return [distribution("unhealthy until the volume says so", self._delays(self._spread), self._latest)]
 
     async def _all_at_once(self) -> list[Row]:
         scale, count = self._scale, len(self._at_once)
-        say(f"{count} volumes fall sick at once")
+        say(f"{count} volumes become unhealthy at once")
         begin = len(self._watch.versions)
-        self._change(self._at_once, self._fall_sick)
-        await self._known(sick=len(self._spread) + count)
+        self._change(self._at_once, self._break_volume)
+        await self._known(unhealthy=len(self._spread) + count)
         cap, everyone = int(scale.share * scale.volumes), len(self._spread) + count
         abnormal = await self._events("VolumeConditionAbnormal", everyone)
         dropped = await self._controller.total(TOLD, 'result="dropped"')
         written = self._watch.versions[begin:]
-        title, inside = f"{count} fall sick at once", self._watch.quarantined()
+        title, inside = f"{count} become unhealthy at once", self._watch.quarantined()
         held_back = await self._controller.total(HELD_BACK)
         most, latest = WRITES_PER_SECOND + WRITES_AT_ONCE, self._latest + count / WRITES_PER_SECOND
         paced = f"at most {WRITES_PER_SECOND:g} a second after the first {WRITES_AT_ONCE}"
@@ -159,7 +159,7 @@ class Story:
             Row(f"{title}: writes", len(written), "", "one for each", at_most=count, at_least=count),
             Row(f"{title}: writes in the busiest second", busiest(written), "1/s", paced, at_most=most),
             Row(f"{title}: Events about {everyone} volumes", abnormal, "", f"{dropped:g} dropped", at_least=everyone),
-            Row(f"{title}: in quarantine", inside, "", f"of {everyone} sick ones", at_most=cap, at_least=cap),
+            Row(f"{title}: in quarantine", inside, "", f"of {everyone} unhealthy ones", at_most=cap, at_least=cap),
             Row(f"{title}: held back by the cap", held_back, "", "by the metric", at_least=everyone - cap),
         ]
 
@@ -167,7 +167,7 @@ class Story:
         everyone = [*self._spread, *self._at_once]
         say(f"{len(everyone)} volumes recover at once")
         self._change(everyone, lambda one: make_well(self._root, one))
-        await self._known(sick=0)
+        await self._known(unhealthy=0)
         title = f"{len(everyone)} recover at once"
         left, latest = self._watch.quarantined(), self._latest + len(everyone) / WRITES_PER_SECOND
         return [
@@ -175,18 +175,18 @@ class Story:
             Row(f"{title}: left in quarantine", left, "", at_most=0),
         ]
 
-    def _fall_sick(self, one: str) -> None:
-        make_sick(self._root, one, Sickness.GONE)
+    def _break_volume(self, one: str) -> None:
+        break_volume(self._root, one, VolumeFault.GONE)
 
     def _change(self, names: Sequence[str], change: Callable[[str], None]) -> None:
         for one in names:
             self._changed[one] = monotonic()
             change(one)
 
-    async def _known(self, sick: int) -> None:
-        """Wait until so many volumes say that they are sick."""
-        if not await self._watch.until(lambda watch: watch.sick() == sick, _LATE * self._scale.interval + 60):
-            say(f"only {self._watch.sick()} volumes say that they are sick, not {sick}")
+    async def _known(self, unhealthy: int) -> None:
+        """Wait until so many volumes say that they are unhealthy."""
+        if not await self._watch.until(lambda watch: watch.unhealthy() == unhealthy, _LATE * self._scale.interval + 60):
+            say(f"only {self._watch.unhealthy()} volumes say that they are unhealthy, not {unhealthy}")
 
     async def _events(self, reason: str, expected: int) -> float:
         """Return how many Events of that reason were sent, when all were or none comes any more."""

@@ -33,7 +33,7 @@ class Seen(NamedTuple):
 
     at: float
     name: str
-    sick: bool
+    unhealthy: bool
     quarantined: bool
 
 
@@ -68,8 +68,8 @@ class HealthWatch:
             return False
         return True
 
-    def sick(self) -> int:
-        return sum(seen.sick for seen in self.now.values())
+    def unhealthy(self) -> int:
+        return sum(seen.unhealthy for seen in self.now.values())
 
     def quarantined(self) -> int:
         return sum(seen.quarantined for seen in self.now.values())

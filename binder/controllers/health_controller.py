@@ -121,7 +121,7 @@ class Caretaker:
         care = self._care(name)
         if care is None:
             return None
-        if care.finding is not None and care.finding.sick:
+        if care.finding is not None and care.finding.unhealthy:
             if not await self._give_up_reservation(care.volume, care.finding):
                 raise TryAgain
             care = self._care(name)
@@ -219,7 +219,7 @@ class Caretaker:
             return
         care = self._needs(volume)
         reserved = bool(self.settings.annotations.keys_on_volume(volume))
-        if care.needed or (reserved and care.finding is not None and care.finding.sick):
+        if care.needed or (reserved and care.finding is not None and care.finding.unhealthy):
             self.queue.add(volume.name)
 
     def _file(self, volume: Volume, *, present: bool) -> None:

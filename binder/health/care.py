@@ -19,8 +19,8 @@ class CareSettings:
 
     Volumes of other drivers are looked after by what is reported of them, unless `only_asked`: then nothing is done but
     to publish (the agent, which leaves quarantine to the controller).
-    `quarantine`: put sick free volumes into quarantine, at most `max_share` of a class's Available volumes. Those that
-    are in it are let out on recovery in any case. `namespace` is our own, of the placeholder claims.
+    `quarantine`: quarantine unhealthy Available volumes, at most `max_share` of a class's Available volumes. Those in
+    quarantine are released on recovery in any case. `namespace` is our own, of the placeholder claims.
     """
 
     annotations: Annotations

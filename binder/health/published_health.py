@@ -1,7 +1,7 @@
 """What a volume's annotations say of its health: four keys that change when its state does, and never in between.
 
-A volume that was never found sick carries none of them: healthy is the rule, and ten thousand healthy volumes need no
-write. A driver that falls silent changes nothing, because silence is no finding.
+A volume that was never found unhealthy carries none of them: most volumes are healthy, and ten thousand healthy ones
+need no write. A driver that stops answering changes nothing, because silence is not a finding.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from typing import Final
 
 from binder.reservation.contract import Annotations, format_time, parse_time
 from csi.health.health import Finding
-from csi.health.verdict import SICK, HealthState
+from csi.health.verdict import UNHEALTHY, HealthState
 from kube.objects.model import Volume, value_of
 
 _SOMEBODY: Final = "annotations of the volume"
 _WORDS: Final = frozenset(map(str, HealthState))
-_FINDINGS: Final = SICK | {HealthState.HEALTHY}
+_FINDINGS: Final = UNHEALTHY | {HealthState.HEALTHY}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     others = reported(volume, view.snapshot, view.node_storage, settings.annotations, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
     if verdict is None or not verdict.stands(now, settings.health_max_age):
-        ill = combined_finding(others) if any(one.sick for one in others) else None
+        ill = combined_finding(others) if any(one.unhealthy for one in others) else None
         return None if ill is None else _unhealthy(volume, ill)
     if others:
         verdict = combined(verdict, others)
-    if verdict.sick:
+    if verdict.unhealthy:
         return _unhealthy(volume, verdict)
     misplaced = contradiction(verdict.topology, volume.node_affinity)
     if misplaced is not None:

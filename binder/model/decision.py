@@ -82,7 +82,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Somebody was faster, or the volume fell sick. What was written for the pod is taken back as far as is safe."""
+    """Another writer was faster, or the volume became unhealthy. Writes for the pod are rolled back if that is safe."""
 
     placement: Placement
     why: str

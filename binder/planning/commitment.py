@@ -54,11 +54,11 @@ def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -
     for placement in begun:
         if not _may_finish(view, placement, now):
             continue
-        sick = refuse_health(view, placement.volume, now)
-        if sick is None:
+        unhealthy = refuse_health(view, placement.volume, now)
+        if unhealthy is None:
             sound.append(placement)
         else:
-            refused.append(sick)
+            refused.append(unhealthy)
     if sound:
         return Finish(pod, tuple(sound))
     return Refuse(pod, refused[0].reason, tuple(refused)) if refused else None

@@ -1,4 +1,4 @@
-"""Events about volumes that fall sick or get well: one for each change, on the volume, and where people look for it.
+"""Events about changes of volume health: one for each change, on the volume and on the claim and pods that use it.
 
 The reasons VolumeConditionAbnormal and VolumeConditionNormal are those of kubernetes-csi/external-health-monitor.
 """
@@ -51,7 +51,7 @@ class HealthAnnouncer:
         self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
 
     def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
-        """Tell the claim, and its pods, that its volume fell sick before it was bound."""
+        """Tell the claim, and its pods, that its volume became unhealthy before it was bound."""
         note = f"Gave up volume {volume.name}, which is {described(finding)}. Looking for another volume"
         for reference in _users(volume, claim_key, snapshot):
             self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)

@@ -68,7 +68,7 @@ class Applier:
         await self._undo.roll_back([(placement.claim, volume.name) for placement, volume in written])
 
     async def _give_up_former(self, placement: Placement) -> None:
-        """Release what is reserved for the claim beside the chosen volume: taken by another, sick, or out of reach."""
+        """Release the claim's former reservations: unhealthy or inaccessible volumes, or ones another claim took."""
         for _ in range(TRIES):
             former = former_reservations(
                 placement.claim, placement.volume, self._live.snapshot(), self._settings.annotations

@@ -54,7 +54,7 @@ class HealthGate:
         return [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
 
     def outdated(self, driver: str, handle: str) -> bool:
-        """Forget a verdict because something else was learned since: a sweep found the volume sick, or well again.
+        """Forget a verdict because something else was learned since: a sweep found the volume unhealthy, or well again.
 
         Without that, a volume of a driver that came back would stay Unknown here for the whole maximal age. Return
         whether pods may have been refused because of it.

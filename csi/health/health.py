@@ -1,6 +1,6 @@
 """How the health of one volume develops from what is observed of it, one observation at a time.
 
-Rules, most of them from KEP-1432 (Volume Health Monitor): a failed call is neither a recovery nor a sickness; absence
+Rules, most of them from KEP-1432 (Volume Health Monitor): a failed call is neither a recovery nor a fault; absence
 from a list is nothing until a get, or a second complete list, says the same; of contradicting answers in a row only
 enough of them change a finding (debounce).
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from csi.health.verdict import SICK, HealthState, Verdict, badness
+from csi.health.verdict import UNHEALTHY, HealthState, Verdict, badness
 
 UNCONFIRMED: Final = "Unconfirmed"
 NOT_LISTED: Final = "NotListed"
@@ -46,15 +46,15 @@ class Finding:
     since: datetime
 
     @property
-    def sick(self) -> bool:
-        return self.state in SICK
+    def unhealthy(self) -> bool:
+        return self.state in UNHEALTHY
 
 
 @dataclass(frozen=True, slots=True)
 class HealthRecord:
     """All that is known of one volume.
 
-    `finding` is the last that was confirmed by answers: Healthy or one of the sick states, None before the first.
+    `finding` is the last that was confirmed by answers: Healthy or one of the unhealthy states, None before the first.
     `silence` is why nothing is known now: Unknown or Unsupported, with the time it began; None while answers come.
     `last` is what a call about this very volume said last, and `checked_at` when anything was last learned.
     `streak` counts answers in a row that contradict the finding, positive if they are worse; `absences` lists.
@@ -79,9 +79,9 @@ class HealthRecord:
         return self.current.state
 
     @property
-    def sick(self) -> bool:
-        """Whether the volume was found sick and nothing has said since that it is well, however silent it is now."""
-        return self.finding is not None and self.finding.sick
+    def unhealthy(self) -> bool:
+        """Whether the last confirmed finding is unhealthy, even if the driver has not answered since."""
+        return self.finding is not None and self.finding.unhealthy
 
 
 def advance(record: HealthRecord | None, observation: Observation, debounce: Debounce) -> HealthRecord:
@@ -96,9 +96,9 @@ def advance(record: HealthRecord | None, observation: Observation, debounce: Deb
 
 
 def reliable_verdict(record: HealthRecord) -> Verdict:
-    """Return the last answer; or, while a sickness has not ended by enough good answers, that sickness."""
+    """Return the last answer; or the unhealthy finding, until enough good answers end it."""
     finding, last = record.finding, record.last
-    if finding is None or not finding.sick or badness(last.state) >= badness(finding.state):
+    if finding is None or not finding.unhealthy or badness(last.state) >= badness(finding.state):
         return last
     now = f"{last.state} ({last.reason})"
     message = f"{finding.message}; since {finding.since:%Y-%m-%dT%H:%M:%SZ}, now {now}, which is no recovery yet"

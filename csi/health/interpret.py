@@ -1,7 +1,7 @@
-"""What an answer of a driver means, as a verdict. Only a well-formed answer makes a volume healthy or sick.
+"""What an answer of a driver means, as a verdict. Only a well-formed answer makes a volume healthy or unhealthy.
 
-A call that failed says nothing about the volume: it is Unknown, never healthy, never sick, never a recovery. The one
-exception is NOT_FOUND from a call that names the volume: the driver answered, and the volume is not there.
+A failed call says nothing about the volume: its health is Unknown, never healthy, never unhealthy, never a recovery.
+The one exception is NOT_FOUND from a call that names the volume: the driver answered, and the volume does not exist.
 """
 
 import re
@@ -97,7 +97,7 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
     """Return the verdict that the health calls of CSI 1.13 give about `handle`: the worst of its entries.
 
     Without entries the volume is healthy. Statuses that this version does not know are read out and never acted on:
-    if there are no others the state is Unknown, which is neither sick nor a recovery.
+    if there are no others the state is Unknown, which is neither unhealthy nor a recovery.
     """
     if answer.volume_id != handle:
         return another_volume(witness, answer.volume_id, handle)
@@ -130,7 +130,7 @@ def placed(verdict: Verdict, where: Verdict) -> Verdict:
     The second call is asked for the place. What it says of the volume's health counts only if that is worse, as when
     it does not know the volume; its failure is nothing.
     """
-    if where.sick and badness(where.state) > badness(verdict.state):
+    if where.unhealthy and badness(where.state) > badness(verdict.state):
         return where
     return replace(verdict, topology=where.topology)
 

@@ -12,14 +12,14 @@ from typing import Final, Protocol
 
 from csi.health.health import Finding
 from csi.health.interpret import LONGEST_REASON, printable
-from csi.health.verdict import SICK, HealthState, Verdict, badness
+from csi.health.verdict import UNHEALTHY, HealthState, Verdict, badness
 from kube.objects.model import Claim
 from kube.objects.reports import ClaimHealth, StorageCondition
 
 NATIVE: Final = "status.healthStatus of the claim"
 STORAGE_UNREACHABLE: Final = "StorageUnreachable"
 
-_SICK: Final[Mapping[str, HealthState]] = {str(state): state for state in SICK}
+_UNHEALTHY: Final[Mapping[str, HealthState]] = {str(state): state for state in UNHEALTHY}
 STORAGE_STATES: Final[Mapping[str, HealthState]] = {
     STORAGE_UNREACHABLE: HealthState.INACCESSIBLE,
     "StorageDegraded": HealthState.DEGRADED,
@@ -57,11 +57,11 @@ def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
     since = health.since or now
     if not health.conditions:
         return Finding(HealthState.HEALTHY, "NoHealthProblem", "", NATIVE, since)
-    known = [condition for condition in health.conditions if condition.status in _SICK]
+    known = [condition for condition in health.conditions if condition.status in _UNHEALTHY]
     if not known:
         return None
-    worst = max(known, key=lambda condition: badness(_SICK[condition.status]))
-    state = _SICK[worst.status]
+    worst = max(known, key=lambda condition: badness(_UNHEALTHY[condition.status]))
+    state = _UNHEALTHY[worst.status]
     reason = printable(worst.reason, LONGEST_REASON) or str(state)
     return Finding(state, reason, printable(worst.message), NATIVE, since)
 

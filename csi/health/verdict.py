@@ -7,7 +7,7 @@ from typing import Final
 
 
 class HealthState(StrEnum):
-    """State of one volume. The sick ones carry the names of KEP-1432's VolumeHealth statuses."""
+    """State of one volume. The unhealthy ones carry the names of KEP-1432's VolumeHealth statuses."""
 
     HEALTHY = "Healthy"
     DEGRADED = "Degraded"
@@ -17,7 +17,7 @@ class HealthState(StrEnum):
     UNSUPPORTED = "Unsupported"
 
 
-SICK = frozenset({HealthState.DEGRADED, HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
+UNHEALTHY = frozenset({HealthState.DEGRADED, HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
 USABLE = frozenset({HealthState.HEALTHY, HealthState.UNSUPPORTED})
 """States that keep nobody from a volume, whatever the policy."""
 
@@ -74,9 +74,9 @@ class Verdict:
     topology: tuple[Segment, ...] | None = None
 
     @property
-    def sick(self) -> bool:
+    def unhealthy(self) -> bool:
         """Whether the volume is known to be unwell: Degraded, Inaccessible or DataLoss."""
-        return self.state in SICK
+        return self.state in UNHEALTHY
 
     def fresh(self, now: datetime, max_age: timedelta) -> bool:
         """Whether it may be relied on without asking again. A failure is outdated sooner than an answer."""

@@ -1,6 +1,6 @@
 """A CSI driver whose volumes are directories, for demonstrations and tests: `python -m devcluster.driver --help`.
 
-Its volumes fall sick when their directory is removed, made unreadable or read-only, or filled
+Its volumes become unhealthy when their directory is removed, made unreadable or read-only, or filled
 (devcluster.driver.volumes), and it reports that in the words of any generation of CSI. It is a correct driver by
 csi-sanity, but publishes by links and not by mounts.
 """

@@ -140,7 +140,7 @@ class Controller(services.ControllerServicer):
     ) -> csi.ControllerListVolumeHealthResponse:
         await self._offered(_Rpc.LIST_VOLUME_HEALTH, context)
         page, token = await self._page(request.max_entries, request.starting_token, context)
-        # A page of volumes may hold fewer sick ones, down to none.
+        # A page of volumes may hold fewer unhealthy ones, down to none.
         found = (volume_health(self._root, volume) for volume in page)
         entries = [health for health in found if health.health_statuses]
         return csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token)

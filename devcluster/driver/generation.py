@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from csi.proto import csi_v1_pb2 as csi
-from devcluster.driver.health import Sickness, diagnose
+from devcluster.driver.health import VolumeFault, diagnose
 from devcluster.driver.volumes import Volume, look_at
 
 _Rpc = csi.ControllerServiceCapability.RPC
@@ -49,16 +49,16 @@ CONTROLLER_CALLS: Final = {
 """Capabilities beyond those that every generation has."""
 
 _STATUS: Final = {
-    Sickness.GONE: csi.DATA_LOSS,
-    Sickness.UNREADABLE: csi.INACCESSIBLE,
-    Sickness.READ_ONLY: csi.DEGRADED,
-    Sickness.FULL: csi.DEGRADED,
+    VolumeFault.GONE: csi.DATA_LOSS,
+    VolumeFault.UNREADABLE: csi.INACCESSIBLE,
+    VolumeFault.READ_ONLY: csi.DEGRADED,
+    VolumeFault.FULL: csi.DEGRADED,
 }
 _REASON: Final = {
-    Sickness.GONE: "DirectoryGone",
-    Sickness.UNREADABLE: "DirectoryUnreadable",
-    Sickness.READ_ONLY: "DirectoryReadOnly",
-    Sickness.FULL: "DirectoryFull",
+    VolumeFault.GONE: "DirectoryGone",
+    VolumeFault.UNREADABLE: "DirectoryUnreadable",
+    VolumeFault.READ_ONLY: "DirectoryReadOnly",
+    VolumeFault.FULL: "DirectoryFull",
 }
 
 
@@ -84,6 +84,6 @@ def volume_health(root: Path, volume: Volume) -> csi.VolumeHealth:
     finding = diagnose(look_at(root, volume.volume_id), volume.capacity)
     health = csi.VolumeHealth(volume_id=volume.volume_id)
     if finding is not None:
-        kind = finding.sickness
+        kind = finding.fault
         health.health_statuses.add(status=_STATUS[kind], reason=_REASON[kind], message=finding.message)
     return health

@@ -10,7 +10,7 @@ _READABLE = 0o444
 _WRITABLE = 0o222
 
 
-class Sickness(StrEnum):
+class VolumeFault(StrEnum):
     """What can be wrong with a directory."""
 
     GONE = "gone"
@@ -32,18 +32,18 @@ class DirectoryState:
 class Finding:
     """One thing that is wrong, and the sentence that says so."""
 
-    sickness: Sickness
+    fault: VolumeFault
     message: str
 
 
 def diagnose(seen: DirectoryState, capacity: int) -> Finding | None:
     """Return what is wrong with a volume of `capacity` bytes, the worst first, or None."""
     if seen.mode is None:
-        return Finding(Sickness.GONE, f"directory {seen.path} is gone")
+        return Finding(VolumeFault.GONE, f"directory {seen.path} is gone")
     if not seen.mode & _READABLE:
-        return Finding(Sickness.UNREADABLE, f"directory {seen.path} cannot be read (mode {seen.mode:04o})")
+        return Finding(VolumeFault.UNREADABLE, f"directory {seen.path} cannot be read (mode {seen.mode:04o})")
     if not seen.mode & _WRITABLE:
-        return Finding(Sickness.READ_ONLY, f"directory {seen.path} is read-only (mode {seen.mode:04o})")
+        return Finding(VolumeFault.READ_ONLY, f"directory {seen.path} is read-only (mode {seen.mode:04o})")
     if seen.used >= capacity:
-        return Finding(Sickness.FULL, f"directory {seen.path} is full: {seen.used} of {capacity} bytes")
+        return Finding(VolumeFault.FULL, f"directory {seen.path} is full: {seen.used} of {capacity} bytes")
     return None

@@ -1,4 +1,4 @@
-"""Volumes that are directories: made, found, listed, removed, and made sick and well again by tests and people.
+"""Volumes that are directories: made, found, listed, removed, and made unhealthy and well again by tests and people.
 
 Below the root, `volumes/ID/` is the data and `records/ID.json` says what was promised (name, bytes, segment). A
 volume exists if its record does; the record is written last and removed last, so every half-done step is redone.
@@ -13,7 +13,7 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from devcluster.driver.health import DirectoryState, Sickness
+from devcluster.driver.health import DirectoryState, VolumeFault
 
 _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _FILLER = "filler"
@@ -91,27 +91,27 @@ def look_at(root: Path, volume_id: str) -> DirectoryState:
         return DirectoryState(str(directory), None, 0)
 
 
-def make_sick(root: Path, volume_id: str, sickness: Sickness) -> None:
-    """Make the volume sick in that way. A full one holds a sparse file, which costs no space."""
+def break_volume(root: Path, volume_id: str, fault: VolumeFault) -> None:
+    """Make the volume unhealthy in that way. A full one holds a sparse file, which costs no space."""
     directory = data_directory(root, volume_id)
     volume = find_volume(root, volume_id)
     if volume is None:
         raise ValueError(f"volume {volume_id!r} does not exist below {root}")
-    match sickness:
-        case Sickness.GONE:
+    match fault:
+        case VolumeFault.GONE:
             directory.chmod(0o755)
             shutil.rmtree(directory)
-        case Sickness.UNREADABLE:
+        case VolumeFault.UNREADABLE:
             directory.chmod(0o000)
-        case Sickness.READ_ONLY:
+        case VolumeFault.READ_ONLY:
             directory.chmod(0o555)
-        case Sickness.FULL:
+        case VolumeFault.FULL:
             with (directory / _FILLER).open("wb") as filler:
                 filler.truncate(volume.capacity)
 
 
 def make_well(root: Path, volume_id: str) -> None:
-    """Undo every make_sick; the data of a volume that was gone stays lost."""
+    """Undo every break_volume; the data of a volume that was gone stays lost."""
     directory = data_directory(root, volume_id)
     directory.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o755)

@@ -38,7 +38,7 @@ SERIES_PAUSE: Final = 60.0
 QPS: Final = 50.0
 BURST: Final = 100
 QUEUE: Final = 20_000
-"""Events that wait at most, some 10 MB: 6,000 bound volumes that fall sick at once, each with its claim and a pod."""
+"""Capacity of the queue, some 10 MB: 6,000 bound volumes become unhealthy at once, each with its claim and a pod."""
 REMEMBERED: Final = 4_096
 TRIES: Final = 3
 

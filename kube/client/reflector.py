@@ -2,7 +2,7 @@
 
 A watch that ends is resumed from the last resource version, without a list; only a version the server has
 forgotten (410, as a status or as an event) leads to a new list, which the sink compares with what it holds.
-Every end that comes early is answered with exponential backoff: a sick server is never asked in a hot loop.
+Every end that comes early is answered with exponential backoff: a failing server is never asked in a hot loop.
 A connection that goes silent is given up, because bookmarks come about once a minute on a living one.
 """
 

@@ -71,4 +71,4 @@ async def _run(
                 await watch(api, clinic, printer, frozenset(names), denied)
     finally:
         await clinic.close()
-    return ExitCode.PROBLEM_FOUND if printer.any_sick else ExitCode.FINE
+    return ExitCode.PROBLEM_FOUND if printer.any_unhealthy else ExitCode.FINE

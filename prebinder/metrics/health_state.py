@@ -11,7 +11,7 @@ from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
 from binder.reservation.contract import Annotations
 from csi.health.health import Finding, HealthRecord
-from csi.health.verdict import SICK, HealthState, badness
+from csi.health.verdict import UNHEALTHY, HealthState, badness
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
 from kube.store.snapshot import Snapshot
@@ -49,7 +49,7 @@ def health_gauges(view: HealthView) -> Iterator[Metric]:
         worst = view.worst(volume)
         state = worst.state if worst is not None else HealthState.UNKNOWN
         counts[volume.driver, volume_zone(volume), str(state)] += 1
-        if worst is not None and state in SICK:
+        if worst is not None and state in UNHEALTHY:
             key, age = (volume.driver, str(state)), (view.now - worst.since).total_seconds()
             oldest[key] = max(oldest.get(key, 0.0), age)
     yield _family(

@@ -10,7 +10,7 @@ from binder.health.quarantine import in_quarantine
 from binder.reservation.contract import Annotations, format_time
 from csi.health.health import Finding
 from csi.health.sources import Saying, combined, combined_finding
-from csi.health.verdict import SICK, HealthState, Verdict
+from csi.health.verdict import UNHEALTHY, HealthState, Verdict
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
 
@@ -37,8 +37,8 @@ class HealthRow:
     message: str
 
     @property
-    def sick(self) -> bool:
-        return self.health in SICK
+    def unhealthy(self) -> bool:
+        return self.health in UNHEALTHY
 
     def cells(self, *, wide: bool) -> Sequence[str]:
         """Return the texts below HEADERS or WIDE_HEADERS."""
@@ -66,7 +66,7 @@ def health_row(
 ) -> HealthRow:
     """Say how a volume is: the worst of what its driver just answered and of what is reported of it.
 
-    A volume without either was never reported sick, which is not the same as healthy.
+    A volume without either was never reported unhealthy, which is not the same as healthy.
     """
     said: Saying | None = combined_finding(reports) if asked is None else combined(asked, reports)
     state = said.state if said is not None else HealthState.UNKNOWN

@@ -89,9 +89,9 @@ class Printer:
         self._began = self._headed = False
 
     @property
-    def any_sick(self) -> bool:
-        """Whether a volume was sick when it was shown last."""
-        return any(row.sick for row in self._seen.values())
+    def any_unhealthy(self) -> bool:
+        """Whether a volume was unhealthy when it was shown last."""
+        return any(row.unhealthy for row in self._seen.values())
 
     def show(self, rows: Sequence[HealthRow]) -> None:
         """Print what is new in these rows, which are all there are."""

@@ -76,7 +76,7 @@ _TEXTS: Final[Mapping[Reason, str]] = {
     Reason.POD_ANTI_AFFINITY: _said("didn't match pod anti-affinity rules"),
     Reason.EXISTING_POD_ANTI_AFFINITY: _said("didn't satisfy existing pods anti-affinity rules"),
     Reason.RESERVED_FOR_OTHER: _said("had only volumes reserved for other claims"),
-    Reason.UNHEALTHY: _said("had only volumes known to be sick"),
+    Reason.UNHEALTHY: _said("had only volumes known to be unhealthy"),
     Reason.QUARANTINED: _said("had only volumes in quarantine"),
     Reason.HEALTH_UNKNOWN: _said("had only volumes whose health is unknown"),
     Reason.TOPOLOGY_CONTRADICTED: _said("had only volumes that are not where they say"),

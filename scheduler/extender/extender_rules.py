@@ -1,9 +1,9 @@
 """What the extender says about nodes: which must not be chosen for the sake of a pod's volumes, and which should.
 
 On the node it chooses kube-scheduler takes the smallest volume that fits, whatever anybody recommends
-(`findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go). So a node is refused when the volume
-taken there would be a sick one, one that is held for somebody else's claim, or one whose storage the node does not
-reach. Of volumes of the same size it may take any: then a node is refused only when all of them are wrong.
+(`findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go). So a node is rejected when the
+volume taken there would be unhealthy, reserved for another claim, or not accessible from the node. Of volumes of the
+same size it may take any: then a node is refused only when all of them are wrong.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -16,7 +16,7 @@ from binder.matching.index import VolumeIndex
 from binder.matching.matching import binding_mode, scheduler_refusal
 from binder.matching.rejection import Reason
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
-from csi.health.verdict import SICK
+from csi.health.verdict import UNHEALTHY
 from kube.objects.model import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -36,21 +36,21 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """What a volume's annotations of ours say against it: for whom it is held, and how it is sick, empty if well."""
+    """What our annotations say against a volume: the claim it is reserved for, and its fault, empty if healthy."""
 
     reservation: VolumeReservation | None
-    sick: str
+    unhealthy: str
 
     def forbids(self, claims: Iterable[Claim], now: datetime) -> bool:
         """Whether the volume must not go to any of the claims of one pod."""
-        if self.sick:
+        if self.unhealthy:
             return True
         return self.reservation is not None and self.reservation.excludes(now, *claims)
 
     def __str__(self) -> str:
         held = self.reservation
-        if self.sick or held is None:
-            return f"{Reason.UNHEALTHY}, {self.sick}"
+        if self.unhealthy or held is None:
+            return f"{Reason.UNHEALTHY}, {self.unhealthy}"
         return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at:%H:%M:%S}Z"
 
 
@@ -94,9 +94,9 @@ def suspicion_of(volume: Volume, annotations: Annotations) -> Suspicion | None:
     if not annotations.any_on(volume):
         return None
     said = published_health(volume, annotations)
-    sick = f"{said.state}: {said.reason}" if said is not None and said.state in SICK else ""
+    unhealthy = f"{said.state}: {said.reason}" if said is not None and said.state in UNHEALTHY else ""
     reservation = annotations.reservation_of(volume)
-    return Suspicion(reservation, sick) if sick or reservation is not None else None
+    return Suspicion(reservation, unhealthy) if unhealthy or reservation is not None else None
 
 
 def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> PodClaims:
@@ -138,7 +138,7 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut
         if volume.driver in cut:
             return _unreached(volume.driver)
         said = storage.node_storage.finding(volume, storage.snapshot, now)
-        return f"{Reason.UNHEALTHY}, {said.state}: {said.reason}" if said is not None and said.sick else ""
+        return f"{Reason.UNHEALTHY}, {said.state}: {said.reason}" if said is not None and said.unhealthy else ""
 
     taken: set[str] = set()
     for one in pod.open:

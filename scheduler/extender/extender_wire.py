@@ -128,7 +128,7 @@ def read(body: bytes, lists: NameLists | None = None) -> Candidates:
 def filter_result(candidates: Candidates, refused: Mapping[str, str]) -> bytes:
     """Write ExtenderFilterResult: every candidate is either kept or refused with a reason.
 
-    All reasons go where preemption does not look: evicting a pod frees no volume that is sick or held.
+    All reasons go where preemption does not look: evicting a pod frees no volume that is unhealthy or held.
     """
     if candidates.items is None:
         kept = [name for name in candidates.names if name not in refused] if refused else candidates.names

@@ -1,4 +1,4 @@
-"""Filters for what is promised and what is sick: the reason for a scheduler of our own.
+"""Filters for what is promised and what is unhealthy: the reason for a scheduler of our own.
 
 kube-scheduler takes the smallest volume that fits on the node it chose, and asks neither whom it was promised nor how
 it is (kubernetes#83323, KEP-1432 leaves the reaction to volume and storage health to others).
@@ -61,7 +61,7 @@ class ReservedVolume:
 
 
 class VolumeHealth:
-    """No pod goes where the only volume for it is known sick, in quarantine, or not where its driver says it is.
+    """No pod goes where the only volume for it is known unhealthy, in quarantine, or not where its driver says it is.
 
     And none where a driver of its volumes is cut off from its storage, by the node's own report. A volume that is bound
     already is not asked how it is: its data is nowhere else.

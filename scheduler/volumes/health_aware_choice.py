@@ -1,8 +1,8 @@
 """Which volumes we take for a pod on a node, where kube-scheduler would take the smallest and ask nobody.
 
-As VolumeBinding, with four differences: a reserved volume is taken before any other, none is taken that is held for
-another claim or known sick, none whose storage the node does not reach, and the claims are decided together, so that an
-assignment that exists is found.
+As VolumeBinding, with four differences: a reserved volume is taken before any other, none is taken that is reserved
+for another claim or known to be unhealthy, none that is not accessible from the node, and the claims are decided
+together, so that an assignment that exists is found.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

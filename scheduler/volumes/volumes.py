@@ -22,8 +22,8 @@ from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_vol
 class NodeVolumes:
     """What becomes of a pod's unbound claims on one node.
 
-    `own` is what we take: the reserved volumes first, and none that is held for another claim, known sick or out of
-    the node's reach.
+    `own` is what we take: the reserved volumes first, and none that is reserved for another claim, known to be
+    unhealthy or not accessible from the node.
     """
 
     def __init__(self, own: VolumeChoice, ask_upstream: Callable[[], VolumeChoice]) -> None:

@@ -1,4 +1,4 @@
-"""How each generation of a real driver process words each sickness; its life is in prebinder.test_sweeps_protocols."""
+"""How each generation of a real driver process words each fault; its life is in prebinder.test_sweeps_protocols."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -10,8 +10,8 @@ from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.sweep import Pace
 from devcluster.driver.generation import Generation
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import create_volume, delete_volume, make_sick, make_well
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, create_volume, delete_volume, make_well
 from kube.clock import SystemClock
 from tests.csi.observers import Order, Recorder, Sweeps
 from tests.driver_process import DriverProcess
@@ -56,33 +56,33 @@ async def driver(tmp_path: Path, generation: Generation) -> AsyncIterator[Driver
 
 
 WORDS = {
-    **{(generation, kind): "Degraded" for generation in (*CONDITIONS, *HEALTH) for kind in Sickness},
-    **{(generation, Sickness.GONE): "Inaccessible" for generation in CONDITIONS},
-    **{(generation, Sickness.GONE): "DataLoss" for generation in HEALTH},
-    **{(generation, Sickness.UNREADABLE): "Inaccessible" for generation in HEALTH},
+    **{(generation, kind): "Degraded" for generation in (*CONDITIONS, *HEALTH) for kind in VolumeFault},
+    **{(generation, VolumeFault.GONE): "Inaccessible" for generation in CONDITIONS},
+    **{(generation, VolumeFault.GONE): "DataLoss" for generation in HEALTH},
+    **{(generation, VolumeFault.UNREADABLE): "Inaccessible" for generation in HEALTH},
 }
 
 
 @pytest.mark.parametrize("generation", [*HEALTH, *CONDITIONS])
-async def test_the_next_sweep_sees_sickness_and_recovery(driver: Driver, generation: Generation) -> None:
+async def test_the_next_sweep_sees_fault_and_recovery(driver: Driver, generation: Generation) -> None:
     assert (await driver.look())[0] == "Healthy"
-    for kind in Sickness:
-        make_sick(driver.root, "v", kind)
+    for kind in VolumeFault:
+        break_volume(driver.root, "v", kind)
         assert (await driver.look())[0] == WORDS[generation, kind]
         make_well(driver.root, "v")
         assert (await driver.look())[0] == "Healthy"
     delete_volume(driver.root, "v")
     looks = [await driver.look() for _ in range(3)]
-    # A list of the sick does not name a volume that is no more; the question before a reservation finds out.
+    # A list of unhealthy volumes does not name a volume that is no more; the question before a reservation finds out.
     verdict = await driver.drivers.verdict(A, "v", timedelta())
-    assert verdict.sick or generation is Generation.CONDITION_LIST
+    assert verdict.unhealthy or generation is Generation.CONDITION_LIST
     if generation is not Generation.HEALTH:
         assert looks[-1] == ("Inaccessible", "VolumeNotFound")
 
 
 @pytest.mark.parametrize("generation", [Generation.EXISTENCE])
 async def test_existence_is_all_that_is_known(driver: Driver) -> None:
-    make_sick(driver.root, "v", Sickness.GONE)
+    break_volume(driver.root, "v", VolumeFault.GONE)
     assert await driver.look() == ("Healthy", "VolumeExists")
     delete_volume(driver.root, "v")
     assert await driver.look() == ("Inaccessible", "VolumeNotFound")

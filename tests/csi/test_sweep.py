@@ -120,7 +120,7 @@ async def test_the_rate_is_kept(driver: ScriptedDriver) -> None:
     await stage.drivers.close()
 
 
-async def test_sick_volumes_are_told_to_the_listeners_once(stage: Stage) -> None:
+async def test_unhealthy_volumes_are_told_to_the_listeners_once(stage: Stage) -> None:
     told: list[tuple[str, str, str]] = []
     stage.drivers.records.listeners.append(lambda driver, handle, _, new: told.append((driver, handle, new.state)))
     await stage.sweep.run()

@@ -1,4 +1,4 @@
-"""Sweeps by lists: of the sick (CSI 1.13), and of all volumes (CSI 1.12). The frame: volumes a, b, c; none is sick."""
+"""Sweeps by lists: of unhealthy volumes (CSI 1.13), and of all (CSI 1.12). Volumes a, b and c are healthy."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,10 +26,10 @@ from tests.csi.scripted_driver import (
 )
 from tests.csi.stage import Stage
 
-SICK_LIST = (Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH)
+UNHEALTHY_LIST = (Rpc.GET_VOLUME_HEALTH, Rpc.LIST_VOLUME_HEALTH)
 FULL_LIST = (Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES, Rpc.GET_VOLUME)
 ONLY_LIST = (Rpc.VOLUME_CONDITION, Rpc.LIST_VOLUMES)
-LISTED_SICK, LISTED, GET_HEALTH = "ControllerListVolumeHealth", "ListVolumes", "ControllerGetVolumeHealth"
+LISTED_UNHEALTHY, LISTED, GET_HEALTH = "ControllerListVolumeHealth", "ListVolumes", "ControllerGetVolumeHealth"
 LOST = (csi.DATA_LOSS, "DiskGone")
 
 
@@ -42,38 +42,38 @@ async def stage(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
         await stage.drivers.close()
 
 
-def sick_list(*entries: csi.VolumeHealth, token: str = "") -> Script:
+def unhealthy_list(*entries: csi.VolumeHealth, token: str = "") -> Script:
     return gives(csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token))
 
 
-def get_health(**sick: tuple[int, str]) -> Script:
+def get_health(**unhealthy: tuple[int, str]) -> Script:
     async def script(request: bytes) -> Message:
         handle = csi.ControllerGetVolumeHealthRequest.FromString(request).volume_id
-        return health_answer(handle, sick[handle]) if handle in sick else health_answer(handle)
+        return health_answer(handle, unhealthy[handle]) if handle in unhealthy else health_answer(handle)
 
     return script
 
 
-of_the_sick = pytest.mark.parametrize("stage", [SICK_LIST], ids=["1.13"], indirect=True)
+of_unhealthy = pytest.mark.parametrize("stage", [UNHEALTHY_LIST], ids=["1.13"], indirect=True)
 of_all = pytest.mark.parametrize("stage", [FULL_LIST], ids=["1.12"], indirect=True)
 without_get = pytest.mark.parametrize("stage", [ONLY_LIST], ids=["1.12 by list"], indirect=True)
 
 
-@of_the_sick
+@of_unhealthy
 async def test_the_first_sweep_confirms_each_and_later_ones_only_list(stage: Stage) -> None:
     await stage.sweep.run()
     assert stage.states() == ["Healthy"] * 3
     assert stage.calls()[GET_HEALTH] == 3
     await stage.sweep.run()
     calls = stage.calls()
-    assert (calls[LISTED_SICK], calls[GET_HEALTH]) == (1, 0)
+    assert (calls[LISTED_UNHEALTHY], calls[GET_HEALTH]) == (1, 0)
     assert stage.states() == ["Healthy"] * 3
 
 
-@of_the_sick
+@of_unhealthy
 async def test_a_listed_volume_is_confirmed_once(stage: Stage) -> None:
     await stage.sweep.run()
-    stage.driver.script |= {LISTED_SICK: sick_list(volume_health("b", LOST)), GET_HEALTH: get_health(b=LOST)}
+    stage.driver.script |= {LISTED_UNHEALTHY: unhealthy_list(volume_health("b", LOST)), GET_HEALTH: get_health(b=LOST)}
     stage.calls()
     for gets in (1, 0):
         await stage.sweep.run()
@@ -81,7 +81,7 @@ async def test_a_listed_volume_is_confirmed_once(stage: Stage) -> None:
         assert stage.states() == ["Healthy", "DataLoss", "Healthy"]
 
 
-@of_the_sick
+@of_unhealthy
 @pytest.mark.parametrize(
     ("answer", "state"),
     [
@@ -94,12 +94,12 @@ async def test_a_listed_volume_is_confirmed_once(stage: Stage) -> None:
 )
 async def test_what_a_get_makes_of_a_listed_volume(stage: Stage, answer: Script, state: str) -> None:
     await stage.sweep.run()
-    stage.driver.script |= {LISTED_SICK: sick_list(volume_health("b", LOST)), GET_HEALTH: answer}
+    stage.driver.script |= {LISTED_UNHEALTHY: unhealthy_list(volume_health("b", LOST)), GET_HEALTH: answer}
     await stage.sweep.run()
     assert stage.state("b") == state
 
 
-@of_the_sick
+@of_unhealthy
 @pytest.mark.parametrize(
     ("answer", "first", "second"),
     [
@@ -111,18 +111,18 @@ async def test_what_a_get_makes_of_a_listed_volume(stage: Stage, answer: Script,
 async def test_recovery_of_a_volume_that_is_no_longer_listed(
     stage: Stage, answer: Script, first: str, second: str
 ) -> None:
-    stage.driver.script |= {LISTED_SICK: sick_list(volume_health("b", LOST)), GET_HEALTH: get_health(b=LOST)}
+    stage.driver.script |= {LISTED_UNHEALTHY: unhealthy_list(volume_health("b", LOST)), GET_HEALTH: get_health(b=LOST)}
     await stage.sweep.run()
-    stage.driver.script |= {LISTED_SICK: sick_list(), GET_HEALTH: answer}
+    stage.driver.script |= {LISTED_UNHEALTHY: unhealthy_list(), GET_HEALTH: answer}
     for state in (first, second):
         await stage.sweep.run()
         assert stage.state("b") == state
         record = stage.drivers.state(NAME, "b")
         assert record is not None
-        assert record.sick is (state != "Healthy")
+        assert record.unhealthy is (state != "Healthy")
 
 
-@of_the_sick
+@of_unhealthy
 @pytest.mark.parametrize(
     ("entries", "state"),
     [
@@ -136,30 +136,32 @@ async def test_recovery_of_a_volume_that_is_no_longer_listed(
 )
 async def test_odd_entries(stage: Stage, entries: list[tuple[str, *tuple[tuple[int, str], ...]]], state: str) -> None:
     await stage.sweep.run()
-    stage.driver.script[LISTED_SICK] = sick_list(*(volume_health(handle, *rest) for handle, *rest in entries))
+    stage.driver.script[LISTED_UNHEALTHY] = unhealthy_list(*(volume_health(handle, *rest) for handle, *rest in entries))
     stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))
     await stage.sweep.run()
     assert stage.states() == ["Healthy", state, "Healthy"]
 
 
-@of_the_sick
+@of_unhealthy
 @pytest.mark.parametrize(
     ("script", "code"),
     [
-        pytest.param(sick_list(token="again"), "BrokenList", id="pages in a loop"),
-        pytest.param(sick_list(volume_health("b", (1, "x" * 10_000_000))), "ResourceExhausted", id="10 MB of reason"),
+        pytest.param(unhealthy_list(token="again"), "BrokenList", id="pages in a loop"),
+        pytest.param(
+            unhealthy_list(volume_health("b", (1, "x" * 10_000_000))), "ResourceExhausted", id="10 MB of reason"
+        ),
         pytest.param(gives(b"\xff"), "MalformedAnswer", id="no list at all"),
         pytest.param(gives(Refused(grpc.StatusCode.UNAVAILABLE)), "Unavailable", id="only the list fails"),
         pytest.param(gives(Refused(grpc.StatusCode.ABORTED)), "Aborted", id="a token the driver does not know"),
     ],
 )
 async def test_without_a_list_each_volume_is_asked_about(stage: Stage, script: Script, code: str) -> None:
-    stage.driver.script |= {LISTED_SICK: script, GET_HEALTH: get_health(b=LOST)}
+    stage.driver.script |= {LISTED_UNHEALTHY: script, GET_HEALTH: get_health(b=LOST)}
     for _ in range(2):
         await stage.sweep.run()
         assert stage.states() == ["Healthy", "DataLoss", "Healthy"]
         assert stage.calls()[GET_HEALTH] == 3
-    assert stage.sweeps.lists == [(f"/csi.v1.Controller/{LISTED_SICK}", code)] * 2
+    assert stage.sweeps.lists == [(f"/csi.v1.Controller/{LISTED_UNHEALTHY}", code)] * 2
 
 
 @of_all
@@ -184,7 +186,7 @@ async def test_a_full_list_needs_no_gets(stage: Stage) -> None:
 
 
 @of_all
-async def test_a_full_list_tells_the_sick_too(stage: Stage) -> None:
+async def test_a_full_list_tells_the_unhealthy_too(stage: Stage) -> None:
     entries = [listed_volume("a"), listed_volume("b", abnormal=True), listed_volume("c", abnormal=None)]
     stage.driver.script[LISTED] = gives(csi.ListVolumesResponse(entries=entries))  # type: ignore[arg-type]
     await stage.sweep.run()
@@ -225,18 +227,18 @@ async def test_without_gets_a_list_that_breaks_off_says_nothing(stage: Stage) ->
     assert [end.answered for end in stage.sweeps.ended] == [True, False, False, False]
 
 
-@of_the_sick
-async def test_a_volume_that_is_gone_is_noticed_although_a_list_of_the_sick_leaves_it_out(stage: Stage) -> None:
+@of_unhealthy
+async def test_a_volume_that_is_gone_is_noticed_although_a_list_of_the_unhealthy_leaves_it_out(stage: Stage) -> None:
     await stage.sweep.run()
     stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.NOT_FOUND))
     stage.calls()
     for _ in range(SWEEPS_PER_GET):
         await stage.sweep.run()
     assert stage.states() == ["Inaccessible"] * 3
-    assert stage.calls()[LISTED_SICK] == SWEEPS_PER_GET
+    assert stage.calls()[LISTED_UNHEALTHY] == SWEEPS_PER_GET
 
 
-@of_the_sick
+@of_unhealthy
 async def test_a_volume_in_its_turn_is_asked_about_once_and_a_failure_says_nothing(stage: Stage) -> None:
     await stage.sweep.run()
     stage.driver.script[GET_HEALTH] = gives(Refused(grpc.StatusCode.INTERNAL))

@@ -22,7 +22,7 @@ def test_some_thirty_volumes_in_three_zones_some_of_them_a_trap() -> None:
     volumes = demo_scene.volumes()
     assert 28 <= len(volumes) <= 40
     assert {volume.zone for volume in volumes} == set(ZONES)
-    assert {volume.sickness for volume in volumes} == {None, "gone", "read-only"}
+    assert {volume.fault for volume in volumes} == {None, "gone", "read-only"}
     assert [volume.name for volume in volumes if volume.reported_zone != volume.zone] == ["a-small-0-elsewhere"]
     assert sum(volume.node is not None for volume in volumes) == len(ZONES)
 
@@ -58,7 +58,7 @@ def test_the_smallest_volumes_that_fit_are_the_traps() -> None:
         assert all(note != "well" for _, _, note in first.values()), first
 
 
-def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_falls_sick() -> None:
+def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_becomes_unhealthy() -> None:
     fast = [volume for volume in demo_scene.volumes() if volume.storage_class == FAST_CLASS]
     (shop,) = demo_scene.shop_documents()
     (template,) = shop["spec"]["volumeClaimTemplates"]
@@ -68,7 +68,7 @@ def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_falls_sick() 
     assert min((parse_quantity(volume.size), volume.name) for volume in fast)[1] == PATIENT
 
 
-def test_nothing_but_quarantine_keeps_kube_scheduler_from_the_volume_that_falls_sick() -> None:
+def test_nothing_but_quarantine_keeps_kube_scheduler_from_the_volume_that_becomes_unhealthy() -> None:
     (shop,) = demo_scene.shop_documents()
     assert shop["spec"]["template"]["spec"]["schedulingGates"] == [{"name": OPENING_HOURS}]
 

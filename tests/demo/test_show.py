@@ -80,9 +80,9 @@ async def test_what_is_told_is_kept_with_its_time() -> None:
     world = World()
     show = world.show()
     show.say("one object created")
-    show.tell("it falls sick")
+    show.tell("it becomes unhealthy")
     await world.clock.advance(1.5)
     show.tell("it recovers")
-    assert world.out.getvalue().splitlines() == ["- one object created", "- it falls sick", "- it recovers"]
-    assert show.diary == [(START, "it falls sick"), (START + timedelta(seconds=1.5), "it recovers")]
-    assert list(told(show.diary)) == ["    0.0 s  it falls sick", "    1.5 s  it recovers"]
+    assert world.out.getvalue().splitlines() == ["- one object created", "- it becomes unhealthy", "- it recovers"]
+    assert show.diary == [(START, "it becomes unhealthy"), (START + timedelta(seconds=1.5), "it recovers")]
+    assert list(told(show.diary)) == ["    0.0 s  it becomes unhealthy", "    1.5 s  it recovers"]

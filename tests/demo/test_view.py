@@ -130,10 +130,10 @@ def test_only_changes_make_a_line() -> None:
         ),
     ],
 )
-def test_the_volume_that_falls_sick_has_a_row(volume: Volume, state: str) -> None:
-    sick = Verdict(HealthState.INACCESSIBLE, "", "", "driver", START)
+def test_the_volume_that_becomes_unhealthy_has_a_row(volume: Volume, state: str) -> None:
+    unhealthy = Verdict(HealthState.INACCESSIBLE, "", "", "driver", START)
     patient = Patient("pv-1", START - timedelta(seconds=2))
-    row = patient_row(snapshot_of([volume]), {"pv-1": sick}, patient, START)
+    row = patient_row(snapshot_of([volume]), {"pv-1": unhealthy}, patient, START)
     assert row is not None
     assert row.cells() == ("-", "-", "zone-a", "pv-1", "✗ Inaccessible", state, "2.0s")
     assert changed_lines([], [row]) == [

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from devcluster.cluster import DevCluster
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from devcluster.driver.process import Driver
-from devcluster.driver.volumes import create_volume, make_sick, make_well
+from devcluster.driver.volumes import break_volume, create_volume, make_well
 from tests.scenarios.documents import ZONE
 
 CAPACITY = 1024**3
@@ -23,7 +23,7 @@ class Backing(Protocol):
     def healthy(self, zone: str) -> str:
         """Return the handle of a volume that is well and lies in that zone."""
 
-    def sick(self, zone: str) -> str:
+    def unhealthy(self, zone: str) -> str:
         """Return the handle of a volume that is not well."""
 
 
@@ -39,13 +39,13 @@ class Directories:
         create_volume(self.root, handle, CAPACITY, {ZONE: zone})
         return handle
 
-    def sick(self, zone: str, sickness: Sickness = Sickness.GONE) -> str:
+    def unhealthy(self, zone: str, fault: VolumeFault = VolumeFault.GONE) -> str:
         handle = self.healthy(zone)
-        make_sick(self.root, handle, sickness)
+        break_volume(self.root, handle, fault)
         return handle
 
-    def fall_sick(self, handle: str, sickness: Sickness) -> None:
-        make_sick(self.root, handle, sickness)
+    def break_volume(self, handle: str, fault: VolumeFault) -> None:
+        break_volume(self.root, handle, fault)
 
     def recover(self, handle: str) -> None:
         make_well(self.root, handle)
@@ -62,7 +62,7 @@ class Mock:
     def healthy(self, zone: str) -> str:
         return str(next(self._known))
 
-    def sick(self, zone: str) -> str:
+    def unhealthy(self, zone: str) -> str:
         return f"nowhere-{next(self._unknown)}"
 
 

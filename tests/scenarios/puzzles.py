@@ -216,13 +216,13 @@ class _Maker:
 
     def _said(self, name: str, claims: list[str]) -> dict[str, str]:
         """What we said of the volume: for whom it is held, how it is. To kube-scheduler that is nothing."""
-        kinds = ("nothing", "nothing", "well", "expired", "promised", "promised", *("sick", "held") * 3)
+        kinds = ("nothing", "nothing", "well", "expired", "promised", "promised", *("unhealthy", "held") * 3)
         kind = self._random.choice(kinds)
         if kind == "promised" and claims:
             self._made.promised[name] = self._random.choice(claims)
         if kind in {"held", "expired"}:
             return held_for(f"{self._namespace}/{self._name('stranger')}", "another", expired=kind == "expired")
-        states = {"sick": ("Inaccessible", "DataLoss", "Degraded"), "well": ("Healthy",)}
+        states = {"unhealthy": ("Inaccessible", "DataLoss", "Degraded"), "well": ("Healthy",)}
         return {DEFAULT_PREFIX + "health": self._random.choice(states[kind])} if kind in states else {}
 
     def _labels(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest_asyncio
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from tests.scenarios.admin import Admin, Document, Refused
 from tests.scenarios.agent import agent_account, start_agent
 from tests.scenarios.controller import ACCOUNT, COMPONENTS, MANIFESTS, SYSTEM, kubectl, rendered, start_controller
@@ -249,9 +249,9 @@ async def test_the_controller_does_all_its_work_within_the_limits(limited: World
                 f"work-{mode}", {f"{mode}-a": claim_spec(disks), f"{mode}-b": claim_spec(disks)}, gated=True
             )
             await limited.all_run(f"work-{mode}")
-        disks = await limited.storage_class(None, "sick")
+        disks = await limited.storage_class(None, "unhealthy")
         ((name, handle),) = (await volumes(limited, driver, disks, 1)).items()
-        driver.fall_sick(handle, Sickness.GONE)
+        driver.break_volume(handle, VolumeFault.GONE)
         await eventually(partial(quarantined, limited), lambda inside: inside == {name}, "it is in quarantine")
         driver.recover(handle)
         await eventually(partial(quarantined, limited), lambda inside: not inside, "it is free")
@@ -284,7 +284,7 @@ async def test_an_agent_changes_annotations_of_health_and_nothing_else(limited: 
         assert "denied" in await tried(body)
     agent = await start_agent(limited, driver.driver, kubeconfig)
     try:
-        driver.fall_sick(handle, Sickness.GONE)
+        driver.break_volume(handle, VolumeFault.GONE)
         await eventually(partial(health, limited), lambda found: found[name] == "Inaccessible", "the agent says so")
     finally:
         await agent.stop()

@@ -143,12 +143,14 @@ async def test_what_is_lost_half_way_is_taken_back_and_tried_again(account: Path
         await world.all_run("app")
 
 
-async def test_a_volume_that_falls_sick_right_before_the_write_is_not_taken(account: Path, own_world: World) -> None:
+async def test_a_volume_that_becomes_unhealthy_right_before_the_write_is_not_taken(
+    account: Path, own_world: World
+) -> None:
     world = own_world
     disks = await world.storage_class(None)
     names = await world.volumes(disks, *(world.volume(f"v{n}", disks, zone="zone-b") for n in range(2)))
-    sick = {"metadata": {"annotations": {f"{world.prefix}quarantine": "the disk is gone"}}}
-    falls = Before(1, lambda name: world.admin.patch("PersistentVolume", name, sick))
+    unhealthy = {"metadata": {"annotations": {f"{world.prefix}quarantine": "the disk is gone"}}}
+    falls = Before(1, lambda name: world.admin.patch("PersistentVolume", name, unhealthy))
     async with composed(account, world.namespace, world.prefix, through=falls.through) as running:
         await world.pod("app", {"data": claim_spec(disks)}, **ours(world))
         await world.all_run("app")

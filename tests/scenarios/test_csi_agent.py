@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from tests.scenarios.admin import Document
 from tests.scenarios.agent import agent_account, start_agent
 from tests.scenarios.controller import Controller, start_controller
@@ -52,7 +52,7 @@ async def test_a_controller_without_endpoint_goes_by_what_the_agent_says(own_wor
         controller = await start_controller(own_world)
         made = await volumes(own_world, driver, disks, 2)
         first, second = made
-        driver.fall_sick(made[first], Sickness.GONE)
+        driver.break_volume(made[first], VolumeFault.GONE)
         volume = await is_said(own_world, first, "Inaccessible")
         assert said(own_world, volume, "health-source") == f"CSI driver {driver.driver.driver_name}"
         assert said(own_world, volume, "health-since")
@@ -69,7 +69,7 @@ async def test_a_controller_without_endpoint_goes_by_what_the_agent_says(own_wor
         assert (await own_world.bound())["more"] == first
         assert await volume_events(own_world, first) == ["VolumeConditionAbnormal", "VolumeConditionNormal"]
 
-        driver.fall_sick(made[second], Sickness.GONE)
+        driver.break_volume(made[second], VolumeFault.GONE)
         told = partial(told_by_agents, own_world, "data")
         await eventually(told, lambda reasons: reasons == ["VolumeConditionAbnormal"], "who has it is told")
         await controller.stop()
@@ -84,7 +84,7 @@ async def test_the_controller_quarantines_what_the_agent_finds_lost(own_world: W
         async with own_world.scheduler_paused(), own_world.pv_controller_paused():
             await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
             await eventually(own_world.reserved, lambda found: found == {"data": first}, "the first is reserved")
-            driver.fall_sick(made[first], Sickness.GONE)
+            driver.break_volume(made[first], VolumeFault.GONE)
             await eventually(own_world.reserved, lambda found: found == {"data": second}, "the second is reserved")
         await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
         await controller.stop()
@@ -102,7 +102,7 @@ async def test_agents_of_one_driver_take_turns_and_repeat_nothing(own_world: Wor
     disks = await own_world.storage_class(None)
     async with served(own_world) as (driver, leader):
         ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()
-        driver.fall_sick(handle, Sickness.GONE)
+        driver.break_volume(handle, VolumeFault.GONE)
         written = (await is_said(own_world, name, "Inaccessible"))["metadata"]["resourceVersion"]
         account = await agent_account(own_world, driver.driver.driver_name)
         other = await start_agent(own_world, driver.driver, account)
@@ -132,7 +132,7 @@ async def test_the_rights_that_the_component_grants_are_those_the_agent_uses(own
         # Somebody else was faster: the volume is read again.
         proxy.faults.append(Fault(about=writes_of("persistentvolumes"), status=409, reason="Conflict"))
         for state in ("Inaccessible", "Healthy", "Inaccessible"):
-            driver.fall_sick(handle, Sickness.GONE) if state != "Healthy" else driver.recover(handle)
+            driver.break_volume(handle, VolumeFault.GONE) if state != "Healthy" else driver.recover(handle)
             await is_said(own_world, name, state)
 
         async def used() -> set[tuple[str, str]]:

@@ -25,7 +25,7 @@ STORY = [
     line.split()
     for line in """\
         N s N pods wait for their opening hours; each wants a volume like a-fast
-        N s a-fast falls sick: its directory is gone
+        N s a-fast becomes unhealthy: its directory is gone
         N s a-fast is quarantined: no claim can get it; the pods may go
         N s shop-N has X, shop-N has X; shop-N waits
         N s a-fast recovers: its directory is back
@@ -34,7 +34,7 @@ STORY = [
     """.splitlines()
     if line.strip()
 ]
-"""What is told of the volume that falls sick, without the numbers."""
+"""What is told of the volume that becomes unhealthy, without the numbers."""
 
 
 @pytest.fixture(autouse=True)
@@ -107,11 +107,11 @@ async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
     assert "15 of 17 claims bound, 2 refused; 8 pods running." in output
     placed = re.findall(r"^  (db-\d) +(zone-[abc]) +(.*)$", output, re.MULTILINE)
     assert len({zone for _, zone, _ in placed}) == 3
-    assert all("sick" not in volumes and "elsewhere" not in volumes for _, _, volumes in placed)
+    assert all("unhealthy" not in volumes and "elsewhere" not in volumes for _, _, volumes in placed)
     assert "a-small-0-elsewhere" in output.partition("Passed over")[2]
-    assert "a-small-0-sick" in output.partition("In quarantine")[2]
+    assert "a-small-0-unhealthy" in output.partition("In quarantine")[2]
     assert "faster" not in output
-    told = output.partition("A volume fell sick while pods waited:\n")[2].partition("\n\n")[0].splitlines()
+    told = output.partition("A volume became unhealthy while pods waited:\n")[2].partition("\n\n")[0].splitlines()
     assert [re.sub(r"\d+\.\d|\d", "N", re.sub("[bc]-fast", "X", line)).split() for line in told] == STORY
     seconds = [float(line.split()[0]) for line in told]
     assert seconds == sorted(seconds)

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.controller import start_controller
 from tests.scenarios.documents import ZONE, ZONES, claim_spec
@@ -74,25 +74,25 @@ async def test_the_reserved_zone_wins(scheduling: Extended) -> None:
     await controller.stop()
 
 
-async def test_a_node_whose_only_volume_is_sick_is_avoided_until_it_recovers(
+async def test_a_node_whose_only_volume_is_unhealthy_is_avoided_until_it_recovers(
     scheduling: Extended, directories: Directories
 ) -> None:
     world = scheduling.world
     controller = await start_controller(world, endpoint_flag(directories.driver), "--health-sweep-interval=1s")
     disks = await world.storage_class("off")
-    handle = directories.sick("zone-a", Sickness.READ_ONLY)
+    handle = directories.unhealthy("zone-a", VolumeFault.READ_ONLY)
     await volumes(world, disks, "zone-a", driver=directories.driver.driver_name, handle=handle)
     await volumes(world, disks, "zone-b", each=PODS)
-    sick = world.name("zone-a-0")
-    await eventually(lambda: health_of(world, sick), bool, "the volume says that it is sick")
+    unhealthy = world.name("zone-a-0")
+    await eventually(lambda: health_of(world, unhealthy), bool, "the volume says that it is unhealthy")
     names = [f"app-{number}" for number in range(PODS)]
     for name in names:
         await scheduling.pod(name, {f"{name}-data": claim_spec(disks)})
     await world.all_run(*names)
-    assert sick not in (await world.bound()).values()
+    assert unhealthy not in (await world.bound()).values()
     await scheduling.pod("late", {"late-data": claim_spec(disks)}, nodeSelector={ZONE: "zone-a"})
     told = await eventually(lambda: scheduling.refusals("late"), bool, "kube-scheduler says why")
-    assert f"claim late-data would get volume {sick}: Unhealthy, Degraded" in told[0]
+    assert f"claim late-data would get volume {unhealthy}: Unhealthy, Degraded" in told[0]
     directories.recover(handle)
     await world.all_run("late")
     await controller.stop()

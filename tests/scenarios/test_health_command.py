@@ -4,7 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from tests import command_process
 from tests.scenarios.drivers import Directories, endpoint_flag
 from tests.scenarios.test_quarantine import quarantined, volumes, watched
@@ -36,22 +36,22 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
     disks = await own_world.storage_class(None)
     async with watched(own_world, "--quarantine") as (driver, controller):
         made = await volumes(own_world, driver, disks, 2)
-        sick, well = made
-        assert await asked(own_world, driver, sick) == (FINE, "Healthy", f"CSI driver {driver.driver.driver_name}")
-        driver.fall_sick(made[sick], Sickness.GONE)
-        await eventually(partial(quarantined, own_world), lambda inside: inside == {sick}, "it is in quarantine")
+        unhealthy, well = made
+        assert await asked(own_world, driver, unhealthy) == (FINE, "Healthy", f"CSI driver {driver.driver.driver_name}")
+        driver.break_volume(made[unhealthy], VolumeFault.GONE)
+        await eventually(partial(quarantined, own_world), lambda inside: inside == {unhealthy}, "it is in quarantine")
 
-        code, rows = await health_of(own_world, sick, well)
+        code, rows = await health_of(own_world, unhealthy, well)
         assert code == PROBLEM_FOUND
-        assert (rows[sick]["health"], rows[sick]["quarantined"]) == ("Inaccessible", True)
+        assert (rows[unhealthy]["health"], rows[unhealthy]["quarantined"]) == ("Inaccessible", True)
         assert (rows[well]["health"], rows[well]["reason"]) == ("Unknown", "NotReported")
-        assert (await asked(own_world, driver, sick))[:2] == (PROBLEM_FOUND, "Inaccessible")
-        code, out, _ = await command(own_world, "health", sick, "-o", "wide")
+        assert (await asked(own_world, driver, unhealthy))[:2] == (PROBLEM_FOUND, "Inaccessible")
+        code, out, _ = await command(own_world, "health", unhealthy, "-o", "wide")
         assert code == PROBLEM_FOUND
         assert "Inaccessible" in out
 
         code, out, _ = await command(own_world, "quarantine", "list")
-        assert (code, sick in out, well in out) == (FINE, True, False)
+        assert (code, unhealthy in out, well in out) == (FINE, True, False)
         code, _, error = await command(own_world, "quarantine", "release", well)
         assert (code, f'"{well}" is not in quarantine' in error) == (ERROR, True)
         code, _, error = await command(own_world, "health", "nowhere")
@@ -60,12 +60,14 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
         # Nobody looks after it any more.
         await controller.stop()
         marks = dict.fromkeys((f"{own_world.prefix}quarantine", f"{own_world.prefix}quarantined-at"))
-        await own_world.admin.patch("PersistentVolume", sick, {"metadata": {"annotations": marks}})
+        await own_world.admin.patch("PersistentVolume", unhealthy, {"metadata": {"annotations": marks}})
         code, out, _ = await command(own_world, "quarantine", "list", "-o", "json")
         assert (code, json.loads(out)["reason"]) == (FINE, "unknown: the annotations were removed")
-        code, out, _ = await command(own_world, "quarantine", "release", sick)
-        assert (code, out) == (FINE, f"{sick} released\n")
+        code, out, _ = await command(own_world, "quarantine", "release", unhealthy)
+        assert (code, out) == (FINE, f"{unhealthy} released\n")
         assert await quarantined(own_world) == set()
-        assert "claimRef" not in (await own_world.own_volumes())[sick]["spec"]
+        assert "claimRef" not in (await own_world.own_volumes())[unhealthy]["spec"]
         await controller.start()
-        await eventually(partial(quarantined, own_world), lambda inside: inside == {sick}, "a controller puts it back")
+        await eventually(
+            partial(quarantined, own_world), lambda inside: inside == {unhealthy}, "a controller puts it back"
+        )

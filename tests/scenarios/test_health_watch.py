@@ -14,7 +14,7 @@ from tests.scenarios.world import World
 
 PROBLEM_FOUND = 3
 ADDONS = ADDONS_PREFIX + "uid-of-n1"
-SICK = json.dumps({"state": "unhealthy", "node": "n1", "lastChecked": "2026-01-01T00:00:00Z"})
+UNHEALTHY = json.dumps({"state": "unhealthy", "node": "n1", "lastChecked": "2026-01-01T00:00:00Z"})
 
 
 @asynccontextmanager
@@ -53,7 +53,7 @@ async def test_each_change_is_printed_when_it_happens(own_world: World) -> None:
     published = {own_world.prefix + "health": "Inaccessible", own_world.prefix + "health-source": "CSI driver d"}
     async with watching(own_world, one, two) as process:
         assert [await told(process), await told(process)] == [(one, "Unknown", None), (two, "Unknown", None)]
-        await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: SICK})
+        await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: UNHEALTHY})
         assert await told(process) == (one, "Degraded", "csi-addons on n1")
         await annotate(own_world, "PersistentVolume", two, "", **published)
         assert await told(process) == (two, "Inaccessible", "CSI driver d, as published on the volume")

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from tests.scenarios.admin import Document
 from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.drivers import Directories, endpoint_flag, start_directories
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
 
-VOLUMES, SICK, CAP = 300, 30, 15
+VOLUMES, UNHEALTHY, CAP = 300, 30, 15
 
 
 @asynccontextmanager
@@ -78,27 +78,31 @@ async def test_one_write_for_each_change_and_none_without_one(own_world: World) 
         history: dict[str, list[Document]] = {}
         recording = asyncio.create_task(record(own_world, history))
         await eventually(partial(seen, history), lambda count: count == VOLUMES, "the watch has begun")
-        sick = list(handles)[:: VOLUMES // SICK]
-        await many_fall_sick(own_world, driver, controller, {name: handles[name] for name in sick})
+        unhealthy = list(handles)[:: VOLUMES // UNHEALTHY]
+        await break_many(own_world, driver, controller, {name: handles[name] for name in unhealthy})
         await swept(controller, times=3)
-        assert written(history, handles) == Counter(sick), "each sick one is written once, and no other"
-        for name in sick:
+        assert written(history, handles) == Counter(unhealthy), "each unhealthy one is written once, and no other"
+        for name in unhealthy:
             driver.recover(handles[name])
-        await eventually(partial(said, own_world, "health"), lambda found: found == {"Healthy": SICK}, "all recovered")
+        await eventually(
+            partial(said, own_world, "health"), lambda found: found == {"Healthy": UNHEALTHY}, "all recovered"
+        )
         assert not await said(own_world, "quarantine")
         recording.cancel()
         await asyncio.gather(recording, return_exceptions=True)
 
 
-async def many_fall_sick(world: World, driver: Directories, controller: Controller, handles: dict[str, str]) -> None:
+async def break_many(world: World, driver: Directories, controller: Controller, handles: dict[str, str]) -> None:
     """At once: all of them are told, once, and no more of them are quarantined than the cap allows."""
     for handle in handles.values():
-        driver.fall_sick(handle, Sickness.GONE)
-    await eventually(partial(said, world, "health"), lambda found: found == {"Inaccessible": SICK}, "all are told")
+        driver.break_volume(handle, VolumeFault.GONE)
+    await eventually(partial(said, world, "health"), lambda found: found == {"Inaccessible": UNHEALTHY}, "all are told")
     held_back = partial(controller.metric, "pvc_prebinder_quarantine_held_back_volumes")
-    await eventually(held_back, lambda count: count == SICK - CAP, "the metric says how many are held back")
+    await eventually(held_back, lambda count: count == UNHEALTHY - CAP, "the metric says how many are held back")
     assert (await said(world, "quarantine")).total() == CAP
-    found = await eventually(partial(events, world), lambda found: found.total() == SICK + CAP, "all Events are there")
+    found = await eventually(
+        partial(events, world), lambda found: found.total() == UNHEALTHY + CAP, "all Events are there"
+    )
     assert {name for name, reason in found if reason == "VolumeConditionAbnormal"} == set(handles)
     assert set(found.values()) == {1}
 

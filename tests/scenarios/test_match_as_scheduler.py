@@ -1,7 +1,7 @@
 """`match` says of hundreds of random pods the very nodes that a real kube-scheduler takes, and the volumes it binds.
 
-And the extender, asked the questions that kube-scheduler asked, refuses just the nodes where those volumes are sick or
-held for others.
+And the extender, asked the questions that kube-scheduler asked, rejects just the nodes where those volumes are
+unhealthy or reserved for others.
 """
 
 import asyncio
@@ -106,7 +106,7 @@ def left_by_the_extender(dump: Path, witness: Witness) -> dict[str, set[str]]:
 
 
 def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path) -> dict[str, set[str]]:
-    """Return the nodes on which kube-scheduler would take no volume that is sick or held for somebody else.
+    """Return the nodes on which kube-scheduler would take no volume that is unhealthy or held for somebody else.
 
     `told` has what it takes. What is wrong with a volume is read off the dump, by nobody's rules but these.
     """
@@ -116,8 +116,8 @@ def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path
         said = objects["PersistentVolume", volume].get("annotations", {})
         own = {objects["PersistentVolumeClaim", claim.name]["uid"] for claim in pod.pod.claims}
         held = said.get(f"{DEFAULT_PREFIX}expires-at", "") > "2026-06"
-        sick = said.get(f"{DEFAULT_PREFIX}health", "Healthy") != "Healthy"
-        return sick or (held and said[f"{DEFAULT_PREFIX}reserved-for-uid"] not in own)
+        unhealthy = said.get(f"{DEFAULT_PREFIX}health", "Healthy") != "Healthy"
+        return unhealthy or (held and said[f"{DEFAULT_PREFIX}reserved-for-uid"] not in own)
 
     left = {
         name: {

@@ -1,4 +1,4 @@
-"""Sick free volumes are kept from claims, though others want them at the same time, and given back when well."""
+"""Unhealthy free volumes are kept from claims, though others want them at the same time, and given back when well."""
 
 import asyncio
 from collections import defaultdict
@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from tests.scenarios.admin import Document
 from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.documents import IMMEDIATE, claim, claim_spec
@@ -63,11 +63,11 @@ async def volume_events(world: World, name: str) -> list[str]:
     return [one["reason"] for one in sorted(found, key=lambda one: str(one["eventTime"]))]
 
 
-async def test_no_claim_gets_a_sick_free_volume_until_it_is_well(own_world: World) -> None:
+async def test_no_claim_gets_an_unhealthy_free_volume_until_it_is_well(own_world: World) -> None:
     disks = await own_world.storage_class(None, binding=IMMEDIATE)
     async with watched(own_world, "--quarantine") as (driver, controller):
         ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()
-        driver.fall_sick(handle, Sickness.GONE)
+        driver.break_volume(handle, VolumeFault.GONE)
         await eventually(partial(quarantined, own_world), lambda inside: inside == {name}, "it is in quarantine")
         volume = (await own_world.own_volumes())[name]
         assert volume["status"]["phase"] == "Available"
@@ -93,7 +93,7 @@ async def test_a_new_process_keeps_and_ends_what_a_dead_one_quarantined(own_worl
     disks = await own_world.storage_class(None)
     async with watched(own_world, "--quarantine", "--no-leader-elect") as (driver, controller):
         ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()
-        driver.fall_sick(handle, Sickness.GONE)
+        driver.break_volume(handle, VolumeFault.GONE)
         await eventually(partial(quarantined, own_world), lambda inside: inside == {name}, "it is in quarantine")
         await controller.kill()
         before = (await own_world.own_volumes())[name]["metadata"]["resourceVersion"]
@@ -112,7 +112,7 @@ async def test_a_volume_made_anew_from_a_backup_is_in_quarantine_as_before(own_w
     disks = await own_world.storage_class(None)
     async with watched(own_world, "--quarantine") as (driver, _):
         ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()
-        driver.fall_sick(handle, Sickness.GONE)
+        driver.break_volume(handle, VolumeFault.GONE)
         await eventually(partial(quarantined, own_world), lambda inside: inside == {name}, "it is in quarantine")
         backup = (await own_world.own_volumes())[name]
         async with own_world.pv_controller_paused():
@@ -132,7 +132,7 @@ async def test_a_volume_made_anew_from_a_backup_is_in_quarantine_as_before(own_w
         assert "claimRef" not in (await own_world.own_volumes())[name]["spec"]
 
 
-async def test_a_driver_that_calls_everything_sick_does_not_empty_a_class(
+async def test_a_driver_that_calls_everything_unhealthy_does_not_empty_a_class(
     own_world: World, directories: Directories
 ) -> None:
     """At most 30 % of the volumes are quarantined, a metric tells of the rest, and pods get those of another driver."""
@@ -142,9 +142,11 @@ async def test_a_driver_that_calls_everything_sick_does_not_empty_a_class(
         well = {"driver": directories.driver.driver_name, "handle": directories.healthy("zone-a")}
         await own_world.volumes(disks, own_world.volume("well", disks, zone="zone-a", **well))
         for handle in made.values():
-            driver.fall_sick(handle, Sickness.GONE)
+            driver.break_volume(handle, VolumeFault.GONE)
         await eventually(
-            partial(health, own_world), lambda found: {found[name] for name in made} == {"Inaccessible"}, "all are sick"
+            partial(health, own_world),
+            lambda found: {found[name] for name in made} == {"Inaccessible"},
+            "all are unhealthy",
         )
         held_back = partial(controller.metric, "pvc_prebinder_quarantine_held_back_volumes", storage_class=disks)
         await eventually(held_back, lambda count: count == 6, "the metric says how many are held back")
@@ -172,7 +174,7 @@ async def test_a_reservation_goes_to_another_volume(own_world: World, mode: str)
         async with paused():
             await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
             await eventually(own_world.reserved, lambda found: found == {"data": first}, "the first is reserved")
-            driver.fall_sick(made[first], Sickness.GONE)
+            driver.break_volume(made[first], VolumeFault.GONE)
             await eventually(own_world.reserved, lambda found: found == {"data": second}, "the second is reserved")
             await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
             await own_world.told("ReservationLost", "app")
@@ -181,16 +183,18 @@ async def test_a_reservation_goes_to_another_volume(own_world: World, mode: str)
 
 
 async def test_quarantine_and_the_pv_controller_race_for_the_same_volumes(own_world: World) -> None:
-    """Each volume is known to be sick when it becomes free, and at that moment a claim asks for one."""
+    """Each volume is known to be unhealthy when it becomes free, and at that moment a claim asks for one."""
     disks = await own_world.storage_class(None, binding=IMMEDIATE)
     async with watched(own_world, "--quarantine", "--quarantine-max-share=1") as (driver, _):
         made = await volumes(own_world, driver, disks, ROUNDS)
         elsewhere = {"spec": {"claimRef": {"namespace": own_world.namespace, "name": "nobody"}}}
         await asyncio.gather(*(own_world.admin.patch("PersistentVolume", name, elsewhere) for name in made))
         for handle in made.values():
-            driver.fall_sick(handle, Sickness.GONE)
+            driver.break_volume(handle, VolumeFault.GONE)
         await eventually(
-            partial(health, own_world), lambda found: set(found.values()) == {"Inaccessible"}, "all are known as sick"
+            partial(health, own_world),
+            lambda found: set(found.values()) == {"Inaccessible"},
+            "all are known as unhealthy",
         )
         history: defaultdict[str, list[Document]] = defaultdict(list)
         recording = asyncio.create_task(record(own_world, history))

@@ -24,7 +24,7 @@ def promised_volume(name: str, claim: str, until: str = LATER, **how: Any) -> Vo
     return builders.volume(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
 
 
-def sick_volume(name: str, state: str = "Inaccessible", **how: Any) -> Volume:
+def unhealthy_volume(name: str, state: str = "Inaccessible", **how: Any) -> Volume:
     said = {f"{PREFIX}health": state, f"{PREFIX}health-reason": "NotFound"}
     return builders.volume(name, annotations=said, **how)
 

@@ -20,7 +20,7 @@ def test_a_distribution_is_told_by_its_longest() -> None:
     ids=["none", "one", "a window, not a calendar second", "a second apart"],
 )
 def test_the_busiest_second(moments: list[float], most: int) -> None:
-    assert busiest([Seen(at, "v", sick=True, quarantined=False) for at in moments]) == most
+    assert busiest([Seen(at, "v", unhealthy=True, quarantined=False) for at in moments]) == most
 
 
 def test_sweeps_are_timed() -> None:

@@ -1,4 +1,4 @@
-"""What is done when volumes fall sick and get well, against an API server in memory."""
+"""What is done when volumes become unhealthy and get well, against an API server in memory."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 PV = "persistentvolumes"
-SICK, LOST, DEGRADED, WELL = (
+UNHEALTHY, LOST, DEGRADED, WELL = (
     HealthState.INACCESSIBLE,
     HealthState.DATA_LOSS,
     HealthState.DEGRADED,
@@ -37,7 +37,7 @@ def quarantined(world: World) -> list[str]:
     ]
 
 
-async def test_a_sick_free_volume_is_kept_from_claims_in_one_write_and_let_out_in_one() -> None:
+async def test_an_unhealthy_free_volume_is_kept_from_claims_in_one_write_and_let_out_in_one() -> None:
     world = ward()
     async with world.process() as process:
         world.says(LOST, "pv-1", reason="Gone")
@@ -83,7 +83,7 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
         assert len(process.sink.events) == 2
 
 
-async def test_without_the_option_a_sick_volume_is_only_marked() -> None:
+async def test_without_the_option_an_unhealthy_volume_is_only_marked() -> None:
     world = ward(quarantine=False)
     async with world.process() as process:
         world.says(LOST, "pv-1")
@@ -108,9 +108,9 @@ async def test_what_a_dead_process_quarantined_is_kept_and_let_out_even_without_
         assert "claimRef" not in world.volume("pv-1")["spec"]
 
 
-async def test_a_restart_quarantines_what_fell_sick_meanwhile() -> None:
+async def test_a_restart_quarantines_what_became_unhealthy_meanwhile() -> None:
     world = ward()
-    world.says(SICK, "pv-2")
+    world.says(UNHEALTHY, "pv-2")
     async with world.process() as process:
         await process.run()
     assert quarantined(world) == ["pv-2"]
@@ -134,7 +134,7 @@ async def test_the_cap_holds_some_back_until_there_is_room() -> None:
         assert process.caretaker.counts() == {"fast": (0, 0)}
 
 
-async def test_a_mass_of_sick_volumes_is_written_at_the_stated_rate() -> None:
+async def test_a_mass_of_unhealthy_volumes_is_written_at_the_stated_rate() -> None:
     world = ward(500, max_share=1.0)
     async with world.process() as process:
         world.says(LOST, *(f"pv-{number}" for number in range(1, 501)))
@@ -187,7 +187,7 @@ async def test_a_claim_ref_that_replaced_ours_is_left_alone() -> None:
     assert "quarantine" not in world.annotations(PV, "pv-1")
 
 
-async def test_a_person_who_removes_the_claim_ref_does_not_free_a_sick_volume() -> None:
+async def test_a_person_who_removes_the_claim_ref_does_not_free_an_unhealthy_volume() -> None:
     world = ward()
     async with world.process() as process:
         world.says(LOST, "pv-1")
@@ -212,8 +212,8 @@ async def test_users_of_a_bound_volume_are_told_once() -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
-@pytest.mark.parametrize("state", [DEGRADED, SICK, LOST])
-async def test_a_reserved_volume_that_falls_sick_is_given_up_for_another(mode: Mode, state: HealthState) -> None:
+@pytest.mark.parametrize("state", [DEGRADED, UNHEALTHY, LOST])
+async def test_a_reserved_volume_that_becomes_unhealthy_is_given_up_for_another(mode: Mode, state: HealthState) -> None:
     world = ward()
     world.mode = mode
     world.put(claim_object("data"), pod_object("web", ["data"]))
@@ -244,8 +244,8 @@ async def test_a_volume_that_is_being_bound_is_not_given_up() -> None:
     assert process.metrics.counted["released", Cause.UNHEALTHY] == 0
 
 
-async def test_a_reservation_of_a_volume_known_to_be_sick_does_not_last() -> None:
-    """As one that was written while its volume fell sick."""
+async def test_a_reservation_of_a_volume_known_to_be_unhealthy_does_not_last() -> None:
+    """As one that was written while its volume became unhealthy."""
     world = ward()
     world.put(claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:

@@ -50,7 +50,7 @@ def bound_and_free() -> World:
     return world
 
 
-async def test_two_thousand_volumes_fall_sick_at_once() -> None:
+async def test_two_thousand_volumes_become_unhealthy_at_once() -> None:
     world, server = bound_and_free(), EventServer()
     recorder = EventRecorder(
         KubeApi(ScriptedTransport(server)), world.clock, server, controller="pvc-prebinder", instance="host"

@@ -1,4 +1,4 @@
-"""What is done when others than an asked driver say that a volume is sick, against an API server in memory."""
+"""What is done when others than an asked driver say that a volume is unhealthy, against an API server in memory."""
 
 import json
 
@@ -47,7 +47,7 @@ async def test_a_local_volume_whose_node_lost_its_storage_is_passed_over_until_i
         world.put(claim_object("more"), pod_object("app", ["more"]))
         await process.run()
         assert world.reserved("more") is None
-        # Nothing says that the volume itself is sick, so nothing would say that it is well again.
+        # Nothing says that the volume itself is unhealthy, so nothing would say that it is well again.
         assert "quarantine" not in world.annotations(PV, "pv-1")
         world.server.change(CSI_NODES, "node-a1", lambda found: found.update(status={}))
         await process.run()

@@ -198,11 +198,11 @@ async def test_an_unwilling_server_is_asked_ever_more_slowly() -> None:
     assert told[0].note.endswith(": Invalid")
 
 
-@pytest.mark.parametrize("sick", [HealthState.INACCESSIBLE, HealthState.DATA_LOSS, HealthState.UNKNOWN])
-async def test_a_sick_volume_is_passed_over_for_a_larger_one(sick: HealthState) -> None:
+@pytest.mark.parametrize("unhealthy", [HealthState.INACCESSIBLE, HealthState.DATA_LOSS, HealthState.UNKNOWN])
+async def test_an_unhealthy_volume_is_passed_over_for_a_larger_one(unhealthy: HealthState) -> None:
     world = World()
     world.put(volume_object("pv-1"), volume_object("pv-2", "20Gi"), claim_object("data"), pod_object("web", ["data"]))
-    world.doctor.states["handle-pv-1"] = sick
+    world.doctor.states["handle-pv-1"] = unhealthy
     async with world.process() as process:
         await process.run()
     assert world.reserved("data") == "pv-2"

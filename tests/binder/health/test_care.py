@@ -22,7 +22,7 @@ WITHOUT_ENDPOINT = CareSettings(Annotations(), frozenset(), "pvc-prebinder-syste
 AGENT = CareSettings(Annotations(), frozenset({DRIVER}), "storage", quarantine=True, only_asked=True)
 
 FREE = volume(driver=DRIVER)
-SAID_SICK = volume(driver=DRIVER, annotations=SAID)
+REPORTED_UNHEALTHY = volume(driver=DRIVER, annotations=SAID)
 INSIDE = volume(driver=DRIVER, annotations=SAID | KEPT, claim=ClaimReference("pvc-prebinder-system", "quarantine-pv-1"))
 SAID_WELL_INSIDE = volume(driver=DRIVER, annotations=SAID | KEPT | {f"{PREFIX}health": "Healthy"}, claim=INSIDE.claim)
 
@@ -39,8 +39,8 @@ LOST, WELL = answered(HealthState.DATA_LOSS), answered(HealthState.HEALTHY)
     [
         pytest.param(FREE, LOST, CONTROLLER, True, Step.TAKE, id="asked by us: said and kept"),
         pytest.param(FREE, LOST, AGENT, True, None, id="asked by an agent: said"),
-        pytest.param(SAID_SICK, None, WITHOUT_ENDPOINT, False, Step.TAKE, id="said by an agent: kept"),
-        pytest.param(SAID_SICK, LOST, AGENT, False, None, id="said already"),
+        pytest.param(REPORTED_UNHEALTHY, None, WITHOUT_ENDPOINT, False, Step.TAKE, id="said by an agent: kept"),
+        pytest.param(REPORTED_UNHEALTHY, LOST, AGENT, False, None, id="said already"),
         pytest.param(INSIDE, WELL, AGENT, True, None, id="an agent ends no quarantine"),
         pytest.param(INSIDE, WELL, CONTROLLER, True, Step.RELEASE, id="a controller does"),
         pytest.param(SAID_WELL_INSIDE, None, WITHOUT_ENDPOINT, False, Step.RELEASE, id="by what an agent says too"),

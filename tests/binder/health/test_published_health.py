@@ -23,12 +23,12 @@ DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
     [
         pytest.param(None, HEALTHY, False, id="healthy, never said otherwise"),
         pytest.param(None, None, False, id="nothing found"),
-        pytest.param(None, DATA_LOSS, True, id="falls sick"),
+        pytest.param(None, DATA_LOSS, True, id="becomes unhealthy"),
         pytest.param("DataLoss", DATA_LOSS, False, id="said already"),
         pytest.param("DataLoss", found(HealthState.DATA_LOSS, "Other"), False, id="another reason for the same state"),
         pytest.param("Degraded", DATA_LOSS, True, id="gets worse"),
         pytest.param("DataLoss", HEALTHY, True, id="recovers"),
-        pytest.param("DataLoss", None, False, id="sick, nothing found since"),
+        pytest.param("DataLoss", None, False, id="unhealthy, nothing found since"),
         pytest.param("nonsense", DATA_LOSS, True, id="an unreadable word counts as none"),
     ],
 )

@@ -39,7 +39,7 @@ DEGRADED, HEALTHY = found(HealthState.DEGRADED), found(HealthState.HEALTHY)
         pytest.param(volume(deleting=True), DATA_LOSS, None, id="being deleted"),
         pytest.param(RESERVED, DATA_LOSS, None, id="reserved"),
         pytest.param(volume(claim=PLACEHOLDER), HEALTHY, None, id="a placeholder that is not marked as ours"),
-        pytest.param(QUARANTINED, DATA_LOSS, None, id="inside, still sick"),
+        pytest.param(QUARANTINED, DATA_LOSS, None, id="inside, still unhealthy"),
         pytest.param(QUARANTINED, DEGRADED, None, id="inside, better but not well"),
         pytest.param(QUARANTINED, None, None, id="inside, nothing known"),
         pytest.param(QUARANTINED, HEALTHY, Step.RELEASE, id="inside, healthy"),

@@ -78,7 +78,7 @@ GATED = PlanSettings(gated_drivers=frozenset({DRIVER}))
         pytest.param({}, None, {}, GATED, None, "", id="nothing is known: the gate asks"),
         pytest.param(published("Healthy"), None, {}, ALLOW, None, "", id="published as well"),
         pytest.param(
-            published("Inaccessible"), None, {}, ALLOW, Reason.UNHEALTHY, "Inaccessible: Said", id="published as sick"
+            published("Inaccessible"), None, {}, ALLOW, Reason.UNHEALTHY, "Inaccessible: Said", id="published"
         ),
         pytest.param(
             {}, NATIVE, answer(HealthState.HEALTHY), GATED, Reason.UNHEALTHY,

@@ -164,7 +164,7 @@ def verdict(state: HealthState, topology: tuple[Segment, ...] | None = None) -> 
     return Verdict(state, "VolumeLost", "gone", "ControllerGetVolume", NOW, topology)
 
 
-SICK = verdict(HealthState.INACCESSIBLE)
+UNHEALTHY = verdict(HealthState.INACCESSIBLE)
 ELSEWHERE = verdict(HealthState.HEALTHY, (Segment(((ZONE, "b"),)),))
 UNKNOWN = verdict(HealthState.UNKNOWN)
 GATED = PlanSettings(gated_drivers=frozenset({"disk.csi.example"}))
@@ -173,14 +173,16 @@ GATED = PlanSettings(gated_drivers=frozenset({"disk.csi.example"}))
 @pytest.mark.parametrize(
     ("found", "settings", "reason"),
     [
-        pytest.param(SICK, GATED, Reason.UNHEALTHY, id="sick"),
+        pytest.param(UNHEALTHY, GATED, Reason.UNHEALTHY, id="unhealthy"),
         pytest.param(ELSEWHERE, GATED, Reason.TOPOLOGY_CONTRADICTED, id="elsewhere"),
         pytest.param(UNKNOWN, GATED, Reason.HEALTH_UNKNOWN, id="unknown-of-a-gated-driver"),
         pytest.param(UNKNOWN, PlanSettings(), None, id="unknown-without-endpoint"),
         pytest.param(UNKNOWN, replace(GATED, unknown_health=UnknownHealth.ALLOW), None, id="unknown-allowed"),
         pytest.param(UNKNOWN, PlanSettings(unknown_health=UnknownHealth.BLOCK), Reason.HEALTH_UNKNOWN, id="blocked"),
         pytest.param(verdict(HealthState.UNSUPPORTED), GATED, None, id="unsupported"),
-        pytest.param(replace(SICK, observed_at=NOW - timedelta(hours=1)), GATED, None, id="too-old-to-say-anything"),
+        pytest.param(
+            replace(UNHEALTHY, observed_at=NOW - timedelta(hours=1)), GATED, None, id="too-old-to-say-anything"
+        ),
     ],
 )
 def test_health(found: Verdict, settings: PlanSettings, reason: Reason | None) -> None:
@@ -272,11 +274,13 @@ def test_a_refusal_in_a_large_cluster_names_the_nearest_volumes_and_counts_the_o
 
 
 def test_a_refusal_says_once_what_holds_for_several_claims_and_health_before_size() -> None:
-    sick = volume("v9", size="10Gi", zone="a", handle="h9")
-    verdicts = {(sick.driver, sick.handle): Verdict(HealthState.DATA_LOSS, "Gone", "", "ControllerGetVolume", NOW)}
+    unhealthy = volume("v9", size="10Gi", zone="a", handle="h9")
+    verdicts = {
+        (unhealthy.driver, unhealthy.handle): Verdict(HealthState.DATA_LOSS, "Gone", "", "ControllerGetVolume", NOW)
+    }
     small = (volume(f"v{number}", size="1Gi", zone="a") for number in range(3))
     claims = [claim(name, size="10Gi") for name in ("x", "y")]
-    seen = view(node(zone="a"), sick, *small, *claims, pod("web", claims=("x", "y")), verdicts=verdicts)
+    seen = view(node(zone="a"), unhealthy, *small, *claims, pod("web", claims=("x", "y")), verdicts=verdicts)
     decision = planned(seen)["web"]
     assert isinstance(decision, Refuse)
     summary, *volumes = decision.rejections

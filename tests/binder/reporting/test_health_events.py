@@ -1,4 +1,4 @@
-"""Who is told that a volume fell sick."""
+"""Who is told that a volume became unhealthy."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from kube.store.store import snapshot_of
 from tests.binder.world import Sink
 from tests.builders import EPOCH, claim, pod, volume
 
-SICK = Finding(HealthState.DATA_LOSS, "Gone", "the disk is gone", "CSI driver disk.csi.example", EPOCH)
+UNHEALTHY = Finding(HealthState.DATA_LOSS, "Gone", "the disk is gone", "CSI driver disk.csi.example", EPOCH)
 BOUND = volume(claim=ClaimReference("default", "data", "uid-of-data"), phase="Bound")
 USERS = (claim("data", uid="uid-of-data", volume_name="pv-1"), pod("web", claims=["data"]))
 
@@ -24,7 +24,7 @@ USERS = (claim("data", uid="uid-of-data", volume_name="pv-1"), pod("web", claims
 )
 def test_a_bound_volume_is_told_to_those_who_have_it(seen: tuple[Record, ...], told: list[str]) -> None:
     sink = Sink()
-    HealthAnnouncer(sink).changed(BOUND, SICK, snapshot_of(seen))
+    HealthAnnouncer(sink).changed(BOUND, UNHEALTHY, snapshot_of(seen))
     assert [event.regarding.kind for event in sink.events] == told
     assert {event.regarding.uid for event in sink.events if event.regarding.kind.endswith("Claim")} == {"uid-of-data"}
 
@@ -32,5 +32,5 @@ def test_a_bound_volume_is_told_to_those_who_have_it(seen: tuple[Record, ...], t
 def test_a_claim_that_does_not_exist_yet_is_not_told() -> None:
     sink = Sink()
     named = volume(claim=ClaimReference("default", "data"), phase="Available")
-    HealthAnnouncer(sink).changed(named, SICK, snapshot_of(()))
+    HealthAnnouncer(sink).changed(named, UNHEALTHY, snapshot_of(()))
     assert [event.regarding.kind for event in sink.events] == ["PersistentVolume"]

@@ -210,7 +210,7 @@ async def test_a_claim_on_two_volumes_keeps_the_older() -> None:
     assert world.violations() == []
 
 
-async def test_a_volume_planned_in_place_of_a_sick_one_stays() -> None:
+async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:
     """The plan saw the older reservation and passed it over; that is no race."""
     world = World(Mode.ANNOTATE)
     world.put(claim_object("data"), pod_object("web", ["data"]), volume_object("pv-2"))

@@ -266,7 +266,7 @@ async def test_bad_news_while_a_decision_waits_for_its_turn() -> None:
         assert volume["status"]["phase"] == ("Available" if f"pv-{number:02}" in waiting else "Bound")
 
 
-async def test_a_begun_bind_of_a_volume_that_falls_sick_is_not_finished() -> None:
+async def test_a_begun_bind_of_a_volume_that_becomes_unhealthy_is_not_finished() -> None:
     world = waiting(Mode.COMPLETE, "data")
     reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
     reference["uid"] = world.claim("data")["metadata"]["uid"]

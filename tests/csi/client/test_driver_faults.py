@@ -1,4 +1,4 @@
-"""Against real driver processes: stopped (SIGSTOP), killed (SIGKILL), restarted, with volumes that fall sick."""
+"""Against real driver processes: stopped (SIGSTOP), killed (SIGKILL), restarted, with volumes that become unhealthy."""
 
 import asyncio
 import signal
@@ -11,8 +11,8 @@ import pytest
 from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.health.verdict import HealthState, Segment, Verdict
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import create_volume, delete_volume, make_sick, make_well
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, create_volume, delete_volume, make_well
 from kube.clock import SystemClock
 from tests.csi.observers import Recorder
 from tests.driver_process import DriverProcess, eventually
@@ -72,17 +72,17 @@ async def test_a_stopped_driver_is_unknown_while_another_answers(
     await becomes(drivers, HealthState.HEALTHY)
 
 
-async def test_a_sick_volume_does_not_recover_by_a_stopped_driver(
+async def test_an_unhealthy_volume_does_not_recover_by_a_stopped_driver(
     pair: tuple[DriverProcess, DriverProcess], drivers: Drivers
 ) -> None:
-    make_sick(pair[0].root, "v", Sickness.GONE)
-    assert (await ask(drivers)).sick
+    break_volume(pair[0].root, "v", VolumeFault.GONE)
+    assert (await ask(drivers)).unhealthy
     await pair[0].send(signal.SIGSTOP)
-    assert (await ask(drivers)).sick, "a failed call is no recovery"
+    assert (await ask(drivers)).unhealthy, "a failed call is no recovery"
     record = drivers.state(A, "v")
     assert record is not None
     assert record.state is HealthState.UNKNOWN
-    assert record.sick
+    assert record.unhealthy
 
 
 async def test_a_killed_driver_recovers_by_itself(pair: tuple[DriverProcess, DriverProcess], drivers: Drivers) -> None:
@@ -98,13 +98,13 @@ async def test_a_killed_driver_recovers_by_itself(pair: tuple[DriverProcess, Dri
     assert back == [A], "told once"
 
 
-@pytest.mark.parametrize("sickness", Sickness)
-async def test_a_volume_falls_sick_and_recovers(
-    pair: tuple[DriverProcess, DriverProcess], drivers: Drivers, sickness: Sickness
+@pytest.mark.parametrize("fault", VolumeFault)
+async def test_a_volume_becomes_unhealthy_and_recovers(
+    pair: tuple[DriverProcess, DriverProcess], drivers: Drivers, fault: VolumeFault
 ) -> None:
-    make_sick(pair[0].root, "v", sickness)
+    break_volume(pair[0].root, "v", fault)
     verdict = await ask(drivers)
-    assert verdict.sick
+    assert verdict.unhealthy
     assert str(pair[0].root / "volumes" / "v") in verdict.message
     make_well(pair[0].root, "v")
     assert (await ask(drivers)).state is HealthState.HEALTHY

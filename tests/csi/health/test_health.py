@@ -1,5 +1,5 @@
 """How a record develops, observation by observation. `H`, `D`, `I` and `L` are answers, from healthy to data loss;
-`?` is a failed call, `-` Unsupported, `h` absence from a list of the sick and `g` from a list of all volumes."""
+`?` is a failed call, `-` Unsupported, `h` absence from a list of unhealthy volumes and `g` from a list of all."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -51,14 +51,14 @@ def states(letters: str, debounce: Debounce = ONCE) -> str:
 @pytest.mark.parametrize(
     ("observed", "shown"),
     [
-        pytest.param("HDH", "HDH", id="sick and well"),
+        pytest.param("HDH", "HDH", id="unhealthy and well"),
         pytest.param("DILIDH", "DILIDH", id="better and worse"),
         pytest.param("H?H", "H?H", id="a failed call hides a healthy volume"),
-        pytest.param("L?L", "L?L", id="and a sick one"),
+        pytest.param("L?L", "L?L", id="and an unhealthy one"),
         pytest.param("?H", "?H", id="first nothing, then well"),
-        pytest.param("?D", "?D", id="first nothing, then sick"),
+        pytest.param("?D", "?D", id="first nothing, then unhealthy"),
         pytest.param("H-H", "H-H", id="a driver that lost the capability for a while"),
-        pytest.param("hhh", "?HH", id="absent from two lists of the sick is well"),
+        pytest.param("hhh", "?HH", id="absent from two lists of the unhealthy is well"),
         pytest.param("Lhh", "LLH", id="recovered by two complete cycles"),
         pytest.param("LhLhh", "LLLLH", id="two in a row"),
         pytest.param("Lh?hH", "LL?HH", id="a failed call between does not matter"),
@@ -77,15 +77,15 @@ def test_states(observed: str, shown: str) -> None:
     [
         pytest.param("HDDHHH", "HHDDDH", id="two bad, three good"),
         pytest.param("HDHD", "HHHH", id="flapping stays as it was"),
-        pytest.param("HDDHDHD", "HHDDDDD", id="flapping stays sick too"),
+        pytest.param("HDDHDHD", "HHDDDDD", id="flapping stays unhealthy too"),
         pytest.param("HDL", "HHL", id="bad in different ways, in a row, is the last way"),
         pytest.param("HDD?HHH", "HHD?DDH", id="a failed call does not count"),
         pytest.param("HD?D", "HH?D", id="nor interrupt"),
         pytest.param("H", "H", id="the first good answer needs no other"),
         pytest.param("DD", "?D", id="the first bad one does"),
         pytest.param("DH", "?H", id="and may be refuted"),
-        pytest.param("LLDDDH", "?LLLDD", id="becoming less sick counts as better"),
-        pytest.param("DDLL", "?DDL", id="and more sick as worse"),
+        pytest.param("LLDDDH", "?LLLDD", id="becoming less unhealthy counts as better"),
+        pytest.param("DDLL", "?DDL", id="and more unhealthy as worse"),
     ],
 )
 def test_debounce(observed: str, shown: str) -> None:
@@ -100,15 +100,15 @@ def test_silence_keeps_the_finding(observed: str, finding: str) -> None:
     record = history(observed)[-1]
     assert record.finding is not None
     assert record.finding.state is STATES[finding]
-    assert record.sick is (finding == "L")
+    assert record.unhealthy is (finding == "L")
 
 
 @pytest.mark.parametrize(
     ("observed", "since"),
     [
         pytest.param("HHH", 0, id="since the first answer"),
-        pytest.param("HDDD", 1, id="since it fell sick"),
-        pytest.param("D?D", 0, id="a silence is no new sickness"),
+        pytest.param("HDDD", 1, id="since it became unhealthy"),
+        pytest.param("D?D", 0, id="a silence is no new finding"),
         pytest.param("H??", 1, id="silent since the first failure"),
         pytest.param("H?-", 2, id="another kind of silence"),
         pytest.param("HDL", 2, id="worse since then"),
@@ -153,7 +153,7 @@ def test_transitions(observed: str, transitions: list[int]) -> None:
         pytest.param("L-", ONCE, "L", id="nor is a lost capability"),
         pytest.param("LH", ONCE, "H", id="recovered"),
         pytest.param("LLH", SLOW, "L", id="not recovered yet"),
-        pytest.param("HD", SLOW, "D", id="not sick yet, but not to be relied on"),
+        pytest.param("HD", SLOW, "D", id="not unhealthy yet, but not to be relied on"),
         pytest.param("D", SLOW, "D", id="not even confirmed, but not to be relied on"),
         pytest.param("DDL", SLOW, "L", id="worse than was confirmed"),
     ],
@@ -164,7 +164,7 @@ def test_what_may_be_relied_on(observed: str, debounce: Debounce, state: str) ->
     assert verdict.observed_at == minute(len(observed) - 1)
 
 
-def test_a_lasting_sickness_says_what_came_after() -> None:
+def test_a_lasting_fault_says_what_came_after() -> None:
     message = reliable_verdict(history("L?")[-1]).message
     assert message == "message L; since 2026-01-01T00:00:00Z, now Unknown (Said?), which is no recovery yet"
 
@@ -189,9 +189,9 @@ def test_nothing_but_answers_and_absences_changes_a_finding(observed: str, debou
 
 
 @given(letters, debounces)
-def test_a_sick_volume_is_called_well_only_after_good_news(observed: str, debounce: Debounce) -> None:
+def test_an_unhealthy_volume_is_called_well_only_after_good_news(observed: str, debounce: Debounce) -> None:
     for letter, record in zip(observed, history(observed, debounce), strict=True):
         if record.state is HealthState.HEALTHY:
             assert record.finding is not None
         if letter in "DIL":
-            assert reliable_verdict(record).sick
+            assert reliable_verdict(record).unhealthy

@@ -61,7 +61,7 @@ def judge(answer: csi.ControllerGetVolumeResponse, negotiation: Negotiation = CO
         pytest.param(volume_answer("w"), CONDITION, "Unknown", "MalformedAnswer", id="another volume"),
         pytest.param(volume_answer(""), CONDITION, "Unknown", "MalformedAnswer", id="no volume id"),
         pytest.param(
-            volume_answer("w", abnormal=True), CONDITION, "Unknown", "MalformedAnswer", id="another volume is sick"
+            volume_answer("w", abnormal=True), CONDITION, "Unknown", "MalformedAnswer", id="another volume is unhealthy"
         ),
         pytest.param(csi.ControllerGetVolumeResponse(), EXISTENCE, "Unknown", "MalformedAnswer", id="empty answer"),
     ],
@@ -84,12 +84,12 @@ def test_a_failed_call_says_nothing_about_the_volume(code: grpc.StatusCode) -> N
         assert (verdict.state, verdict.reason, verdict.message) == (HealthState.UNKNOWN, name, "why")
 
 
-def test_unsupported_is_not_sick() -> None:
+def test_unsupported_is_not_unhealthy() -> None:
     verdict = interpret.unsupported(WITNESS)
-    assert (verdict.state, verdict.reason, verdict.sick) == (HealthState.UNSUPPORTED, "NoHealthCapability", False)
+    assert (verdict.state, verdict.reason, verdict.unhealthy) == (HealthState.UNSUPPORTED, "NoHealthCapability", False)
 
 
-def test_topology_is_kept_for_sick_volumes_too() -> None:
+def test_topology_is_kept_for_unhealthy_volumes_too() -> None:
     expected = (Segment((("zone", "a"),)), Segment((("zone", "b"),)))
     assert judge(volume_answer("v", zones=["b", "a", "b"])).topology == expected
     assert judge(volume_answer("v", abnormal=True, zones=["a", "b"])).topology == expected

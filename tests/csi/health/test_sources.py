@@ -31,7 +31,7 @@ def test_the_native_field(statuses: Sequence[str] | None, expected: str | None) 
     conditions = None if statuses is None else tuple(condition(status) for status in statuses)
     found = native_finding(ClaimHealth(conditions, EARLIER), START)
     assert (found and str(found.state)) == expected
-    if found is not None and found.sick:
+    if found is not None and found.unhealthy:
         assert (found.reason, found.message) == (f"Reason{expected}", f"message {expected}")
         assert (found.source, found.since) == ("status.healthStatus of the claim", EARLIER)
 

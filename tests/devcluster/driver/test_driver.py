@@ -10,8 +10,8 @@ import pytest
 
 from csi.proto import csi_v1_pb2 as csi
 from csi.proto import csi_v1_pb2_grpc as services
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import create_volume, data_directory, delete_volume, make_sick
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, create_volume, data_directory, delete_volume
 from tests.driver_process import DriverProcess
 
 NAME = "directory.csi.example"
@@ -67,12 +67,12 @@ async def test_pages_survive_a_volume_that_is_deleted_between_them(controller: A
 
 
 async def test_the_list_carries_conditions(controller: Any, driver: DriverProcess) -> None:
-    for volume_id in ("well", "sick"):
+    for volume_id in ("well", "unhealthy"):
         create_volume(driver.root, volume_id, 1)
-    make_sick(driver.root, "sick", Sickness.READ_ONLY)
+    break_volume(driver.root, "unhealthy", VolumeFault.READ_ONLY)
     answer = await controller.ListVolumes(csi.ListVolumesRequest())
     found = {entry.volume.volume_id: entry.status.volume_condition.abnormal for entry in answer.entries}
-    assert found == {"well": False, "sick": True}
+    assert found == {"well": False, "unhealthy": True}
 
 
 @pytest.mark.parametrize(

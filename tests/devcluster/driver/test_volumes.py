@@ -2,24 +2,24 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.driver.health import Sickness, diagnose
+from devcluster.driver.health import VolumeFault, diagnose
 from devcluster.driver.volumes import (
     Volume,
+    break_volume,
     create_volume,
     data_directory,
     delete_volume,
     find_volume,
     look_at,
-    make_sick,
     make_well,
     volume_id_for,
     volume_ids,
 )
 
 
-def sickness(root: Path) -> Sickness | None:
+def fault_of(root: Path) -> VolumeFault | None:
     finding = diagnose(look_at(root, "v"), 1000)
-    return finding.sickness if finding else None
+    return finding.fault if finding else None
 
 
 def test_a_volume_is_found_as_it_was_made(tmp_path: Path) -> None:
@@ -41,11 +41,11 @@ def test_volumes_are_listed_by_id(tmp_path: Path) -> None:
     assert volume_ids(tmp_path) == ["a", "b.d", "c"]
 
 
-@pytest.mark.parametrize("kind", [None, *Sickness])
-def test_a_deleted_volume_leaves_nothing(tmp_path: Path, kind: Sickness | None) -> None:
+@pytest.mark.parametrize("kind", [None, *VolumeFault])
+def test_a_deleted_volume_leaves_nothing(tmp_path: Path, kind: VolumeFault | None) -> None:
     create_volume(tmp_path, "v", 1000)
     if kind:
-        make_sick(tmp_path, "v", kind)
+        break_volume(tmp_path, "v", kind)
     delete_volume(tmp_path, "v")
     delete_volume(tmp_path, "v")
     assert find_volume(tmp_path, "v") is None
@@ -65,19 +65,19 @@ def test_ids_follow_from_names_of_any_length() -> None:
     assert len(volume_id_for("x" * 5000)) < 64
 
 
-@pytest.mark.parametrize("kind", Sickness)
-def test_sick_and_well_again(tmp_path: Path, kind: Sickness) -> None:
+@pytest.mark.parametrize("kind", VolumeFault)
+def test_unhealthy_and_well_again(tmp_path: Path, kind: VolumeFault) -> None:
     create_volume(tmp_path, "v", 1000)
-    assert sickness(tmp_path) is None
-    make_sick(tmp_path, "v", kind)
-    assert sickness(tmp_path) is kind
+    assert fault_of(tmp_path) is None
+    break_volume(tmp_path, "v", kind)
+    assert fault_of(tmp_path) is kind
     make_well(tmp_path, "v")
-    assert sickness(tmp_path) is None
+    assert fault_of(tmp_path) is None
 
 
-def test_what_does_not_exist_cannot_be_made_sick(tmp_path: Path) -> None:
+def test_what_does_not_exist_cannot_be_made_unhealthy(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'v' does not exist"):
-        make_sick(tmp_path, "v", Sickness.FULL)
+        break_volume(tmp_path, "v", VolumeFault.FULL)
 
 
 def test_files_of_a_user_count_too(tmp_path: Path) -> None:
@@ -85,4 +85,4 @@ def test_files_of_a_user_count_too(tmp_path: Path) -> None:
     below = data_directory(tmp_path, "v") / "below"
     below.mkdir()
     (below / "file").write_bytes(b"x" * 1000)
-    assert sickness(tmp_path) is Sickness.FULL
+    assert fault_of(tmp_path) is VolumeFault.FULL

@@ -71,7 +71,7 @@ async def test_backoff_starts_over_after_a_watch_that_lived() -> None:
 
 async def test_malformed_objects_are_skipped_counted_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
     clock, held = FakeClock(), Held()
-    no_spec = thing("sick", 3)
+    no_spec = thing("unhealthy", 3)
     steps: list[Step] = [
         event("MODIFIED", thing("a", 6, spec=7)),
         event("MODIFIED", thing("a", 6, spec=7)),
@@ -89,7 +89,7 @@ async def test_malformed_objects_are_skipped_counted_and_named_once(caplog: pyte
         assert held.things == {"b": "2", "c": "8"}
         assert held.malformed_seen == 4
     named = [vars(record)["object"] for record in caplog.records if record.message == "Malformed object skipped"]
-    assert named == ["sick", "a", ""]
+    assert named == ["unhealthy", "a", ""]
 
 
 async def test_a_failing_sink_is_survived_by_a_new_list() -> None:

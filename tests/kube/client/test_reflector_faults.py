@@ -1,4 +1,4 @@
-"""What a sick server does to the reflector: never a hot loop, and back to work when it is well."""
+"""What a failing server does to the reflector: never a hot loop, and back to work when it is well."""
 
 import json
 from collections.abc import Callable, Iterable

@@ -23,7 +23,7 @@ class Kept(msgspec.Struct):
 
 def decode(raw: bytes) -> Kept:
     found = msgspec.json.decode(raw)
-    if "sick" in found:
+    if "unhealthy" in found:
         raise ValueError("malformed")
     metadata = found["metadata"]
     return Kept(metadata["name"], metadata["uid"], int(metadata["resourceVersion"]))
@@ -157,7 +157,7 @@ async def test_an_object_deleted_between_the_looks_does_not_come_back() -> None:
 async def test_a_malformed_object_is_not_drift_and_is_asked_for_once() -> None:
     held = Collected()
     cluster = Cluster()
-    cluster.things["bad"] = thing("bad", 5, sick=True)
+    cluster.things["bad"] = thing("bad", 5, unhealthy=True)
     check, transport = checking(cluster, held)
     for _ in range(5):
         await check.check()

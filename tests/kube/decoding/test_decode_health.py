@@ -55,7 +55,9 @@ def test_the_native_field_of_a_claim(status: Any, expected: ClaimHealth | None) 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        pytest.param('{"state":"unhealthy","node":"n1"}', ClaimHealth(nodes=(NodeReport("n1", False),)), id="sick"),
+        pytest.param(
+            '{"state":"unhealthy","node":"n1"}', ClaimHealth(nodes=(NodeReport("n1", False),)), id="unhealthy"
+        ),
         pytest.param(
             f'{{"state":"healthy","since":"{SINCE}","lastChecked":"{SINCE}","node":"n1"}}',
             ClaimHealth(nodes=(NodeReport("n1", True, AT),)),

@@ -1,6 +1,6 @@
 """Each way to learn a volume's health, by the jobs of the controller, against real driver processes.
 
-One story for all: a volume falls sick and recovers; the driver is stopped, goes on, is killed, and comes back as
+One story for all: a volume becomes unhealthy and recovers; the driver is stopped, goes on, is killed, and comes back as
 another that can be asked in another way. Beside it another driver is swept all the time.
 """
 
@@ -16,8 +16,8 @@ from csi.client.channel import Limits
 from csi.drivers import Drivers
 from csi.health.health import HealthRecord
 from devcluster.driver.generation import Generation
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import create_volume, delete_volume, make_sick, make_well
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, create_volume, delete_volume, make_well
 from kube.clock import SystemClock
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
@@ -127,48 +127,48 @@ async def test_the_life_of_a_driver(tmp_path: Path, row: Row, following: Row) ->
     async with watched.running():
         await watched.becomes(row.well)
         await watched.becomes("Healthy", OTHER)
-        await falls_sick_and_recovers(watched, row)
+        await becomes_unhealthy_and_recovers(watched, row)
         await hangs(watched, row)
         await dies(watched, row, following)
 
 
-async def falls_sick_and_recovers(watched: Watched, row: Row) -> None:
+async def becomes_unhealthy_and_recovers(watched: Watched, row: Row) -> None:
     root = watched.process.root
     if row.generation is Generation.EXISTENCE:
         delete_volume(root, "v")
         await watched.becomes("Inaccessible")
         create_volume(root, "v", 1024)
     else:
-        make_sick(root, "v", Sickness.GONE)
+        break_volume(root, "v", VolumeFault.GONE)
         await watched.becomes(row.gone)
         make_well(root, "v")
-    assert not (await watched.becomes(row.well)).sick
+    assert not (await watched.becomes(row.well)).unhealthy
 
 
 async def hangs(watched: Watched, row: Row) -> None:
-    """Neither sick nor in anybody's way."""
+    """Neither unhealthy nor in anybody's way."""
     await watched.process.send(signal.SIGSTOP)
     record = await watched.becomes("Unknown")
-    assert not record.sick
+    assert not record.unhealthy
     assert record.current.reason == "DeadlineExceeded"
-    make_sick(watched.other.root, "v", Sickness.GONE)
+    break_volume(watched.other.root, "v", VolumeFault.GONE)
     await watched.becomes("Inaccessible", OTHER)
     make_well(watched.other.root, "v")
     await watched.becomes("Healthy", OTHER)
     await watched.other_is_swept()
     still = watched.record()
     assert still is not None
-    assert (still.state, still.sick, still.current.since) == ("Unknown", False, record.current.since)
+    assert (still.state, still.unhealthy, still.current.since) == ("Unknown", False, record.current.since)
     await watched.process.send(signal.SIGCONT)
     await watched.becomes(row.well)
 
 
 async def dies(watched: Watched, row: Row, following: Row) -> None:
     """What was found before is not forgotten, and the driver that comes back is asked in its own words."""
-    make_sick(watched.process.root, "v", Sickness.GONE)
-    sick = (await watched.becomes(row.gone)).sick
+    break_volume(watched.process.root, "v", VolumeFault.GONE)
+    unhealthy = (await watched.becomes(row.gone)).unhealthy
     await watched.process.send(signal.SIGKILL)
-    assert (await watched.becomes("Unknown")).sick is sick
+    assert (await watched.becomes("Unknown")).unhealthy is unhealthy
     watched.recorder.operations.clear()
     watched.process.arguments = ("--generation", following.generation)
     await watched.process.start()

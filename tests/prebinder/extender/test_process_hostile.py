@@ -9,7 +9,7 @@ from typing import Any, Final
 from prebinder.extender.server import LARGEST_BODY
 from tests.builders import claim
 from tests.prebinder.extending import Asked, asked
-from tests.scheduler.extending import extender, nodes, pod, sick_volume
+from tests.scheduler.extending import extender, nodes, pod, unhealthy_volume
 
 SEED: Final = 20
 EACH: Final = 711
@@ -123,7 +123,7 @@ async def good(server: Asked) -> bool:
 
 
 async def test_five_thousand_hostile_bodies() -> None:
-    answers = extender([*nodes(), claim("data"), claim("log"), sick_volume("pv-a", zone="a")])
+    answers = extender([*nodes(), claim("data"), claim("log"), unhealthy_volume("pv-a", zone="a")])
     statuses: Counter[int] = Counter()
     async with asked(answers) as server:
         for verb, body, right in bodies():

@@ -11,14 +11,14 @@ from prebinder.extender.server import LARGEST_BODY
 from scheduler.extender.extender import Answer, Extender
 from tests.builders import claim
 from tests.prebinder.extending import LOOPBACK, asked
-from tests.scheduler.extending import arguments, extender, nodes, proposed, sick_volume
+from tests.scheduler.extending import arguments, extender, nodes, proposed, unhealthy_volume
 
 NAMES = ["n1", "n3"]
 BODY = arguments(NAMES)
 
 
 def answers() -> Extender:
-    return extender([*nodes(), claim(), sick_volume("pv-a", zone="a")])
+    return extender([*nodes(), claim(), unhealthy_volume("pv-a", zone="a")])
 
 
 class Broken:

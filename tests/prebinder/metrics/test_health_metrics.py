@@ -23,7 +23,7 @@ def scrape() -> list[str]:
     for handle, states in (("well", ["Healthy"]), ("silent", ["DataLoss", "Unknown"]), ("denied", ["Healthy"])):
         for state in states:
             records.observe("d", handle, Verdict(HealthState(state), "r", "", "driver", EPOCH))
-    sick = ClaimHealth((HealthCondition("Degraded", "Slow"),), EPOCH - HOUR, unreadable=2)
+    unhealthy = ClaimHealth((HealthCondition("Degraded", "Slow"),), EPOCH - HOUR, unreadable=2)
     collector = StateCollector()
     collector.now = EPOCH + HOUR
     collector.state = ClusterState(
@@ -32,7 +32,7 @@ def scrape() -> list[str]:
                 volume("pv-well", driver="d", handle="well"),
                 volume("pv-silent", driver="d", handle="silent"),
                 volume("pv-denied", driver="d", handle="denied", claim="default/data"),
-                msgspec.structs.replace(claim("data", volume_name="pv-denied"), health=sick),
+                msgspec.structs.replace(claim("data", volume_name="pv-denied"), health=unhealthy),
                 volume("pv-agent", driver="e", annotations={f"{PREFIX}health": "Inaccessible"}),
             ]
         ),

@@ -16,13 +16,13 @@ from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, heal
 from tests.builders import EPOCH, claim, volume
 
 PREFIX = "scheduler.cloud.example/"
-SICK = {
+UNHEALTHY = {
     f"{PREFIX}health": "DataLoss",
     f"{PREFIX}health-reason": "Gone",
     f"{PREFIX}health-since": "2026-01-01T00:00:00Z",
 }
 KEPT = volume(
-    annotations=SICK | {f"{PREFIX}quarantine": "DataLoss: Gone"}, claim=ClaimReference("ours", "quarantine-pv-1")
+    annotations=UNHEALTHY | {f"{PREFIX}quarantine": "DataLoss: Gone"}, claim=ClaimReference("ours", "quarantine-pv-1")
 )
 
 
@@ -40,11 +40,11 @@ def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = 
 
 
 @pytest.mark.parametrize(
-    ("subject", "asked", "short", "sick"),
+    ("subject", "asked", "short", "unhealthy"),
     [
         pytest.param(volume(zone="a"), None, ("Unknown", "NotReported", "", "a", ""), False, id="never reported"),
         pytest.param(
-            volume(annotations=SICK, claim="default/data"),
+            volume(annotations=UNHEALTHY, claim="default/data"),
             None,
             ("DataLoss", "Gone", "2026-01-01T00:00:00Z", "", "default/data"),
             True,
@@ -52,14 +52,14 @@ def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = 
         ),
         pytest.param(KEPT, None, ("DataLoss", "Gone", "2026-01-01T00:00:00Z", "", ""), True, id="in quarantine"),
         pytest.param(
-            volume(annotations=SICK),
+            volume(annotations=UNHEALTHY),
             answer(HealthState.DATA_LOSS),
             ("DataLoss", "Said", "2026-01-01T00:00:00Z", "", ""),
             True,
             id="the driver agrees, so it has lasted",
         ),
         pytest.param(
-            volume(annotations=SICK),
+            volume(annotations=UNHEALTHY),
             answer(HealthState.HEALTHY),
             ("Healthy", "Said", "", "", ""),
             False,
@@ -70,10 +70,10 @@ def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = 
         ),
     ],
 )
-def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], sick: bool) -> None:
+def test_a_row(subject: Volume, asked: Verdict | None, short: tuple[str, ...], unhealthy: bool) -> None:
     row = row_of(subject, asked)
     assert tuple(row.cells(wide=False)) == ("pv-1", *short)
-    assert row.sick is sick
+    assert row.unhealthy is unhealthy
     assert len(row.cells(wide=False)) == len(HEADERS)
     assert len(row.cells(wide=True)) == len(WIDE_HEADERS)
 
@@ -107,7 +107,7 @@ def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
         "in words; but ControllerGetVolume says Degraded (Said); but csi-addons on n1 says Healthy "
         "(VolumeConditionNormal)"
     )
-    assert found.sick
+    assert found.unhealthy
 
 
 def test_what_says_no_time_has_none() -> None:

@@ -12,7 +12,7 @@ from prebinder.reports.health_watch import Printer
 from tests.builders import EPOCH, volume
 
 WELL, OTHER = (health_row(volume(name), None, (), Annotations("prefix/"), EPOCH) for name in ("pv-1", "pv-2"))
-SICK = replace(WELL, health=HealthState.DATA_LOSS, reason="Gone")
+UNHEALTHY = replace(WELL, health=HealthState.DATA_LOSS, reason="Gone")
 
 
 @pytest.fixture(params=["json", "table"])
@@ -29,7 +29,13 @@ def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes])
     printer = Printer("json")
     told = [
         [(one["volume"], one["health"], one["reason"]) for one in map(json.loads, shown(printer, capsysbinary, *rows))]
-        for rows in ((WELL, OTHER), (WELL, OTHER), (SICK, OTHER), (replace(SICK, probed="later"), OTHER), (OTHER,))
+        for rows in (
+            (WELL, OTHER),
+            (WELL, OTHER),
+            (UNHEALTHY, OTHER),
+            (replace(UNHEALTHY, probed="later"), OTHER),
+            (OTHER,),
+        )
     ]
     assert told == [
         [("pv-1", "Unknown", "NotReported"), ("pv-2", "Unknown", "NotReported")],
@@ -42,7 +48,7 @@ def test_each_change_is_one_document(capsysbinary: pytest.CaptureFixture[bytes])
 
 def test_a_table_has_one_header(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     printer = Printer("table")
-    first, second = shown(printer, capsysbinary, WELL, OTHER), shown(printer, capsysbinary, SICK, OTHER)
+    first, second = shown(printer, capsysbinary, WELL, OTHER), shown(printer, capsysbinary, UNHEALTHY, OTHER)
     assert sum("HEALTH" in line for line in first) == 1
     assert [line.split()[:3] for line in second if line.strip()] == [["pv-1", "DataLoss", "Gone"]]
 
@@ -56,7 +62,7 @@ def test_an_empty_cluster_is_said_once(capsysbinary: pytest.CaptureFixture[bytes
 
 def test_the_exit_code_goes_by_what_was_shown_last(output: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     printer, seen = Printer(output), []
-    for rows in ((WELL,), (SICK,), (WELL,), (SICK, OTHER), (OTHER,)):
+    for rows in ((WELL,), (UNHEALTHY,), (WELL,), (UNHEALTHY, OTHER), (OTHER,)):
         printer.show(rows)
-        seen.append(printer.any_sick)
+        seen.append(printer.any_unhealthy)
     assert seen == [False, True, False, True, False]

@@ -144,7 +144,7 @@ def steal(cluster: Cluster) -> None:
     cluster.change(VOLUMES, "pv-1", "spec", claimRef=OTHER)
 
 
-def sicken(cluster: Cluster) -> None:
+def make_unhealthy(cluster: Cluster) -> None:
     cluster.annotate(VOLUMES, "pv-1", **{"scheduler.cloud.example/quarantine": "Gone"})
 
 
@@ -163,7 +163,7 @@ def delete_claim(cluster: Cluster) -> None:
 
 BEFORE_THE_WRITE = [
     (steal, Reason.CLAIMED_BY_OTHER),
-    (sicken, Reason.QUARANTINED),
+    (make_unhealthy, Reason.QUARANTINED),
     (delete_volume, Reason.VOLUME_MISSING),
     (give_another, Reason.OTHER_VOLUME_PREBOUND),
     (delete_claim, Reason.CLAIM_NOT_FOUND),

@@ -140,7 +140,9 @@ CHANGED = [
         made.volume("pv-1", annotations=Annotations().for_volume(HELD)), Reason.RESERVED_FOR_OTHER, id="reserved"
     ),
     pytest.param(
-        made.volume("pv-1", annotations={"scheduler.cloud.example/quarantine": "Gone"}), Reason.QUARANTINED, id="sick"
+        made.volume("pv-1", annotations={"scheduler.cloud.example/quarantine": "Gone"}),
+        Reason.QUARANTINED,
+        id="unhealthy",
     ),
 ]
 

@@ -69,7 +69,7 @@ def bound_to(volume: str) -> Claim:
         pytest.param(
             [CLAIM, made.volume(zone="a", annotations={"scheduler.cloud.example/quarantine": "Gone"})],
             Reason.QUARANTINED,
-            id="sick",
+            id="unhealthy",
         ),
         pytest.param([CLAIM, VOLUME, CUT_OFF], Reason.STORAGE_UNREACHABLE, id="node cut off"),
         pytest.param(

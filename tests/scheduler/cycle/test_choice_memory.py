@@ -28,7 +28,7 @@ DRIVER = "disk.csi.example"
 
 
 class Storage(RuleBasedStateMachine):
-    """Pods with claims come while volumes come, go, fall sick and are kept for others."""
+    """Pods with claims come while volumes come, go, become unhealthy and are kept for others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,10 +64,10 @@ class Storage(RuleBasedStateMachine):
         name=st.sampled_from(VOLUMES),
         place=st.sampled_from((*NODES, "a", "b")),
         size=st.sampled_from(("5Gi", "10Gi", "20Gi")),
-        kept=st.sampled_from(("", "", "", "a minute", "an hour", "sick")),
+        kept=st.sampled_from(("", "", "", "a minute", "an hour", "unhealthy")),
     )
     def volume_shown(self, name: str, place: str, size: str, kept: str) -> None:
-        annotations = {Annotations().quarantine: "sick"} if kept == "sick" else {}
+        annotations = {Annotations().quarantine: "unhealthy"} if kept == "unhealthy" else {}
         if kept in {"a minute", "an hour"}:
             until = self.now + timedelta(minutes=1 if kept == "a minute" else 60)
             annotations = Annotations().for_volume(

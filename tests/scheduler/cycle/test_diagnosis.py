@@ -142,7 +142,7 @@ CLASS = builders.storage_class()
                 builders.volume("pv-a", zone="a", annotations=held_for_other()),
                 builders.volume("pv-b", zone="b", annotations={Annotations().health: "Inaccessible"}),
             ],
-            "0/2 nodes are available: 1 node(s) had only volumes known to be sick, "
+            "0/2 nodes are available: 1 node(s) had only volumes known to be unhealthy, "
             "1 node(s) had only volumes reserved for other claims.",
             {"ReservedVolume", "VolumeHealth"},
             id="our-own-reasons",

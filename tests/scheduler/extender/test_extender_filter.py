@@ -12,7 +12,7 @@ from tests.scheduler.extending import (
     nodes,
     promised_claim,
     promised_volume,
-    sick_volume,
+    unhealthy_volume,
 )
 
 ALL = ["n1", "n2", "n3", "n4"]
@@ -23,11 +23,11 @@ IN_A, IN_B = ALL[:2], ALL[2:]
     ("records", "passing"),
     [
         pytest.param([claim(), volume("pv-a", zone="a"), volume("pv-b", zone="b")], ALL, id="nothing against any"),
-        pytest.param([claim(), sick_volume("pv-a", zone="a"), volume("pv-b", zone="b")], IN_B, id="only one is sick"),
-        pytest.param([claim(), sick_volume("pv-a", "Degraded", zone="a")], IN_B, id="degraded is sick"),
-        pytest.param([claim(), sick_volume("pv-a", "Healthy", zone="a")], ALL, id="well again"),
-        pytest.param([claim(), sick_volume("pv-a", "Unknown", zone="a")], ALL, id="unknown is not sick"),
-        pytest.param([claim(), sick_volume("pv-a", "Gone?", zone="a")], ALL, id="a word that is no state"),
+        pytest.param([claim(), unhealthy_volume("pv-a", zone="a"), volume("pv-b", zone="b")], IN_B, id="one of two"),
+        pytest.param([claim(), unhealthy_volume("pv-a", "Degraded", zone="a")], IN_B, id="degraded is unhealthy"),
+        pytest.param([claim(), unhealthy_volume("pv-a", "Healthy", zone="a")], ALL, id="well again"),
+        pytest.param([claim(), unhealthy_volume("pv-a", "Unknown", zone="a")], ALL, id="unknown is not unhealthy"),
+        pytest.param([claim(), unhealthy_volume("pv-a", "Gone?", zone="a")], ALL, id="a word that is no state"),
         pytest.param([claim(), promised_volume("pv-a", "default/other", zone="a")], IN_B, id="held for another claim"),
         pytest.param([claim(), promised_volume("pv-a", "default/data", zone="a")], ALL, id="held for this claim"),
         pytest.param(
@@ -44,43 +44,43 @@ IN_A, IN_B = ALL[:2], ALL[2:]
             [claim(), promised_volume("pv-a", "default/other", until="soon", zone="a")], ALL, id="half a promise"
         ),
         pytest.param(
-            [claim(), sick_volume("pv-a1", zone="a"), volume("pv-a2", zone="a")], ALL, id="a well one as large"
+            [claim(), unhealthy_volume("pv-a1", zone="a"), volume("pv-a2", zone="a")], ALL, id="a well one as large"
         ),
         pytest.param(
-            [claim(), sick_volume("pv-a1", zone="a"), volume("pv-a2", zone="a", size="11Gi")],
+            [claim(), unhealthy_volume("pv-a1", zone="a"), volume("pv-a2", zone="a", size="11Gi")],
             IN_B,
-            id="kube-scheduler takes the smaller, sick one",
+            id="kube-scheduler takes the smaller, unhealthy one",
         ),
         pytest.param(
-            [claim(), sick_volume("pv-a1", zone="a", size="11Gi"), volume("pv-a2", zone="a")],
+            [claim(), unhealthy_volume("pv-a1", zone="a", size="11Gi"), volume("pv-a2", zone="a")],
             ALL,
-            id="the sick one is larger",
+            id="the unhealthy one is larger",
         ),
-        pytest.param([claim(), sick_volume("pv-a", zone="a", size="9Gi")], ALL, id="the sick one is too small"),
-        pytest.param([claim(), sick_volume("pv-a", zone="a", storage_class="slow")], ALL, id="another class"),
-        pytest.param([claim(), sick_volume("pv-a", zone="a", phase="Released")], ALL, id="not available"),
-        pytest.param([claim(), sick_volume("pv-a")], [], id="the sick one is everywhere"),
+        pytest.param([claim(), unhealthy_volume("pv-a", zone="a", size="9Gi")], ALL, id="too small"),
+        pytest.param([claim(), unhealthy_volume("pv-a", zone="a", storage_class="slow")], ALL, id="another class"),
+        pytest.param([claim(), unhealthy_volume("pv-a", zone="a", phase="Released")], ALL, id="not available"),
+        pytest.param([claim(), unhealthy_volume("pv-a")], [], id="the unhealthy one is everywhere"),
         pytest.param(
-            [claim(), sick_volume("pv-a", zone="a", claim="default/data"), volume("pv-b", zone="a")],
+            [claim(), unhealthy_volume("pv-a", zone="a", claim="default/data"), volume("pv-b", zone="a")],
             IN_B,
-            id="a sick one is bound to the claim already",
+            id="an unhealthy one is bound to the claim already",
         ),
         pytest.param(
-            [claim(), sick_volume("pv-a", zone="a", claim="default/other")], ALL, id="a sick one is somebody else's"
+            [claim(), unhealthy_volume("pv-a", zone="a", claim="default/other")], ALL, id="of another claim"
         ),
-        pytest.param([claim(volume_name="pv-a"), sick_volume("pv-a", zone="a")], ALL, id="claim is bound"),
+        pytest.param([claim(volume_name="pv-a"), unhealthy_volume("pv-a", zone="a")], ALL, id="claim is bound"),
         pytest.param(
-            [claim(annotations={BIND_COMPLETED: "yes"}), sick_volume("pv-a", zone="a")], ALL, id="bind is over"
+            [claim(annotations={BIND_COMPLETED: "yes"}), unhealthy_volume("pv-a", zone="a")], ALL, id="bind is over"
         ),
         pytest.param(
-            [claim(annotations={SELECTED_NODE: "n1"}), sick_volume("pv-a", zone="a")], ALL, id="provisioning has begun"
+            [claim(annotations={SELECTED_NODE: "n1"}), unhealthy_volume("pv-a", zone="a")], ALL, id="being provisioned"
         ),
         pytest.param(
             [storage_class("now", binding_mode="Immediate"), claim(storage_class="now"),
-             sick_volume("pv-a", zone="a", storage_class="now")], ALL, id="Immediate",
+             unhealthy_volume("pv-a", zone="a", storage_class="now")], ALL, id="Immediate",
         ),
-        pytest.param([sick_volume("pv-a", zone="a")], ALL, id="claim is not known yet"),
-        pytest.param([claim(namespace="other"), sick_volume("pv-a", zone="a")], ALL, id="claim of another namespace"),
+        pytest.param([unhealthy_volume("pv-a", zone="a")], ALL, id="claim is not known yet"),
+        pytest.param([claim(namespace="other"), unhealthy_volume("pv-a", zone="a")], ALL, id="another namespace"),
     ],
 )  # fmt: skip
 def test_nodes_pass(records: list[Record], passing: list[str]) -> None:
@@ -91,7 +91,9 @@ def test_nodes_pass(records: list[Record], passing: list[str]) -> None:
     ("volumes", "passing"),
     [
         pytest.param([volume("a1", zone="a"), volume("a2", zone="a")], ALL, id="one each"),
-        pytest.param([volume("a1", zone="a"), sick_volume("a2", zone="a")], IN_B, id="the second would be sick"),
+        pytest.param(
+            [volume("a1", zone="a"), unhealthy_volume("a2", zone="a")], IN_B, id="the second would be unhealthy"
+        ),
         pytest.param(
             [volume("a1", zone="a"), promised_volume("a2", "default/log", zone="a")], ALL, id="held for the other claim"
         ),
@@ -103,12 +105,12 @@ def test_claims_of_one_pod_are_served_one_after_another(volumes: list[Record], p
 
 
 def test_a_reason_names_claim_volume_and_what_is_wrong() -> None:
-    records: list[Record] = [claim("data"), claim("log", size="20Gi"), sick_volume("pv-a", zone="a")]
+    records: list[Record] = [claim("data"), claim("log", size="20Gi"), unhealthy_volume("pv-a", zone="a")]
     records.append(promised_volume("pv-b", "default/other", zone="b", size="20Gi"))
     refused = filtered(extender([*nodes(), *records]), ALL, claims=["data", "log"])["FailedAndUnresolvableNodes"]
-    sick = "claim data would get volume pv-a: Unhealthy, Inaccessible: NotFound"
+    unhealthy = "claim data would get volume pv-a: Unhealthy, Inaccessible: NotFound"
     held = "claim data would get volume pv-b: ReservedForOther, for default/other until 12:05:00Z"
-    assert refused == {"n1": sick, "n2": sick, "n3": held, "n4": held}
+    assert refused == {"n1": unhealthy, "n2": unhealthy, "n3": held, "n4": held}
 
 
 def test_a_promise_ends_by_itself() -> None:
@@ -118,7 +120,7 @@ def test_a_promise_ends_by_itself() -> None:
 
 
 def test_an_unknown_node_passes() -> None:
-    answers = extender([*nodes(), claim(), sick_volume("pv-a", zone="a")])
+    answers = extender([*nodes(), claim(), unhealthy_volume("pv-a", zone="a")])
     assert kept(answers, ["n1", "new", "n3"]) == ["new", "n3"]
 
 
@@ -134,7 +136,7 @@ def test_a_reserved_local_volume_confines_the_pod_to_its_node() -> None:
     ("scheduler_name", "passing"), [("ours", IN_B), ("default-scheduler", ALL)], ids=["ours", "somebody else's"]
 )
 def test_pods_of_other_schedulers_are_left_alone(scheduler_name: str, passing: list[str]) -> None:
-    answers = extender([*nodes(), claim(), sick_volume("pv-a", zone="a")], scheduler_names=["ours"])
+    answers = extender([*nodes(), claim(), unhealthy_volume("pv-a", zone="a")], scheduler_names=["ours"])
     assert kept(answers, ALL, scheduler_name=scheduler_name) == passing
 
 
@@ -148,5 +150,5 @@ def test_pods_of_other_schedulers_are_left_alone(scheduler_name: str, passing: l
     ],
 )
 def test_what_only_kube_scheduler_understands_is_left_to_it(more: dict[str, object]) -> None:
-    records: list[Record] = [*nodes(), claim(), sick_volume("pv-a", zone="a"), volume("pv-b", zone="b")]
+    records: list[Record] = [*nodes(), claim(), unhealthy_volume("pv-a", zone="a"), volume("pv-b", zone="b")]
     assert kept(extender(records), ALL, more=more) == IN_B

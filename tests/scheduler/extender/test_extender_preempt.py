@@ -17,7 +17,7 @@ from tests.scheduler.extending import (
     promised_claim,
     promised_volume,
     proposed,
-    sick_volume,
+    unhealthy_volume,
 )
 
 VICTIMS = {"n1": ["u1"], "n2": ["u2", "u3"], "n3": ["u4"]}
@@ -34,7 +34,7 @@ def left(answers: Extender, body: bytes) -> dict[str, Any]:
     ("records", "kept"),
     [
         pytest.param([claim()], {"n1", "n2", "n3"}, id="nothing-against-any"),
-        pytest.param([claim(), sick_volume("pv-a", zone="a")], {"n3"}, id="unhealthy"),
+        pytest.param([claim(), unhealthy_volume("pv-a", zone="a")], {"n3"}, id="unhealthy"),
         pytest.param([claim(), promised_volume("pv-b", "other/data", zone="b")], {"n1", "n2"}, id="held-for-another"),
         pytest.param(
             [promised_claim("data", "pv-local", nodes="n2"), promised_volume("pv-local", "default/data", node="n2")],
@@ -51,7 +51,7 @@ def test_only_nodes_where_the_filter_would_take_the_pod_are_left(records: list[A
 
 
 def test_pods_of_other_schedulers_are_not_our_affair() -> None:
-    answers = extender([*nodes("aab"), claim(), sick_volume("pv-a", zone="a")], scheduler_names=["ours"])
+    answers = extender([*nodes("aab"), claim(), unhealthy_volume("pv-a", zone="a")], scheduler_names=["ours"])
     assert set(left(answers, proposed(VICTIMS))) == set(VICTIMS)
     assert set(left(answers, proposed(VICTIMS, scheduler_name="ours"))) == {"n3"}
 
@@ -59,7 +59,7 @@ def test_pods_of_other_schedulers_are_not_our_affair() -> None:
 def test_victims_that_were_sent_whole_come_back_by_uid() -> None:
     whole = {node: {"Pods": [{"metadata": {"uid": uid}, "spec": {}} for uid in uids]} for node, uids in VICTIMS.items()}
     body = {"pod": pod(), "nodeNameToVictims": whole}
-    result = left(extender([*nodes("aab"), claim(), sick_volume("pv-a", zone="a")]), json.dumps(body).encode())
+    result = left(extender([*nodes("aab"), claim(), unhealthy_volume("pv-a", zone="a")]), json.dumps(body).encode())
     assert result == {"n3": {"Pods": [{"UID": "u4"}], "NumPDBViolations": 0}}
 
 

@@ -8,7 +8,7 @@ from kube.objects.reports import StorageCondition
 from kube.store.store import Store
 from scheduler.extender.extender import Extender
 from tests.builders import claim, csi_node, storage_class, volume
-from tests.scheduler.extending import PREFIX, extender, filtered, kept, nodes, put, sick_volume
+from tests.scheduler.extending import PREFIX, extender, filtered, kept, nodes, put, unhealthy_volume
 
 ALL = ["n1", "n2", "n3", "n4"]
 DRIVER, OTHER = "disk.csi.example", "other.csi.example"
@@ -46,9 +46,9 @@ def report(name: str, status: str = "StorageUnreachable", driver: str = DRIVER, 
             id="kube-scheduler takes the smaller",
         ),
         pytest.param(
-            [claim(), sick_volume("a"), volume("b", driver=OTHER), report("n1", driver=OTHER)],
+            [claim(), unhealthy_volume("a"), volume("b", driver=OTHER), report("n1", driver=OTHER)],
             ["n1"],
-            id="one is sick and the other out of reach",
+            id="one is unhealthy and the other out of reach",
         ),
         pytest.param([claim(), volume(), report("n9")], [], id="a node that is not asked about"),
         pytest.param([volume(), report("n1")], [], id="no claim"),

@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects.model import Record
 from tests.builders import attachment, claim, volume
-from tests.scheduler.extending import extender, nodes, promised_claim, scores, sick_volume
+from tests.scheduler.extending import extender, nodes, promised_claim, scores, unhealthy_volume
 
 ALL = ["n1", "n2", "n3", "n4"]
 
@@ -45,7 +45,7 @@ def zones(a: int, b: int) -> dict[str, int]:
         ),
         pytest.param([claim(), volume("pv-a", zone="a", size="100Ti")], zones(0, 0), id="a waste is worth nothing"),
         pytest.param([claim(size="0"), volume("pv-a", zone="a")], zones(0, 0), id="a claim for nothing"),
-        pytest.param([claim(), sick_volume("pv-a", zone="a", size="0")], zones(0, 0), id="a volume of no size"),
+        pytest.param([claim(), unhealthy_volume("pv-a", zone="a", size="0")], zones(0, 0), id="a volume of no size"),
         pytest.param(
             [claim(), volume("pv-a", zone="a", claim="default/data", size="20Gi"), volume("pv-b", zone="b")],
             zones(10, 0),

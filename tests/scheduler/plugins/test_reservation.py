@@ -1,4 +1,4 @@
-"""What is promised and what is sick decides where a pod may go."""
+"""What is promised and what is unhealthy decides where a pod may go."""
 
 from datetime import timedelta
 
@@ -38,7 +38,7 @@ def reserved(volume: str) -> model.Claim:
     return builders.claim("data", annotations={key: value for key, value in said.items() if value is not None})
 
 
-SICK = {Annotations().health: "Inaccessible"}
+UNHEALTHY = {Annotations().health: "Inaccessible"}
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ SICK = {Annotations().health: "Inaccessible"}
         ),
         pytest.param(
             VolumeHealth(),
-            [builders.claim(), builders.volume("pv-a", zone="a", annotations=SICK)],
+            [builders.claim(), builders.volume("pv-a", zone="a", annotations=UNHEALTHY)],
             Reason.UNHEALTHY,
             None,
-            id="only-volume-is-sick",
+            id="only-volume-is-unhealthy",
         ),
         pytest.param(
             VolumeHealth(),
             [
                 builders.claim(),
-                builders.volume("pv-a", zone="a", annotations=SICK),
+                builders.volume("pv-a", zone="a", annotations=UNHEALTHY),
                 builders.volume("pv-b", zone="a", size="20Gi"),
             ],
             None,

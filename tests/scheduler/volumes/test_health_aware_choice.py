@@ -11,7 +11,7 @@ from scheduler.volumes.volume_binding import VolumeChoice, choose_volumes
 from scheduler.volumes.volumes import pod_info
 from tests import builders
 from tests.scheduler.judging import view
-from tests.scheduler.plugins.test_reservation import SICK, promise, reserved
+from tests.scheduler.plugins.test_reservation import UNHEALTHY, promise, reserved
 
 NODE, CLASS = builders.node("a1", zone="a"), builders.storage_class()
 
@@ -28,7 +28,9 @@ def chosen(claims: list[str], *records: model.Record) -> VolumeChoice:
     [
         pytest.param([builders.volume("large", size="20Gi"), builders.volume("small")], "small", id="smallest"),
         pytest.param(
-            [builders.volume("small", annotations=SICK), builders.volume("large", size="20Gi")], "large", id="not-sick"
+            [builders.volume("small", annotations=UNHEALTHY), builders.volume("large", size="20Gi")],
+            "large",
+            id="not-unhealthy",
         ),
         pytest.param(
             [builders.volume("small", annotations=promise("other")), builders.volume("large", size="20Gi")],
@@ -97,7 +99,7 @@ def test_two_claims_and_one_volume() -> None:
     st.lists(st.tuples(st.integers(1, 4), st.sampled_from(("a", "b", None))), max_size=6),
     st.lists(st.integers(1, 4), min_size=1, max_size=3),
 )
-def test_where_nothing_is_promised_or_sick_we_take_no_more_than_kube_scheduler(
+def test_where_nothing_is_promised_or_unhealthy_we_take_no_more_than_kube_scheduler(
     volumes: list[tuple[int, str | None]], requests: list[int]
 ) -> None:
     """And wherever it finds volumes for all claims, so do we."""
@@ -125,15 +127,19 @@ def total(choice: VolumeChoice) -> int:
 def test_the_quick_answer_refuses_what_kube_scheduler_refuses(
     volumes: list[tuple[int, str | None, bool]], requests: list[tuple[int, str]], again: bool
 ) -> None:
-    """Among sick volumes, with claims that have volumes made for them, and with a claim that a pod names twice."""
+    """Among unhealthy volumes, with claims that have volumes made for them, and with a claim that a pod names twice."""
     claims = [
         builders.claim(f"c{place}", size=f"{size}Gi", storage_class=name) for place, (size, name) in enumerate(requests)
     ]
     free = [
         builders.volume(
-            f"v{place}", size=f"{size}Gi", zone=zone, storage_class="local", annotations=SICK if sick else None
+            f"v{place}",
+            size=f"{size}Gi",
+            zone=zone,
+            storage_class="local",
+            annotations=UNHEALTHY if unhealthy else None,
         )
-        for place, (size, zone, sick) in enumerate(volumes)
+        for place, (size, zone, unhealthy) in enumerate(volumes)
     ]
     classes = [builders.storage_class("local"), builders.storage_class("made", provisioner="disk.csi.example")]
     cluster = view(NODE, *classes, *claims, *free)

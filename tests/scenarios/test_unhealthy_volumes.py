@@ -1,10 +1,10 @@
-"""A volume that its driver calls sick, or that lies somewhere else than it says, is passed over."""
+"""A volume that its driver calls unhealthy, or that lies somewhere else than it says, is passed over."""
 
 from functools import partial
 
 import pytest
 
-from devcluster.driver.health import Sickness
+from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import create_volume
 from tests.scenarios.controller import start_controller
 from tests.scenarios.documents import ZONE, claim_spec
@@ -21,7 +21,7 @@ async def two_volumes(world: World, mode: str, first: str, second: str, backing:
     driver = backing.driver.driver_name
     await world.volumes(
         disks,
-        world.volume("1-sick", disks, zone="zone-a", driver=driver, handle=first),
+        world.volume("1-unhealthy", disks, zone="zone-a", driver=driver, handle=first),
         world.volume(SECOND, disks, zone="zone-a", driver=driver, handle=second),
     )
     return disks
@@ -36,9 +36,9 @@ async def gets_the_second(world: World, disks: str) -> None:
 
 @pytest.mark.parametrize("mode", ["annotate", "prebind", "complete"])
 async def test_the_next_candidate_is_taken(world: World, backing: Backing, mode: str) -> None:
-    disks = await two_volumes(world, mode, backing.sick("zone-a"), backing.healthy("zone-a"), backing)
+    disks = await two_volumes(world, mode, backing.unhealthy("zone-a"), backing.healthy("zone-a"), backing)
     if mode == "annotate":
-        # Our hint is for those who read it: kube-scheduler alone may take the sick volume as soon as the gate is open.
+        # kube-scheduler alone ignores the hint: it may take the unhealthy volume as soon as the gate is removed.
         async with world.scheduler_paused():
             await gets_the_second(world, disks)
         return
@@ -47,10 +47,10 @@ async def test_the_next_candidate_is_taken(world: World, backing: Backing, mode:
     assert await world.bound() == {"data": world.name(SECOND)}
 
 
-@pytest.mark.parametrize("sickness", Sickness)
-async def test_whatever_is_wrong_with_it(world: World, directories: Directories, sickness: Sickness) -> None:
-    sick, well = directories.sick("zone-a", sickness), directories.healthy("zone-a")
-    disks = await two_volumes(world, "prebind", sick, well, directories)
+@pytest.mark.parametrize("fault", VolumeFault)
+async def test_whatever_is_wrong_with_it(world: World, directories: Directories, fault: VolumeFault) -> None:
+    unhealthy, well = directories.unhealthy("zone-a", fault), directories.healthy("zone-a")
+    disks = await two_volumes(world, "prebind", unhealthy, well, directories)
     await gets_the_second(world, disks)
 
 
@@ -62,10 +62,10 @@ async def test_a_volume_elsewhere_is_passed_over(world: World, directories: Dire
     await world.all_run("app")
 
 
-async def test_another_zone_is_chosen_when_one_of_three_volumes_is_sick(world: World, backing: Backing) -> None:
+async def test_another_zone_is_chosen_when_one_of_three_volumes_is_unhealthy(world: World, backing: Backing) -> None:
     disks = await world.storage_class("prebind")
     driver = backing.driver.driver_name
-    handles = {"zone-a": [backing.healthy("zone-a"), backing.healthy("zone-a"), backing.sick("zone-a")]}
+    handles = {"zone-a": [backing.healthy("zone-a"), backing.healthy("zone-a"), backing.unhealthy("zone-a")]}
     handles["zone-b"] = [backing.healthy("zone-b") for _ in range(3)]
     await world.volumes(
         disks,
@@ -81,15 +81,15 @@ async def test_another_zone_is_chosen_when_one_of_three_volumes_is_sick(world: W
     await world.all_run("app")
 
 
-async def test_only_a_sick_volume_fits_so_the_pod_is_told_and_waits_for_its_recovery(
+async def test_only_an_unhealthy_volume_fits_so_the_pod_is_told_and_waits_for_its_recovery(
     own_world: World, directories: Directories
 ) -> None:
     controller = await start_controller(own_world, endpoint_flag(directories.driver), "--health-max-age=100ms")
     disks = await own_world.storage_class("prebind")
-    sick = directories.sick("zone-a", Sickness.READ_ONLY)
+    unhealthy = directories.unhealthy("zone-a", VolumeFault.READ_ONLY)
     driver = directories.driver.driver_name
     name = own_world.name("only")
-    await own_world.volumes(disks, own_world.volume("only", disks, zone="zone-a", driver=driver, handle=sick))
+    await own_world.volumes(disks, own_world.volume("only", disks, zone="zone-a", driver=driver, handle=unhealthy))
     await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
     for about in ("app", "data"):
         events = await eventually(partial(own_world.events, about=about), bool, f"an Event about {about}")
@@ -98,7 +98,7 @@ async def test_only_a_sick_volume_fits_so_the_pod_is_told_and_waits_for_its_reco
         assert name in events[0]["note"]
     assert await own_world.held() == {}
     assert (await own_world.pods())["app"]["spec"].get("schedulingGates")
-    directories.recover(sick)
+    directories.recover(unhealthy)
     await own_world.all_run("app")
     assert await own_world.bound() == {"data": name}
     await controller.stop()

@@ -1,4 +1,4 @@
-"""The demo's second act: a free volume falls sick while pods wait that want such volumes, and recovers."""
+"""The demo's second act: a free volume becomes unhealthy while pods wait that want such volumes, and recovers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -9,24 +9,24 @@ from demo.scene import NAMESPACE, PATIENT, REPLICAS, SHOP
 from demo.show import Show
 from demo.view import Patient, Row
 from demo.watch import Watcher
-from devcluster.driver.health import Sickness
-from devcluster.driver.volumes import make_sick, make_well
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, make_well
 
 
-async def play_sickness(
+async def play_outage(
     show: Show,
     watcher: Watcher,
     volumes: Path,
     create_shop: Callable[[], Awaitable[None]],
     open_shop: Callable[[], Awaitable[None]],
 ) -> None:
-    """Let pods wait, make the volume sick, let them go, make it well; return when each has a volume and runs."""
+    """Let pods wait, make the volume unhealthy, let them go, make it well; return when each has a volume and runs."""
     await create_shop()
     await show.until(all_wait, f"{REPLICAS} pods of {SHOP} to wait")
     show.tell(f"{REPLICAS} pods wait for their opening hours; each wants a volume like {PATIENT}")
     watcher.patient = Patient(PATIENT, watcher.clock.now())
-    make_sick(volumes, PATIENT, Sickness.GONE)
-    show.tell(f"{PATIENT} falls sick: its directory is gone")
+    break_volume(volumes, PATIENT, VolumeFault.GONE)
+    show.tell(f"{PATIENT} becomes unhealthy: its directory is gone")
     await show.until(lambda _: quarantined(watcher), f"{PATIENT} to be quarantined")
     show.tell(f"{PATIENT} is quarantined: no claim can get it; the pods may go")
     await open_shop()

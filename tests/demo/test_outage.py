@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.sickness import all_but_one_served, all_served, refused, served
+from demo.outage import all_but_one_served, all_served, refused, served
 from demo.view import Row
 
 

@@ -21,7 +21,7 @@ from kube.decoding.decode import DECODERS
 from kube.objects.model import Claim, CSIDriver, CSIStorageCapacity, Node, Pod, Record, StorageClass, Volume
 from kube.store.store import Store
 from scheduler.cycle.cycle import Unschedulable
-from scheduler.cycle.diagnosis import Diagnoser
+from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import Placement
 from scheduler.framework.profile import Profile
@@ -75,7 +75,7 @@ def rows(quick: bool) -> list[Row]:
 def decisions(hostile: Hostile) -> list[float]:
     """Return how many seconds each decision took, in order. The first one reads the whole cluster."""
     store = _store(hostile.standing)
-    live, decider, diagnoser = LiveCluster(store, PlanSettings()), Decider(), Diagnoser()
+    live, decider = LiveCluster(store, PlanSettings()), Decider()
     room = MakingRoom(store.budgets, _Nobody(), _Nobody())
     profiles = [replace(default_profile("p"), scheduler_name=f"p{number}") for number in range(hostile.profiles)]
     arriving = [record for document in hostile.arriving if isinstance(record := _record(document), Pod)]
@@ -84,22 +84,20 @@ def decisions(hostile: Hostile) -> list[float]:
     times: list[float] = []
     for number, arrived in enumerate(arriving):
         began = perf_counter()
-        _decide(arrived, live, room, decider, diagnoser, profiles[number % len(profiles)])
+        _decide(arrived, live, room, decider, profiles[number % len(profiles)])
         times.append(perf_counter() - began)
     gc.unfreeze()
     return times
 
 
-def _decide(
-    arrived: Pod, live: LiveCluster, room: MakingRoom, decider: Decider, diagnoser: Diagnoser, profile: Profile
-) -> None:
+def _decide(arrived: Pod, live: LiveCluster, room: MakingRoom, decider: Decider, profile: Profile) -> None:
     view = live.view(_NOW)
     found = room.decide(arrived, view, profile, decider)
     if isinstance(found, Placement):
         live.assume(found, [])
     elif isinstance(found, Unschedulable):
         room.preempt(found, view, profile)
-        diagnoser.diagnose(found).text()
+        diagnose(found).text()
 
 
 def _record(document: Document) -> Record:

@@ -61,6 +61,7 @@ class Reason(StrEnum):
     VOLUME_IN_USE = "ReadWriteOncePodInUse"
     DISK_IN_USE = "DiskInUse"
     ENFORCED_NODE_AFFINITY = "EnforcedNodeAffinityMismatch"
+    REJECTED_BY_PLUGIN = "RejectedByPlugin"
     # A claim or a pod as a whole.
     NO_VOLUME_FITS = "NoVolumeFits"
     NO_JOINT_ASSIGNMENT = "NoJointAssignment"

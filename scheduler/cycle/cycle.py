@@ -12,7 +12,7 @@ from typing import Final
 
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
-from scheduler.framework.plugin import NodeRule, Placement
+from scheduler.framework.plugin import Filter, NodeRule, Placement, PreFilter
 from scheduler.framework.profile import ALL_NODES, Profile
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
@@ -32,14 +32,15 @@ _CHUNK: Final = 128
 class Judgement:
     """All filters of a profile, prepared for one pod.
 
-    `rejection` is why the pod fits no node at all; `among` the only nodes that can fit, as bits by number. `rules` are
-    by the name of their filter, in the profile's order.
+    `rejection` is why the pod fits no node at all, by `rejected_by`; `among` the only nodes that can fit, as bits by
+    number. `rules` stand beside their filters, in the profile's order.
     """
 
     info: PodInfo
     rejection: Rejection | None
     among: int
-    rules: tuple[tuple[str, NodeRule], ...]
+    rules: tuple[tuple[Filter, NodeRule], ...]
+    rejected_by: PreFilter | None = None
 
     def why(self, node: NodeState) -> Rejection | None:
         """Return why the node is refused: the first reason in the profile's order, None when it fits."""
@@ -49,7 +50,7 @@ class Judgement:
 
     def refusing(self, node: NodeState) -> str | None:
         """Return the name of the filter that refuses the node first, None when it fits or no filter was asked."""
-        return next((name for name, rule in self.rules if rule.why(node) is not None), None)
+        return next((plugin.name for plugin, rule in self.rules if rule.why(node) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,11 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
     for pre_filter in profile.pre_filters:
         found = pre_filter.confine(info, cluster)
         if isinstance(found, Rejection):
-            return Judgement(info, found, 0, ())
+            return Judgement(info, found, 0, (), pre_filter)
         if found is not None:
             among &= found
-    prepared = ((one.name, one.rule(info, cluster)) for one in profile.filters)
-    rules = tuple((name, rule) for name, rule in prepared if rule is not None)
+    prepared = ((plugin, plugin.rule(info, cluster)) for plugin in profile.filters)
+    rules = tuple((plugin, rule) for plugin, rule in prepared if rule is not None)
     for _, rule in rules:
         if rule.among is not None:
             among &= rule.among

@@ -16,7 +16,7 @@ from typing import Final
 from kube.objects.model import Pod
 from scheduler.cycle.choice_memory import ChoiceMemory, kind_of
 from scheduler.cycle.cycle import Judgement, Unschedulable, first_passing, judge, mask_of, nodes_wanted, passing, placed
-from scheduler.framework.plugin import NodeRule, Placement, Score, ScoreAlone, ScoreChoice
+from scheduler.framework.plugin import Filter, NodeRule, Placement, Score, ScoreAlone, ScoreChoice
 from scheduler.framework.profile import Profile
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState, differs_by_news
@@ -58,8 +58,8 @@ class _Parts:
     """
 
     kind: Hashable | None
-    of_node: Sequence[tuple[str, NodeRule]]
-    of_choice: Sequence[tuple[str, NodeRule]]
+    of_node: Sequence[tuple[Filter, NodeRule]]
+    of_choice: Sequence[tuple[Filter, NodeRule]]
     rest: Sequence[NodeRule]
     speaking: Sequence[_Weighted]
 
@@ -132,20 +132,20 @@ class ProfileDecider:
     def _parted(self, judgement: Judgement, view: ClusterView) -> _Parts:
         info = judgement.info
         kind = kind_of(info, view.storage) if info.claims.delayed else None
-        rules = [(name, rule) for name, rule in judgement.rules if rule.among is None]
-        of_choice = [(name, rule) for name, rule in rules if rule.by_choice and kind is not None]
+        rules = [(plugin, rule) for plugin, rule in judgement.rules if rule.among is None]
+        of_choice = [(plugin, rule) for plugin, rule in rules if rule.by_choice and kind is not None]
         together = self._together if kind is not None else [*self._of_choice, *self._together]
         return _Parts(
             kind=kind,
-            of_node=[(name, rule) for name, rule in rules if rule.question is not None],
+            of_node=[(plugin, rule) for plugin, rule in rules if rule.question is not None],
             of_choice=of_choice,
-            rest=[rule for name, rule in rules if rule.question is None and (name, rule) not in of_choice],
+            rest=[rule for _, rule in rules if rule.question is None and not (rule.by_choice and kind is not None)],
             speaking=[one for one in together if one[0].scores(info, view, ()) is not None],
         )
 
     def _template_of(self, parts: _Parts, info: PodInfo, view: ClusterView) -> _Template:
         asked = (
-            *((name, rule.question) for name, rule in parts.of_node),
+            *((plugin.name, rule.question) for plugin, rule in parts.of_node),
             *(one.question(info) for one, _ in self._alone),
         )
         return self._template(asked, len(view.nodes))
@@ -163,7 +163,7 @@ class ProfileDecider:
             own = info.choice(state).own
             return sum(weight * one.of_choice(info, own) for one, weight in self._of_choice)
 
-        question = (parts.kind, tuple(name for name, _ in parts.of_choice))
+        question = (parts.kind, tuple(plugin.name for plugin, _ in parts.of_choice))
         return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
 
     def _template(self, question: Hashable, nodes: int) -> _Template:

@@ -8,33 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import compress
-from typing import Final
 
 from binder.matching.rejection import Reason
-from kube.rules.taints import UNSCHEDULABLE, tolerates_unschedulable
 from scheduler.cycle.cycle import Unschedulable, mask_of, passing
-from scheduler.framework.plugin import NodeRule
-from scheduler.plugins.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
-from scheduler.plugins.reservation import LocalStorage
-from scheduler.plugins.resource_fit import DiskConflict, NodePorts
-from scheduler.plugins.volume_filters import NodeVolumeLimits, VolumeRestrictions, VolumeZone
+from scheduler.framework.plugin import Filter, NodeRule
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
-
-_UNIFORM: Final = frozenset(
-    plugin.name
-    for plugin in (
-        NodeAffinity,
-        EnforcedNodeAffinity,
-        NodePorts,
-        DiskConflict,
-        VolumeRestrictions,
-        NodeVolumeLimits,
-        LocalStorage,
-        VolumeZone,
-    )
-)
-"""Filters that have one reason only: it is enough to ask about one node."""
 
 
 class Alike:
@@ -71,7 +50,7 @@ def numbers_of(states: Iterable[NodeState]) -> int:
     return found
 
 
-def refusals(name: str, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
+def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
     """Return which of the nodes the rule of a filter refuses for which reason."""
     if rule.reasons is not None:
         return rule.reasons(nodes)
@@ -79,10 +58,8 @@ def refusals(name: str, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tu
         found = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
         return ((reason, refused) for reason, refused in found if reason is not None)
     refused = refused_by(rule, nodes, alike)
-    if name == TaintToleration.name:
-        return _tainted(refused, alike.found)
     states = states_of(refused, alike.found.cluster)
-    if name in _UNIFORM and states:
+    if len(plugin.messages) == 1 and states:
         return ((_reason(rule, states[0]) or Reason.NO_NODE_FITS, refused),)
     return ((_reason(rule, state) or Reason.NO_NODE_FITS, 1 << state.number) for state in states)
 
@@ -102,9 +79,3 @@ def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
 def _reason(rule: NodeRule, state: NodeState) -> Reason | None:
     found = rule.why(state)
     return None if found is None else found.reason
-
-
-def _tainted(refused: int, found: Unschedulable) -> Iterable[tuple[Reason, int]]:
-    tolerated = tolerates_unschedulable(found.judgement.info.pod.tolerations)
-    cordoned = 0 if tolerated else refused & found.cluster.index.taints.get(UNSCHEDULABLE, 0)
-    return (Reason.NODE_UNSCHEDULABLE, cordoned), (Reason.TAINT_NOT_TOLERATED, refused & ~cordoned)

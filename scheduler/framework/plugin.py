@@ -1,20 +1,27 @@
-"""What a scheduler plugin is: a rule prepared once for a pod and then asked about nodes.
+"""What a scheduler plugin is: a rule prepared once for a pod and then asked about nodes, and all that is known of it.
 
 The phases are those of kube-scheduler's framework (KEP-624): a pod leaves the queue (QueueSort), may be refused or
 confined to some nodes as a whole (PreFilter), is refused nodes one by one (Filter), ranks those that are left (Score),
 has volumes promised on the chosen one (Reserve), gets them bound (PreBind), and is assigned (Bind). All but the last
 two are pure. `scheduler.state.cluster` has the values they look at, `scheduler.cycle.cycle` runs them,
 `scheduler.framework.profile` says which ones and in what order.
+
+A plugin states all of itself on its class: nothing else in the scheduler knows its name. What it leaves out has the
+safe default.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from enum import StrEnum
+from typing import ClassVar, Final, Protocol
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
+from scheduler.framework.queueing_hint import ANYTHING_HELPS, QueueingHint
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
+from scheduler.volumes.claim_texts import whole_text
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 
@@ -36,7 +43,9 @@ class NodeRule:
     The cycle uses `among` if it is there, else `fitting`, else `why`. With a `question` the answer about a node follows
     from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one. `by_choice` says
     that it follows from `PodInfo.choice` for the node alone. `reasons(nodes)` says of these
-    nodes which ones `why` refuses for which reason; sets of nodes are bits.
+    nodes which ones `why` refuses for which reason; sets of nodes are bits. `texts(nodes)` says of each of them what is
+    wrong with it, nothing where `why` says None; it goes before the plugin's messages, and its reason is the first of
+    those that the plugin states.
     """
 
     why: Callable[[NodeState], Rejection | None]
@@ -45,6 +54,7 @@ class NodeRule:
     question: Hashable | None = None
     by_choice: bool = False
     reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
+    texts: Callable[[Sequence[NodeState]], Sequence[tuple[str, ...]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +66,86 @@ class Placement:
     volumes: VolumeChoice
 
 
-class QueueSort(Protocol):
+class Eviction(StrEnum):
+    """What becomes of a filter's refusal of a node when pods leave it: what preemption has to know."""
+
+    UNMOVED = "unmoved"
+    """The filter looks at no pods. What it refuses, no eviction cures."""
+    LOCAL = "local"
+    """Its prepared rule looks at a node's state alone, so that can be asked about the node without the pods."""
+    INCREMENTAL = "incremental"
+    """It counts pods beyond the node, and its `tally` counts on while some leave it and come back."""
+    UNKNOWN = "unknown"
+    """Nothing was said: it is prepared anew for a cluster without the pods, each time. Safe, and slow."""
+
+
+Counts = tuple[int, ...]
+"""What a filter counts where a node is, in an order of its own."""
+
+
+class Tally(Protocol):
+    """An INCREMENTAL filter, for one pod that is to be placed (PreFilterExtensions: AddPod and RemovePod)."""
+
+    def counts(self, state: NodeState, /) -> Counts:
+        """Return what is counted where the node is, as the cluster is."""
+
+    def adds(self, pod: Pod, state: NodeState, /) -> Counts:
+        """Return what a pod counts for when it is on the node."""
+
+    def allows(self, state: NodeState, counts: Counts, /) -> bool:
+        """Whether the node is allowed when so much is counted."""
+
+
+class Plugin:
+    """What every plugin has: `name` is that of profiles, metrics and messages."""
+
+    name: ClassVar[str]
+    queueing_hint: QueueingHint = ANYTHING_HELPS
+    """What may help a pod that the plugin refused."""
+
+
+class QueueSort(Plugin, ABC):
     """Which of two waiting pods is scheduled first."""
 
-    @property
-    def name(self) -> str: ...
-
+    @abstractmethod
     def key(self, pod: Pod, /) -> SortKey: ...
 
 
-class PreFilter(Protocol):
+class PreFilter(Plugin, ABC):
     """Looks at the pod before any node."""
 
-    @property
-    def name(self) -> str: ...
-
+    @abstractmethod
     def confine(self, info: PodInfo, cluster: ClusterView, /) -> int | Rejection | None:
         """Return the only nodes to be considered (bits by `NodeState.number`), why the pod fits none, or None."""
 
+    def text(self, rejection: Rejection, _info: PodInfo, _cluster: ClusterView, /) -> str:
+        """Return the sentence about a pod that fits none, without its full stop."""
+        return whole_text(rejection)
 
-class Filter(Protocol):
+
+class Filter(Plugin, ABC):
     """Refuses nodes."""
 
-    @property
-    def name(self) -> str: ...
+    messages: ClassVar[Mapping[Reason, str]] = {}
+    """What to say of a node for each reason that the filter refuses one for, after "3 node(s) ". With one reason only
+    it is enough to ask about one of the nodes."""
+    eviction: ClassVar[Eviction] = Eviction.UNKNOWN
+    unresolvable: ClassVar[frozenset[Reason]] = frozenset()
+    """Reasons for which fewer pods do not help, of a filter that is not UNMOVED (UnschedulableAndUnresolvable)."""
 
+    @abstractmethod
     def rule(self, info: PodInfo, cluster: ClusterView, /) -> NodeRule | None:
         """Return the judgement for this pod; None when there is nothing in the pod that any node could fail."""
 
+    def tally(self, _info: PodInfo, _cluster: ClusterView, /) -> Tally:
+        """Return what counts on for this pod. Only INCREMENTAL filters are asked."""
+        raise NotImplementedError(f"{self.name} says that it is incremental and has no tally")
 
-class Score(Protocol):
+
+class Score(Plugin, ABC):
     """Ranks the nodes that fit."""
 
-    @property
-    def name(self) -> str: ...
-
+    @abstractmethod
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState], /) -> Sequence[int] | None:
         """Return LOWEST to HIGHEST for each node, in their order; None when this pod makes no difference to any node.
 
@@ -98,18 +153,18 @@ class Score(Protocol):
         """
 
 
-@runtime_checkable
-class ScoreAlone(Score, Protocol):
+class ScoreAlone(Score):
     """Ranks a node without a look at any other."""
 
+    @abstractmethod
     def question(self, info: PodInfo, /) -> Hashable:
         """Return what of the pod the score depends on: with it and the node's state the score is always the same."""
 
 
-@runtime_checkable
-class ScoreChoice(Score, Protocol):
+class ScoreChoice(Score):
     """Ranks a node by the volumes the pod takes there, and by nothing else."""
 
+    @abstractmethod
     def of_choice(self, info: PodInfo, choice: VolumeChoice, /) -> int:
         """Return the score of any node with this choice, for a pod that has claims to bind."""
 

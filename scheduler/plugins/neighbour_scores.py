@@ -14,7 +14,7 @@ from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import Group, Places, group_of
 from kube.pod_topology.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
 from kube.rules.topology import HOSTNAME_LABEL
-from scheduler.framework.plugin import HIGHEST
+from scheduler.framework.plugin import HIGHEST, Score
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.volumes import PodInfo
@@ -26,10 +26,10 @@ Domain = tuple[str, str]
 """Topology key and value."""
 
 
-class PreferredPodAffinity:
+class PreferredPodAffinity(Score):
     """First the domains whose pods are preferred by this pod, or prefer it."""
 
-    name: Final = "PreferredPodAffinity"
+    name = "PreferredPodAffinity"
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         worth: Counter[Domain] = Counter()
@@ -71,14 +71,14 @@ def _said_by(group: Group) -> Iterator[tuple[PodTerm, int]]:
         yield one.term, -one.weight
 
 
-class SoftTopologySpread:
+class SoftTopologySpread(Score):
     """First the domains with the fewest pods, by the constraints that say ScheduleAnyway.
 
     The defaults that kube-scheduler adds for pods of a Service or ReplicaSet are left out: to count for pods that ask
     for nothing would have all nodes compared for each of them, of which nothing can be remembered.
     """
 
-    name: Final = "SoftTopologySpread"
+    name = "SoftTopologySpread"
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         soft = constraints_of(info.pod, SCHEDULE_ANYWAY)

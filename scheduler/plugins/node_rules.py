@@ -1,41 +1,88 @@
-"""Filters that look at a node alone, whatever runs on it. Each is answered for all nodes at once by the node index."""
+"""Filters that look at a node alone, whatever runs on it. Each is answered for all nodes at once by the node index.
 
-from typing import Final
+What lets a refused pod in follows the isSchedulableAfter... functions (KEP-4247) of the same plugins: each hint looks
+at one object before and after, so that whatever turns a refusal round is seen at the step that does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, Final
 
 from binder.matching.evidence import affinity_text
 from binder.matching.node_fit import refuse_labels, refuse_taints
 from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Node, Pod
 from kube.rules.selectors import pod_node_affinity_matches
-from scheduler.framework.plugin import NodeRule
+from kube.rules.taints import UNSCHEDULABLE, tolerates_unschedulable, untolerated_taint
+from kube.store.node_view import effective_taints
+from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.plugin import Eviction, Filter, NodeRule
 from scheduler.framework.profile import Thresholds
+from scheduler.framework.queueing_hint import QueueingHint, all_alike
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.volumes import PodInfo
 
+_NODE: Final[frozenset[Kind]] = frozenset({Node})
 
-class TaintToleration:
+
+def now_tolerated(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A node has only taints that the pod tolerates, and had others."""
+    return _turned(change, lambda node: untolerated_taint(effective_taints(node), pod.tolerations) is None)
+
+
+def now_selected(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A node has the labels that the pod asks for, and had not."""
+    return _turned(change, lambda node: _selects(pod, node))
+
+
+def labels_changed(_: Pod, change: Change, __: Wanted | None) -> bool:
+    """A node has other labels, whatever the profile asks of them."""
+    if not isinstance(change.new, Node):
+        return False
+    return not isinstance(change.old, Node) or change.old.labels != change.new.labels
+
+
+class TaintToleration(Filter):
     """A taint, or a cordon, that the pod does not tolerate keeps it away.
 
     A node that is not ready is kept from pods by nothing else: node lifecycle taints it, and a pod may tolerate that.
     Source: plugins/tainttoleration/taint_toleration.go and plugins/nodeunschedulable/node_unschedulable.go.
     """
 
-    name: Final = "TaintToleration"
+    name = "TaintToleration"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.NODE_UNSCHEDULABLE: "were unschedulable",
+        Reason.TAINT_NOT_TOLERATED: "had untolerated taint(s)",
+    }
+    eviction = Eviction.UNMOVED
+    queueing_hint = QueueingHint(_NODE, now_tolerated, lambda pod, _: pod.tolerations)
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         if not cluster.index.taints:
             return None
-        among = cluster.index.tolerated(info.pod.tolerations)
-        return NodeRule(lambda state: refuse_taints(info.pod, state.node), among=among)
+        tolerations = info.pod.tolerations
+        among = cluster.index.tolerated(tolerations)
+
+        def reasons(nodes: int) -> Iterable[tuple[Reason, int]]:
+            refused = nodes & ~among
+            cordoned = 0 if tolerates_unschedulable(tolerations) else cluster.index.taints.get(UNSCHEDULABLE, 0)
+            return (Reason.NODE_UNSCHEDULABLE, refused & cordoned), (Reason.TAINT_NOT_TOLERATED, refused & ~cordoned)
+
+        return NodeRule(lambda state: refuse_taints(info.pod, state.node), among=among, reasons=reasons)
 
 
-class EnforcedNodeAffinity:
+class EnforcedNodeAffinity(Filter):
     """The node must fulfil what the profile asks of nodes for all its pods (`addedAffinity`).
 
     Source: plugins/nodeaffinity/node_affinity.go, NodeAffinityArgs.
     """
 
-    name: Final = "EnforcedNodeAffinity"
+    name = "EnforcedNodeAffinity"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.ENFORCED_NODE_AFFINITY: "didn't match scheduler-enforced node affinity"
+    }
+    eviction = Eviction.UNMOVED
+    queueing_hint = QueueingHint(_NODE, labels_changed, all_alike)
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._required = thresholds.added_affinity.required
@@ -54,13 +101,18 @@ class EnforcedNodeAffinity:
         return NodeRule(why, among=cluster.index.selected((), required))
 
 
-class NodeAffinity:
+class NodeAffinity(Filter):
     """The node must fulfil the pod's node selector and its required node affinity, all operators of both.
 
     Source: plugins/nodeaffinity/node_affinity.go and component-helpers/scheduling/corev1/nodeaffinity.
     """
 
-    name: Final = "NodeAffinity"
+    name = "NodeAffinity"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.NODE_SELECTOR_MISMATCH: "didn't match Pod's node affinity/selector"
+    }
+    eviction = Eviction.UNMOVED
+    queueing_hint = QueueingHint(_NODE, now_selected, lambda pod, _: (pod.node_selector, pod.node_affinity))
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         pod = info.pod
@@ -68,3 +120,16 @@ class NodeAffinity:
             return None
         among = cluster.index.selected(pod.node_selector, pod.node_affinity)
         return NodeRule(lambda state: refuse_labels(pod, state.node), among=among)
+
+
+def _turned(change: Change, allows: Callable[[Node], bool]) -> bool:
+    if not isinstance(change.new, Node) or not allows(change.new):
+        return False
+    return not isinstance(change.old, Node) or not allows(change.old)
+
+
+def _selects(pod: Pod, node: Node) -> bool:
+    labels = dict(node.labels)
+    if any(labels.get(key) != value for key, value in pod.node_selector):
+        return False
+    return pod_node_affinity_matches(pod.node_affinity, labels, node.name)

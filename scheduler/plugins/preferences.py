@@ -5,21 +5,20 @@ plugins/helper/normalize_score.go.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from kube.objects.constraints import NO_CONSTRAINTS
 from kube.rules.taints import tolerates
-from scheduler.framework.plugin import HIGHEST
+from scheduler.framework.plugin import HIGHEST, Score
 from scheduler.framework.profile import Thresholds
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.volumes import PodInfo
 
 
-class PreferredNodeAffinity:
+class PreferredNodeAffinity(Score):
     """First the node that fulfils preferences of the greatest weight, the pod's and those of the profile."""
 
-    name: Final = "PreferredNodeAffinity"
+    name = "PreferredNodeAffinity"
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._added = thresholds.added_affinity.preferred
@@ -33,10 +32,10 @@ class PreferredNodeAffinity:
         return normalised([sum(weight for weight, bits in wishes if bits >> state.number & 1) for state in nodes])
 
 
-class PreferNoSchedule:
+class PreferNoSchedule(Score):
     """First the node with the fewest taints of effect PreferNoSchedule that the pod does not tolerate."""
 
-    name: Final = "PreferNoSchedule"
+    name = "PreferNoSchedule"
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         tolerations = info.pod.tolerations

@@ -7,15 +7,15 @@ queue, so that the order does not depend on when we were started.
 from typing import Final
 
 from kube.objects.model import Pod
-from scheduler.framework.plugin import SortKey
+from scheduler.framework.plugin import QueueSort, SortKey
 
 _NEVER: Final = float("inf")
 
 
-class PrioritySort:
+class PrioritySort(QueueSort):
     """Priority, then age, then name."""
 
-    name: Final = "PrioritySort"
+    name = "PrioritySort"
 
     def key(self, pod: Pod) -> SortKey:
         return -pod.priority, pod.created.timestamp() if pod.created is not None else _NEVER, pod.key

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from scheduler.framework.profile import Profile, ProfileData, Registry, build
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
 from scheduler.plugins.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
-from scheduler.plugins.pod_affinity import InterPodAffinity
 from scheduler.plugins.preferences import PreferNoSchedule, PreferredNodeAffinity
 from scheduler.plugins.queue_sort import PrioritySort
 from scheduler.plugins.reservation import LocalStorage, ReservedVolume, VolumeHealth

@@ -4,20 +4,30 @@ kube-scheduler takes the smallest volume that fits on the node it chose, and ask
 it is (kubernetes#83323, KEP-1432 leaves the reaction to volume and storage health to others).
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final
 
 from binder.health.node_storage import refuse_storage
 from binder.health.volume_policy import refuse_health, refuse_use
 from binder.matching.evidence import affinity_text
+from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
 from binder.reservation.contract import ClaimReservation
-from kube.objects.model import Claim, Volume
+from kube.objects.model import Claim, Pod, Volume
 from kube.rules.selectors import node_matches
 from kube.rules.topology import is_on_one_node
-from scheduler.framework.plugin import NodeRule
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.plugin import Eviction, Filter, NodeRule, PreFilter
 from scheduler.framework.profile import Thresholds
-from scheduler.plugins.volume_filters import about
+from scheduler.framework.queueing_hint import QueueingHint
+from scheduler.plugins.volume_filters import (
+    VOLUME_FOUND,
+    VOLUME_KINDS,
+    VOLUME_MESSAGES,
+    about,
+    storage_shape,
+    volume_found,
+)
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.health_aware_choice import drivers_of
@@ -27,13 +37,16 @@ _NONE: Final[frozenset[str]] = frozenset()
 _PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
 
 
-class ReservedVolume:
+class ReservedVolume(PreFilter, Filter):
     """A reserved claim goes where its volume is; no pod goes where the only volume for it is held for another claim.
 
     As a PreFilter it leaves only nodes that reach the reserved volumes.
     """
 
-    name: Final = "ReservedVolume"
+    name = "ReservedVolume"
+    messages: ClassVar[Mapping[Reason, str]] = VOLUME_MESSAGES
+    eviction = Eviction.UNMOVED
+    queueing_hint = VOLUME_FOUND
 
     def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
         return _reaching_all(_promised(info, cluster), cluster) if info.reserved else None
@@ -60,14 +73,17 @@ class ReservedVolume:
         return NodeRule(why, fitting, by_choice=not promised)
 
 
-class VolumeHealth:
+class VolumeHealth(Filter):
     """No pod goes where the only volume for it is known unhealthy, in quarantine, or not where its driver says it is.
 
     And none where a driver of its volumes is cut off from its storage, by the node's own report. A volume that is bound
     already is not asked how it is: its data is nowhere else.
     """
 
-    name: Final = "VolumeHealth"
+    name = "VolumeHealth"
+    messages: ClassVar[Mapping[Reason, str]] = VOLUME_MESSAGES
+    eviction = Eviction.UNMOVED
+    queueing_hint = VOLUME_FOUND
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         drivers = _ailing_drivers(info, cluster)
@@ -86,10 +102,21 @@ class VolumeHealth:
         return NodeRule(why, fitting, by_choice=not drivers)
 
 
-class LocalStorage:
+def local_volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    """As `volume_found`, and a local volume that goes to somebody else leaves the choice to one that is not local."""
+    old = change.old
+    if isinstance(old, Volume) and is_on_one_node(old) and wanted is not None and class_of(old) in wanted.classes:
+        return True
+    return volume_found(pod, change, wanted)
+
+
+class LocalStorage(Filter):
     """Local volumes are only for nodes that carry the label of local storage, if one is configured."""
 
-    name: Final = "LocalStorage"
+    name = "LocalStorage"
+    messages: ClassVar[Mapping[Reason, str]] = {Reason.STORAGE_LABEL_MISSING: "didn't have the label for local volumes"}
+    eviction = Eviction.UNMOVED
+    queueing_hint = QueueingHint(VOLUME_KINDS, local_volume_found, storage_shape, claims=True)
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._label = thresholds.storage_label

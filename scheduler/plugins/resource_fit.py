@@ -2,34 +2,73 @@
 
 Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.rules.host_ports and
 kube.rules.disk_conflicts. `Pod.requests` already count overhead and init containers, restartable ones included
-(kube.decoding.decode_pod).
+(kube.decoding.decode_pod). What lets a refused pod in: the isSchedulableAfter... functions (KEP-4247) of the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
-from typing import Final
+from typing import ClassVar, Final
 
 from binder.assignment.pod_rejection import disk_rejection, port_rejection
 from binder.matching.node_fit import refuse_resources
-from binder.matching.rejection import Rejection
-from kube.objects.model import Pod
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.model import Node, Pod
 from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import host_ports
-from kube.rules.resource_fit import has_room
-from scheduler.framework.plugin import NodeRule
+from kube.rules.quantity import NANO
+from kube.rules.resource_fit import PODS, has_room
+from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.plugin import Eviction, Filter, NodeRule
+from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.state.node_memory import NodeMemory
 from scheduler.volumes.volumes import PodInfo
 
+_NODE_OR_POD: Final[frozenset[Kind]] = frozenset({Node, Pod})
 
-class NodeResourcesFit:
+
+def disk_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A pod left that used a disk of this one, or there is a new node."""
+    if isinstance(change.new, Node):
+        return change.old is None
+    if not isinstance(change.old, Pod) or change.new is not None:
+        return False
+    released = disks_of(change.old)
+    return any(disk.excludes(other) for disk in disks_of(pod) for other in released)
+
+
+def more_room(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A pod left, or requests less of what this one requests, or a node that is large enough grew in that."""
+    if isinstance(change.new, Node):
+        return _grew(pod, change.old, change.new) and _large_enough(pod, change.new)
+    if not isinstance(change.old, Pod):
+        return False
+    # Whoever leaves makes room for one pod more.
+    return not isinstance(change.new, Pod) or _requests_less(pod, change.old, change.new)
+
+
+def port_freed(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A pod left that had one of the ports, on whatever address, or there is a new node."""
+    if isinstance(change.new, Node):
+        return change.old is None
+    if not isinstance(change.old, Pod) or change.new is not None:
+        return False
+    freed = {(port.protocol, port.port) for port in host_ports(change.old)}
+    return bool(freed) and any((port.protocol, port.port) in freed for port in host_ports(pod))
+
+
+class NodeResourcesFit(Filter):
     """The node must have left what the pod requests, and room for one pod more."""
 
-    name: Final = "NodeResourcesFit"
+    name = "NodeResourcesFit"
+    messages: ClassVar[Mapping[Reason, str]] = {Reason.INSUFFICIENT_RESOURCES: "had too few free resources"}
+    eviction = Eviction.LOCAL
+    queueing_hint = QueueingHint(_NODE_OR_POD, more_room, lambda pod, _: pod.requests)
 
     def __init__(self) -> None:
         self._memory: NodeMemory[bool] = NodeMemory()
+        self._lacking: NodeMemory[tuple[str, ...]] = NodeMemory()
 
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule:
         pod = info.pod
@@ -38,13 +77,24 @@ class NodeResourcesFit:
             fits = self._memory.answers(pod.requests, nodes, lambda state: has_room(state.free, pod.requests))
             return list(compress(nodes, fits))
 
-        return NodeRule(lambda state: refuse_resources(pod, state.name, state.free), fitting, question=pod.requests)
+        def texts(nodes: Sequence[NodeState]) -> Sequence[tuple[str, ...]]:
+            return self._lacking.answers(pod.requests, nodes, lacking(pod))
+
+        def why(state: NodeState) -> Rejection | None:
+            return refuse_resources(pod, state.name, state.free)
+
+        return NodeRule(why, fitting, question=pod.requests, texts=texts)
 
 
-class NodePorts:
+class NodePorts(Filter):
     """A port of the node can be taken once: by protocol and address, and an address of all conflicts with each."""
 
-    name: Final = "NodePorts"
+    name = "NodePorts"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.HOST_PORT_TAKEN: "didn't have free ports for the requested pod ports"
+    }
+    eviction = Eviction.LOCAL
+    queueing_hint = QueueingHint(_NODE_OR_POD, port_freed, lambda pod, _: host_ports(pod))
 
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
         wanted = host_ports(info.pod)
@@ -53,10 +103,13 @@ class NodePorts:
         return NodeRule(lambda state: refuse_ports(info.pod, state), question=wanted)
 
 
-class DiskConflict:
+class DiskConflict(Filter):
     """A disk that the pod names in its spec must not be in use on the node (part of VolumeRestrictions upstream)."""
 
-    name: Final = "DiskConflict"
+    name = "DiskConflict"
+    messages: ClassVar[Mapping[Reason, str]] = {Reason.DISK_IN_USE: "had no available disk"}
+    eviction = Eviction.LOCAL
+    queueing_hint = QueueingHint(_NODE_OR_POD, disk_released, lambda pod, _: disks_of(pod))
 
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule | None:
         wanted = disks_of(info.pod)
@@ -71,3 +124,37 @@ def refuse_disks(pod: Pod, state: NodeState) -> Rejection | None:
 def refuse_ports(pod: Pod, state: NodeState) -> Rejection | None:
     """Return which port of the node is taken, or None."""
     return port_rejection(host_ports(pod), state.ports, state.name)
+
+
+def lacking(pod: Pod) -> Callable[[NodeState], tuple[str, ...]]:
+    """Return what tells of which resources a node has too little for the pod (fitsRequest in noderesources/fit.go)."""
+    wanted = [(PODS, NANO, "Too many pods")]
+    wanted += [(name, amount, f"Insufficient {name}") for name, amount in pod.requests if amount > 0 and name != PODS]
+
+    def lacks(state: NodeState) -> tuple[str, ...]:
+        free = state.free
+        return tuple([text for name, amount, text in wanted if amount > free.get(name, 0)])
+
+    return lacks
+
+
+def _large_enough(pod: Pod, node: Node) -> bool:
+    return has_room(dict(node.allocatable), pod.requests)
+
+
+def _grew(pod: Pod, old: object, new: Node) -> bool:
+    if not isinstance(old, Node):
+        return True
+    if old.allocatable == new.allocatable:
+        return False
+    before, after = dict(old.allocatable), dict(new.allocatable)
+    counted = (PODS, *(name for name, amount in pod.requests if amount > 0))
+    return any(after.get(name, 0) > before.get(name, 0) for name in counted)
+
+
+def _requests_less(pod: Pod, old: Pod, new: Pod) -> bool:
+    if old.requests == new.requests:
+        return False
+    after = dict(new.requests)
+    counted = {name for name, amount in pod.requests if amount > 0}
+    return any(amount > after.get(name, 0) for name, amount in old.requests if name in counted)

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Final
 
 from kube.objects.model import Pod
-from scheduler.framework.plugin import HIGHEST
+from scheduler.framework.plugin import HIGHEST, ScoreAlone
 from scheduler.framework.profile import Thresholds
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState, scored_requests
@@ -22,10 +22,10 @@ Wanted = tuple[str, int, int]
 """A resource, how much of it the pod requests, and its weight."""
 
 
-class LeastAllocated:
+class LeastAllocated(ScoreAlone):
     """The emptiest node first."""
 
-    name: Final = "LeastAllocated"
+    name = "LeastAllocated"
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
@@ -39,10 +39,10 @@ class LeastAllocated:
         return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _left))
 
 
-class BinPack:
+class BinPack(ScoreAlone):
     """The fullest node first (MostAllocated)."""
 
-    name: Final = "BinPack"
+    name = "BinPack"
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
@@ -56,13 +56,13 @@ class BinPack:
         return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _used))
 
 
-class Balanced:
+class Balanced(ScoreAlone):
     """First where the pod leaves the shares of resources most alike, compared with how they are now.
 
     A pod that requests nothing changes no balance and is not scored (kubernetes#129138).
     """
 
-    name: Final = "Balanced"
+    name = "Balanced"
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._resources = tuple(thresholds.resources)

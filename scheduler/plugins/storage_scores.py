@@ -9,7 +9,7 @@ from typing import Final
 from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Volume
 from kube.rules.topology import is_on_one_node
-from scheduler.framework.plugin import HIGHEST
+from scheduler.framework.plugin import HIGHEST, Score, ScoreChoice
 from scheduler.plugins.preferences import normalised
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
@@ -20,10 +20,10 @@ _ENOUGH: Final = 100
 """From so many free volumes on, zones are alike."""
 
 
-class ReservedZone:
+class ReservedZone(Score):
     """First the zone of the pod's reservations, and the very nodes for local volumes; the mean over its claims."""
 
-    name: Final = "ReservedZone"
+    name = "ReservedZone"
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         reservations = tuple(info.reserved.values())
@@ -33,13 +33,13 @@ class ReservedZone:
         return [HIGHEST * sum(_is_at(one, state) for one in reservations) // claims for state in nodes]
 
 
-class ZoneVolumes:
+class ZoneVolumes(Score):
     """First the zone in which most free volumes fit the pod's claims: the next pod of its kind finds one there too.
 
     Local volumes are no matter of zones: the smallest that fits, wherever it is, tells whether they are.
     """
 
-    name: Final = "ZoneVolumes"
+    name = "ZoneVolumes"
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         claims, index = info.claims.delayed, cluster.storage.index
@@ -54,10 +54,10 @@ class ZoneVolumes:
         return normalised(_by_zone(nodes, count))
 
 
-class AttachedVolumes:
+class AttachedVolumes(Score):
     """First where the pod's bound volumes are attached already: it starts without waiting for a detach."""
 
-    name: Final = "AttachedVolumes"
+    name = "AttachedVolumes"
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         wanted = [(volume.driver, volume.handle) for _, volume in info.claims.bound if volume.driver and volume.handle]
@@ -67,14 +67,14 @@ class AttachedVolumes:
         return [HIGHEST * count // len(wanted) for count in attached]
 
 
-class BestFit:
+class BestFit(ScoreChoice):
     """First where the volumes taken are filled best by what is requested (kubernetes#83323): the mean over the claims.
 
     kube-scheduler takes the smallest volume on a node, and chooses the node blindly. A claim that has a volume made
     for it counts nothing: static volumes come first.
     """
 
-    name: Final = "BestFit"
+    name = "BestFit"
 
     def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
         if not info.claims.delayed:

@@ -1,21 +1,135 @@
-"""Topology spread constraints that say DoNotSchedule as a plugin; the rule is kube.pod_topology.topology_spread."""
+"""Topology spread constraints that say DoNotSchedule as a plugin; the rule is kube.pod_topology.topology_spread.
 
-from collections.abc import Iterator
-from typing import Final
+The tally is AddPod and RemovePod, the hint isSchedulableAfterPodChange and isSchedulableAfterNodeChange (KEP-4247) of
+plugins/podtopologyspread.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 from binder.assignment.pod_rejection import spread_rejection
 from binder.matching.rejection import Reason, Rejection
-from kube.pod_topology.topology_spread import spread_verdicts
-from scheduler.framework.plugin import NodeRule
+from kube.objects.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
+from kube.objects.model import LabelSelector, Node, Pairs, Pod, value_of
+from kube.pod_topology.topology_spread import (
+    NOTHING_ASKED,
+    constraints_of,
+    count_by_domain,
+    selector_of,
+    spread_verdicts,
+    taking_part,
+    with_all_keys,
+)
+from kube.rules.selectors import matches_labels
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
+from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.volumes.volumes import PodInfo
 
+_MANY: Final = 2**62
 
-class PodTopologySpread:
+
+def spread_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A pod that is counted came or went, or a node with one of the topology keys changed."""
+    if isinstance(change.old, Node) or isinstance(change.new, Node):
+        return _spread_nodes_changed(pod, change)
+    return _pods_changed(pod, change)
+
+
+def _shape(pod: Pod, _: Wanted | None) -> Hashable:
+    hard = constraints_of(pod, DO_NOT_SCHEDULE)
+    return pod.namespace, tuple((one, selector_of(one, pod)) for one in hard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A spread constraint, counted. `fewest` and `second` are the two least counts of any domains."""
+
+    constraint: SpreadConstraint
+    selector: LabelSelector | None
+    among: int
+    domains: Mapping[str, int]
+    fewest: int
+    second: int
+    itself: int
+
+    def fewest_with(self, value: str, count: int) -> int:
+        """Return the least count of all domains when that of one of them is another."""
+        if len(self.domains) < self.constraint.min_domains:
+            return 0
+        known = self.domains.get(value)
+        if known is None:
+            return self.fewest
+        others = self.second if known == self.fewest else self.fewest
+        return min(others, count)
+
+
+class SpreadTally:
+    """Counts pods in the node's domain of each constraint that says DoNotSchedule."""
+
+    def __init__(self, info: PodInfo, cluster: ClusterView) -> None:
+        hard = constraints_of(info.pod, DO_NOT_SCHEDULE)
+        everywhere = with_all_keys(hard, cluster)
+        self._pod = info.pod
+        self._spreads = [_counted(info.pod, one, everywhere, cluster) for one in hard]
+        self._selected: dict[Pairs, list[bool]] = {}
+
+    def counts(self, state: NodeState) -> Counts:
+        return tuple(
+            spread.domains.get(state.labels.get(spread.constraint.topology_key, ""), 0) for spread in self._spreads
+        )
+
+    def adds(self, pod: Pod, state: NodeState) -> Counts:
+        if pod.deleting or pod.namespace != self._pod.namespace:
+            return (0,) * len(self._spreads)
+        found = self._selected.get(pod.labels)
+        if found is None:
+            found = self._selected[pod.labels] = [_selects(spread.selector, pod.labels) for spread in self._spreads]
+        counted = zip(self._spreads, found, strict=True)
+        return tuple([int(selected and spread.among >> state.number & 1) for spread, selected in counted])
+
+    def allows(self, state: NodeState, counts: Counts) -> bool:
+        for spread, count in zip(self._spreads, counts, strict=True):
+            value = state.labels.get(spread.constraint.topology_key)
+            if value is None or count + spread.itself - spread.fewest_with(value, count) > spread.constraint.max_skew:
+                return False
+        return True
+
+
+def _selects(selector: LabelSelector | None, labels: Pairs) -> bool:
+    return selector is not None and selector != NOTHING_ASKED and matches_labels(selector, labels)
+
+
+def _counted(pod: Pod, constraint: SpreadConstraint, everywhere: int, cluster: ClusterView) -> _Spread:
+    selector, among = selector_of(constraint, pod), everywhere & taking_part(constraint, pod, cluster)
+    domains = count_by_domain(constraint.topology_key, selector, pod, among, cluster)
+    least = sorted(domains.values())[:2]
+    return _Spread(
+        constraint=constraint,
+        selector=selector,
+        among=among,
+        domains=domains,
+        fewest=least[0] if least else 0,
+        # With one domain alone nothing but its own count can be the least.
+        second=least[1] if len(least) > 1 else _MANY,
+        itself=int(selector is not None and matches_labels(selector, pod.labels)),
+    )
+
+
+class PodTopologySpread(Filter):
     """No topology domain may get further ahead of the emptiest one than maxSkew."""
 
-    name: Final = "PodTopologySpread"
+    name = "PodTopologySpread"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.TOPOLOGY_SPREAD: "didn't match pod topology spread constraints",
+        Reason.TOPOLOGY_LABEL_MISSING: "didn't match pod topology spread constraints (missing required label)",
+    }
+    eviction = Eviction.INCREMENTAL
+    unresolvable = frozenset({Reason.TOPOLOGY_LABEL_MISSING})
+    queueing_hint = QueueingHint(frozenset({Node, Pod}), spread_eased, _shape)
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         verdicts = spread_verdicts(info.pod, cluster)
@@ -37,3 +151,32 @@ class PodTopologySpread:
                 nodes &= verdict.allowed
 
         return NodeRule(why, among=among, reasons=reasons)
+
+    def tally(self, info: PodInfo, cluster: ClusterView) -> SpreadTally:
+        return SpreadTally(info, cluster)
+
+
+def _pods_changed(pod: Pod, change: Change) -> bool:
+    old, new = change.old, change.new
+    if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
+        return False
+    return any(_is_counted(pod, other) for other in (old, new) if isinstance(other, Pod))
+
+
+def _is_counted(pod: Pod, other: Pod) -> bool:
+    if other.namespace != pod.namespace:
+        return False
+    selectors = (selector_of(one, pod) for one in constraints_of(pod, DO_NOT_SCHEDULE))
+    return any(selector is not None and matches_labels(selector, other.labels) for selector in selectors)
+
+
+def _spread_nodes_changed(pod: Pod, change: Change) -> bool:
+    hard = constraints_of(pod, DO_NOT_SCHEDULE)
+    keys = {one.topology_key for one in hard}
+    nodes = [one for one in (change.old, change.new) if isinstance(one, Node)]
+    if not any(value_of(node.labels, key) is not None for node in nodes for key in keys):
+        return False
+    if len(nodes) == 1 or nodes[0].labels != nodes[1].labels:
+        return True
+    taints = {(node.taints, node.unschedulable) for node in nodes}
+    return len(taints) > 1 and any(one.node_taints_policy == HONOR for one in hard)

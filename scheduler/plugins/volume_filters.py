@@ -3,37 +3,137 @@
 Sources: plugins/volumebinding, plugins/volumezone/volume_zone.go, plugins/nodevolumelimits/csi.go and
 plugins/volumerestrictions/volume_restrictions.go. The rules stand in scheduler.volumes.volume_binding, volume_zone and
 attach_limits; here they become plugins.
+
+What lets a refused pod in follows the isSchedulableAfter... functions (KEP-4247) of the same. It is wider than there: a
+volume's reservation, its health and its deletion count too. Changes of the pod's own claims are not asked about: each
+of them may help (`QueueingHint.claims`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar, Final
 
 from immutables import Map
 
+from binder.matching.index import is_free
+from binder.matching.matching import class_of
 from binder.matching.rejection import Reason, Rejection
-from kube.objects.model import READ_WRITE_ONCE_POD, Claim
-from scheduler.framework.plugin import NodeRule
+from kube.objects.model import (
+    READ_WRITE_ONCE_POD,
+    Claim,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    Node,
+    Pod,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
+from kube.rules.topology import ZONE_LABELS
+from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, PreFilter
+from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.attach_limits import attach_refusal, attachments_of, has_plenty
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
+from scheduler.volumes.claim_texts import claim_text
 from scheduler.volumes.volume_zone import zone_refusal, zoned_volumes
 from scheduler.volumes.volumes import PodInfo
 
 
-class VolumeBinding:
+def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    """There may be a volume for a claim, or a way to make one, that was not there before."""
+    old, new = change.old, change.new
+    if isinstance(old, Node) or isinstance(new, Node):
+        return (wanted is None or not wanted.whole) and _node_labels_changed(change)
+    if wanted is None:
+        return True
+    if isinstance(old, Volume) or isinstance(new, Volume):
+        return _volume_eased(pod, change, wanted)
+    if isinstance(old, CSINode):
+        return _reports_changed(old, new)
+    return _can_be_made(change, wanted)
+
+
+def zone_reached(_: Pod, change: Change, wanted: Wanted | None) -> bool:
+    """A node is in another zone, or a volume of the pod is."""
+    old, new = change.old, change.new
+    if isinstance(old, Node) or isinstance(new, Node):
+        return isinstance(new, Node) and _zones_of(old) != _zones_of(new)
+    name = _volume_name(change)
+    return (wanted is None or name in wanted.volumes) and _zones_of(old) != _zones_of(new)
+
+
+def claim_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """A pod left that used a claim of this one, or its node did."""
+    if isinstance(change.old, Node):
+        return change.new is None
+    if not isinstance(change.old, Pod) or change.new is not None:
+        return False
+    return not frozenset(change.old.claim_keys).isdisjoint(pod.claim_keys)
+
+
+def attachable(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    """A driver has to attach one volume less, may attach more, or attaches the pod's volume for another pod already."""
+    old, new = change.old, change.new
+    if isinstance(old, Node) or isinstance(new, Node):
+        return old is None
+    if isinstance(old, CSINode) or isinstance(new, CSINode):
+        return _limits(old) != _limits(new)
+    if isinstance(new, Pod) and old is None and not frozenset(new.claim_keys).isdisjoint(pod.claim_keys):
+        return True
+    if wanted is None:
+        return bool(change.drivers)
+    return not change.drivers.isdisjoint(wanted.drivers) or _volume_name(change) in wanted.volumes
+
+
+def storage_shape(_: Pod, wanted: Wanted | None) -> Hashable:
+    """Return what a hint about volumes goes by."""
+    return None if wanted is None else (wanted.classes, wanted.drivers, wanted.whole)
+
+
+VOLUME_KINDS: Final[frozenset[Kind]] = frozenset({Node, Volume, StorageClass, CSINode, CSIDriver, CSIStorageCapacity})
+"""Kinds of objects that decide whether there is a volume, or a way to make one."""
+VOLUME_FOUND: Final = QueueingHint(VOLUME_KINDS, volume_found, storage_shape, claims=True)
+
+VOLUME_MESSAGES: Final[Mapping[Reason, str]] = {
+    Reason.VOLUME_UNREACHABLE: "didn't match PersistentVolume's node affinity",
+    Reason.VOLUME_MISSING: "unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+    Reason.NO_VOLUME_FITS: "didn't find available persistent volumes to bind",
+    Reason.PROVISIONING_ELSEWHERE: "didn't match the node chosen to make a volume of the pod",
+    Reason.TOPOLOGY_NOT_ALLOWED: "didn't find available persistent volumes to bind",
+    Reason.INSUFFICIENT_STORAGE: "did not have enough free storage",
+    Reason.STORAGE_UNREACHABLE: "didn't reach the storage of the pod's volumes",
+    Reason.RESERVED_FOR_OTHER: "had only volumes reserved for other claims",
+    Reason.UNHEALTHY: "had only volumes known to be unhealthy",
+    Reason.QUARANTINED: "had only volumes in quarantine",
+    Reason.HEALTH_UNKNOWN: "had only volumes whose health is unknown",
+    Reason.TOPOLOGY_CONTRADICTED: "had only volumes that are not where they say",
+    Reason.NO_JOINT_ASSIGNMENT: "didn't find persistent volumes for all claims of the pod together",
+}
+"""Of the plugins that go by what a pod's claims get on a node: which of them refuses it first is a matter of order."""
+
+
+class VolumeBinding(PreFilter, Filter):
     """The node must reach the volumes the pod has, and there must be volumes for the rest, or a way to make them.
 
     As a PreFilter it refuses pods whose claims are missing, lost, or bound by others and not bound yet, and leaves only
     nodes that reach the volumes the pod has.
     """
 
-    name: Final = "VolumeBinding"
+    name = "VolumeBinding"
+    messages: ClassVar[Mapping[Reason, str]] = VOLUME_MESSAGES
+    eviction = Eviction.UNMOVED
+    queueing_hint = VOLUME_FOUND
 
     def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
         if info.rejection is not None or not (info.claims.bound or info.claims.orphaned):
             return info.rejection
         return _reaching_all(info, cluster)
+
+    def text(self, rejection: Rejection, info: PodInfo, cluster: ClusterView) -> str:
+        return claim_text(rejection, info.pod, cluster.storage.snapshot.claims)
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         if not info.pod.claims:
@@ -52,20 +152,31 @@ class VolumeBinding:
         return NodeRule(why, fitting, by_choice=True)
 
 
-class VolumeZone:
+class VolumeZone(Filter):
     """A volume that is bound already has to be in the node's zone and region, by their labels."""
 
-    name: Final = "VolumeZone"
+    name = "VolumeZone"
+    messages: ClassVar[Mapping[Reason, str]] = {Reason.VOLUME_ZONE_MISMATCH: "had no available volume zone"}
+    eviction = Eviction.UNMOVED
+    queueing_hint = QueueingHint(frozenset({Node, Volume}), zone_reached, storage_shape, claims=True)
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         volumes = tuple(zoned_volumes(info.pod, cluster.storage.snapshot)) if info.pod.claims else ()
         return NodeRule(lambda state: zone_refusal(volumes, state.node)) if volumes else None
 
 
-class NodeVolumeLimits:
+class NodeVolumeLimits(Filter):
     """The node's drivers must be able to attach that many more volumes."""
 
-    name: Final = "NodeVolumeLimits"
+    name = "NodeVolumeLimits"
+    messages: ClassVar[Mapping[Reason, str]] = {Reason.ATTACH_LIMIT_REACHED: "exceed max volume count"}
+    eviction = Eviction.LOCAL
+    queueing_hint = QueueingHint(
+        frozenset({Node, CSINode, Pod, Claim, Volume, StorageClass, VolumeAttachment}),
+        attachable,
+        storage_shape,
+        claims=True,
+    )
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         wanted = attachments_of(info.pod, cluster.storage.snapshot) if info.pod.claims else frozenset()
@@ -85,10 +196,39 @@ class NodeVolumeLimits:
         return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting, question=question)
 
 
-class VolumeRestrictions:
+class ClaimTally:
+    """Counts other pods that use a claim which only one pod may use."""
+
+    def __init__(self, info: PodInfo, cluster: ClusterView) -> None:
+        claims = (*(claim for claim, _ in info.claims.bound), *info.claims.delayed)
+        self._pod = info.pod.key
+        self._exclusive = frozenset(claim.key for claim in claims if READ_WRITE_ONCE_POD in claim.access_modes)
+        users = [user for key in self._exclusive for user in cluster.claim_users.get(key, ())]
+        self._users = sum(user != self._pod for user in users)
+
+    def counts(self, _: NodeState) -> Counts:
+        return (self._users,)
+
+    def adds(self, pod: Pod, _: NodeState) -> Counts:
+        return (len(self._exclusive.intersection(pod.claim_keys)) if pod.key != self._pod else 0,)
+
+    def allows(self, _: NodeState, counts: Counts) -> bool:
+        return counts[0] == 0
+
+
+class VolumeRestrictions(Filter):
     """A ReadWriteOncePod claim that another pod uses keeps its pod from every node (KEP-2485)."""
 
-    name: Final = "VolumeRestrictions"
+    name = "VolumeRestrictions"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.VOLUME_IN_USE: "unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+        "in-use by another pod"
+    }
+    eviction = Eviction.INCREMENTAL
+    queueing_hint = QueueingHint(frozenset({Node, Pod}), claim_released, storage_shape, claims=True)
+
+    def tally(self, info: PodInfo, cluster: ClusterView) -> ClaimTally:
+        return ClaimTally(info, cluster)
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         claims = (*(claim for claim, _ in info.claims.bound), *info.claims.delayed)
@@ -121,3 +261,70 @@ def _used_by(claim: Claim, info: PodInfo, cluster: ClusterView) -> tuple[Claim, 
     users = cluster.claim_users.get(claim.key, Map())
     user = next((key for key in sorted(users) if key != info.pod.key), None)
     return None if user is None else (claim, user)
+
+
+def _volume_eased(pod: Pod, change: Change, wanted: Wanted) -> bool:
+    if _volume_name(change) in wanted.volumes or _claimed_by(pod, change):
+        return True
+    new = change.new
+    return isinstance(new, Volume) and is_free(new) and class_of(new) in wanted.classes
+
+
+def _claimed_by(pod: Pod, change: Change) -> bool:
+    """Whether the volume's claimRef names, or named, a claim of the pod: it decides alone then."""
+    references = (one.claim for one in (change.old, change.new) if isinstance(one, Volume))
+    keys = {f"{found.namespace}/{found.name}" for found in references if found is not None}
+    return not keys.isdisjoint(pod.claim_keys)
+
+
+def _can_be_made(change: Change, wanted: Wanted) -> bool:
+    old, new = change.old, change.new
+    if isinstance(old, StorageClass) or isinstance(new, StorageClass):
+        names = {one.name for one in (old, new) if isinstance(one, StorageClass)}
+        return not names.isdisjoint(wanted.classes)
+    if isinstance(new, CSIStorageCapacity):
+        before = old if isinstance(old, CSIStorageCapacity) else None
+        return new.storage_class in wanted.classes and _more_capacity(before, new)
+    # A driver that stops telling its capacity has room everywhere.
+    return isinstance(old, CSIDriver) and old.storage_capacity and not _tells_capacity(new)
+
+
+def _more_capacity(old: CSIStorageCapacity | None, new: CSIStorageCapacity) -> bool:
+    if old is None or (old.storage_class, old.node_topology) != (new.storage_class, new.node_topology):
+        return True
+    before, after = _limit(old), _limit(new)
+    return after is not None and (before is None or after > before)
+
+
+def _limit(capacity: CSIStorageCapacity) -> int | None:
+    return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+
+
+def _tells_capacity(driver: object) -> bool:
+    return isinstance(driver, CSIDriver) and driver.storage_capacity
+
+
+def _reports_changed(old: CSINode, new: object) -> bool:
+    return old.storage != (new.storage if isinstance(new, CSINode) else None)
+
+
+def _node_labels_changed(change: Change) -> bool:
+    """Whether a node came, moved, or went: from fewer nodes a volume may look healthier."""
+    old, new = change.old, change.new
+    return not (isinstance(old, Node) and isinstance(new, Node) and old.labels == new.labels)
+
+
+def _volume_name(change: Change) -> str | None:
+    found = change.old if change.new is None else change.new
+    return found.name if isinstance(found, Volume) else None
+
+
+def _zones_of(found: object) -> object:
+    """Return the labels of zones; None for what is not there."""
+    return [pair for pair in found.labels if pair[0] in ZONE_LABELS] if isinstance(found, Node | Volume) else None
+
+
+def _limits(found: object) -> dict[str, int]:
+    """Return the attach limits that are stated; none of what is not there."""
+    drivers = found.drivers if isinstance(found, CSINode) else ()
+    return {one.name: one.attach_limit for one in drivers if one.attach_limit is not None}

@@ -14,11 +14,11 @@ from zlib import crc32
 
 from kube.objects.model import Pod
 from scheduler.cycle.cycle import Unschedulable, passing
-from scheduler.cycle.refusals import Alike, numbers_of, refused_by, states_of
-from scheduler.framework.plugin import NodeRule
+from scheduler.cycle.refusals import Alike, numbers_of, refusals, refused_by, states_of
+from scheduler.framework.plugin import Filter, NodeRule
 from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.victims import INCURABLE, Helpless, Question, Trial, question_of, victims_on
+from scheduler.preemption.victims import Helpless, Question, Trial, question_of, victims_on
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState
 from scheduler.state.node_memory import NodeMemory
@@ -156,12 +156,12 @@ def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequ
     return states_of(curable & ~numbers_of(roomy), cluster)
 
 
-def _incurable(rules: Iterable[NodeRule], nodes: int, alike: Alike) -> int:
+def _incurable(rules: Iterable[tuple[Filter, NodeRule]], nodes: int, alike: Alike) -> int:
     """Return those of the nodes that the first of the rules to refuse them refuses for good."""
     found = 0
-    for rule in rules:
-        for reason, refused in rule.reasons(nodes) if rule.reasons is not None else ():
-            found |= refused if reason in INCURABLE else 0
+    for plugin, rule in rules:
+        for reason, refused in refusals(plugin, rule, nodes, alike) if plugin.unresolvable else ():
+            found |= refused if reason in plugin.unresolvable else 0
         nodes &= ~refused_by(rule, nodes, alike)
     return found
 

@@ -4,50 +4,39 @@ Source: SelectVictimsOnNode in pkg/scheduler/framework/plugins/defaultpreemption
 RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import add, sub
 from typing import Final
 
-from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from scheduler.cycle.cycle import Judgement
-from scheduler.framework.plugin import NodeRule
+from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, Tally
 from scheduler.framework.profile import Profile
-from scheduler.plugins.resource_fit import DiskConflict, NodePorts, NodeResourcesFit
-from scheduler.plugins.volume_filters import NodeVolumeLimits
 from scheduler.preemption.budgets import Budgets
-from scheduler.preemption.prefilter_extensions import TALLIES, Counts, Tally
-from scheduler.state.cluster import ClusterView
+from scheduler.state.cluster import ClusterView, Move
 from scheduler.state.node_info import NodeState, node_state, state_with_pod
 from scheduler.volumes.volumes import PodInfo
-
-LOCAL: Final = frozenset(one.name for one in (NodePorts, NodeResourcesFit, DiskConflict, NodeVolumeLimits))
-"""Filters whose prepared rule looks at a node's state alone. For those that look at pods beyond it there are tallies.
-
-Of any other filter nothing is known, or it is known not to look at pods: what it refuses, no eviction cures.
-"""
-
-INCURABLE: Final = frozenset({Reason.POD_AFFINITY_MISMATCH, Reason.TOPOLOGY_LABEL_MISSING})
-"""What the others say of a node where fewer pods will not help (UnschedulableAndUnresolvable upstream)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """Does the pod fit, if other pods were on a node? What has to be asked for the answer.
 
-    `local` are the rules of LOCAL, `wide` those for which there are tallies, `unmoved` all others.
+    The rules and filters stand by what they say of themselves (`Filter.eviction`). `unmoved` and `local` are prepared
+    rules; `counting` are the filters with a tally, `tallies` those of them that had something to say of the pod, and
+    `unknown` the filters of which nothing is known: all of the profile, whether or not they had something to say.
     """
 
     info: PodInfo
     cluster: ClusterView
     unmoved: tuple[NodeRule, ...]
     local: tuple[NodeRule, ...]
-    wide: tuple[NodeRule, ...]
+    wide: tuple[tuple[Filter, NodeRule], ...]
+    counting: tuple[Filter, ...]
     tallies: tuple[Tally, ...]
-    filters: frozenset[str]
-    """Names of the profile's filters; those that had nothing to say of the pod are among them."""
+    unknown: tuple[Filter, ...]
 
     @property
     def pod(self) -> Pod:
@@ -55,8 +44,7 @@ class Question:
 
     def with_nominated(self) -> "Question":
         """Return the question to ask where pods are added of which the judgement did not know."""
-        prepared = (prepare(self.info, self.cluster) for name, prepare in TALLIES.items() if name in self.filters)
-        return replace(self, tallies=tuple(prepared))
+        return replace(self, tallies=tuple(plugin.tally(self.info, self.cluster) for plugin in self.counting))
 
 
 def question_of(judgement: Judgement, cluster: ClusterView, profile: Profile) -> Question:
@@ -65,25 +53,33 @@ def question_of(judgement: Judgement, cluster: ClusterView, profile: Profile) ->
     return Question(
         info=info,
         cluster=cluster,
-        unmoved=tuple(rule for name, rule in rules if name not in LOCAL and name not in TALLIES),
-        local=tuple(rule for name, rule in rules if name in LOCAL),
-        wide=tuple(rule for name, rule in rules if name in TALLIES),
-        tallies=tuple(TALLIES[name](info, cluster) for name, _ in rules if name in TALLIES),
-        filters=frozenset(one.name for one in profile.filters),
+        unmoved=tuple(rule for plugin, rule in rules if plugin.eviction is Eviction.UNMOVED),
+        local=tuple(rule for plugin, rule in rules if plugin.eviction is Eviction.LOCAL),
+        wide=tuple((plugin, rule) for plugin, rule in rules if plugin.eviction in _WIDE),
+        counting=tuple(plugin for plugin in profile.filters if plugin.eviction is Eviction.INCREMENTAL),
+        tallies=tuple(plugin.tally(info, cluster) for plugin, _ in rules if plugin.eviction is Eviction.INCREMENTAL),
+        unknown=tuple(plugin for plugin in profile.filters if plugin.eviction is Eviction.UNKNOWN),
     )
+
+
+_WIDE: Final = frozenset({Eviction.INCREMENTAL, Eviction.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A node with some pods gone or added. `counts` are those of the question's tallies, for this node."""
+    """A node with some pods gone or added. `counts` are those of the question's tallies, for this node.
+
+    `cluster` shows the same, for filters of which nothing is known; it is not kept up where there are none.
+    """
 
     question: Question
     state: NodeState
     counts: tuple[Counts, ...]
+    cluster: ClusterView
 
     @classmethod
     def on(cls, question: Question, state: NodeState) -> "Trial":
-        return cls(question, state, tuple(tally.counts(state) for tally in question.tallies))
+        return cls(question, state, tuple(tally.counts(state) for tally in question.tallies), question.cluster)
 
     def without(self, gone: Sequence[Pod]) -> "Trial":
         state, keys = self.state, {pod.key for pod in gone}
@@ -92,11 +88,15 @@ class Trial:
         counts = self.counts
         for pod in gone if counts else ():
             counts = self._moved(counts, pod, sub)
-        return Trial(self.question, after, counts)
+        return Trial(self.question, after, counts, self._shown(((pod, state.name), None) for pod in gone))
 
     def having(self, more: Pod) -> "Trial":
         state = state_with_pod(self.state, more, self.question.cluster.storage.snapshot)
-        return Trial(self.question, state, self._moved(self.counts, more, add) if self.counts else ())
+        counts = self._moved(self.counts, more, add) if self.counts else ()
+        return Trial(self.question, state, counts, self._shown([(None, (more, state.name))]))
+
+    def _shown(self, moves: Iterable[Move]) -> ClusterView:
+        return self.cluster.with_moves(moves) if self.question.unknown else self.cluster
 
     def _moved(self, counts: tuple[Counts, ...], pod: Pod, change: Callable[[int, int], int]) -> tuple[Counts, ...]:
         added = (tally.adds(pod, self.state) for tally in self.question.tallies)
@@ -109,7 +109,15 @@ class Trial:
             if rule.why(self.state) is not None:
                 return False
         asked = zip(self.question.tallies, self.counts, strict=True)
-        return all(tally.allows(self.state, counts) for tally, counts in asked)
+        if not all(tally.allows(self.state, counts) for tally, counts in asked):
+            return False
+        return all(self._allowed_by(plugin) for plugin in self.question.unknown)
+
+    def _allowed_by(self, plugin: Filter) -> bool:
+        """Whether a filter of which nothing is known allows the node, prepared for the cluster as it would be."""
+        node = self.cluster.nodes[self.state.number]
+        rule = plugin.rule(self.question.info, self.cluster)
+        return rule is None or rule.why(node) is None
 
     def fits_beside(self, nominated: Sequence[Pod]) -> bool:
         """Whether the pod fits both with and without pods for which the node is being cleared.

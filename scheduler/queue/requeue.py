@@ -22,7 +22,6 @@ from kube.store.store import Store
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.framework.cluster_event import Change, Wanted
 from scheduler.framework.plugin import Placement
-from scheduler.plugins.hints_volumes import only_promised
 from scheduler.queue.expiry import expires_in
 from scheduler.state.attach_limits import attachments_of
 
@@ -129,6 +128,25 @@ def alike(old: R | None, new: R | None) -> bool:
     if old is None or new is None or type(old) is not type(new):
         return False
     return msgspec.structs.replace(new, resource_version=old.resource_version) == old
+
+
+def only_promised(old: Volume | None, new: Volume | None, annotations: Annotations) -> bool:
+    """Whether a volume was promised to somebody, or to the same for longer, and nothing else: that helps nobody."""
+    if old is None or new is None:
+        return False
+    if msgspec.structs.replace(new, resource_version=old.resource_version, annotations=old.annotations) != old:
+        return False
+    if _other_annotations(old, annotations) != _other_annotations(new, annotations):
+        return False
+    before, after = annotations.reservation_of(old), annotations.reservation_of(new)
+    if before is None or after is None:
+        return before is None
+    return (before.claim, before.claim_uid) == (after.claim, after.claim_uid) and before.expires_at <= after.expires_at
+
+
+def _other_annotations(volume: Volume, annotations: Annotations) -> list[tuple[str, str]]:
+    keys = annotations.keys_on_volume(volume)
+    return [pair for pair in volume.annotations if pair[0] not in keys]
 
 
 def wanted_by(found: Unschedulable) -> Wanted:

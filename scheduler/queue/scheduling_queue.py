@@ -18,7 +18,7 @@ from kube.objects.model import Pod
 from scheduler.framework.cluster_event import Change, Wanted
 from scheduler.framework.plugin import SortKey
 from scheduler.queue.heap import Ranking
-from scheduler.queue.hints import may_help
+from scheduler.queue.hints import Hints, may_help
 from scheduler.queue.in_flight_events import Journal
 from scheduler.queue.unschedulable_pods import RefusedPods
 from scheduler.queue.validation import refuse_pod
@@ -150,11 +150,11 @@ class WaitingPods:
     def failed(
         self,
         attempt: Attempt,
-        refused_by: frozenset[str],
+        hints: Hints,
         now: float,
         wanted: Wanted | None = None,
     ) -> None:
-        """No node fits the pod: `refused_by` are the plugins that refused one, or the pod as a whole.
+        """No node fits the pod: `hints` are those of the plugins that refused one, or the pod as a whole.
 
         `wanted` is what it waits for (requeue.wanted_by), None if that was not looked up.
         """
@@ -164,11 +164,11 @@ class WaitingPods:
             return
         held.refusals, held.errors = held.refusals + 1, 0
         held.rested_at = now + backoff(held.refusals)
-        if missed is None or held.changed or any(may_help(held.pod, refused_by, one, wanted) for one in missed):
+        if missed is None or held.changed or any(may_help(held.pod, hints, one, wanted) for one in missed):
             self._settle(held, now)
             return
         self._move(held, State.REFUSED)
-        self._refused.add(held.pod, refused_by, wanted)
+        self._refused.add(held.pod, hints, wanted)
         again_in = None if wanted is None else wanted.again_in
         wait = LONGEST_WAIT if again_in is None else min(again_in, LONGEST_WAIT)
         self._timed.put(held.pod.key, max(held.rested_at, now + wait))

@@ -7,7 +7,8 @@ import msgspec
 
 from kube.objects.model import Claim, Pod, Volume
 from scheduler.framework.cluster_event import Change, Wanted
-from scheduler.queue.hints import STORAGE, hint_of, may_help
+from scheduler.framework.queueing_hint import QueueingHint
+from scheduler.queue.hints import Hints, asked, by_claims, may_help
 
 _Keys = dict[str, None]
 
@@ -26,13 +27,13 @@ class _Filed:
     """A pod, and where it is filed."""
 
     pod: Pod
-    refused_by: frozenset[str]
+    hints: Hints
     wanted: Wanted | None
-    places: tuple[tuple[str, Hashable], ...]
+    places: tuple[tuple[QueueingHint, Hashable], ...]
 
     @property
     def claims(self) -> tuple[str, ...]:
-        return self.pod.claim_keys if self.refused_by & STORAGE else ()
+        return self.pod.claim_keys if by_claims(self.hints) else ()
 
     @property
     def volumes(self) -> frozenset[str]:
@@ -44,7 +45,7 @@ class RefusedPods:
 
     def __init__(self) -> None:
         self._filed: dict[str, _Filed] = {}
-        self._groups: dict[str, dict[Hashable, _Alike]] = {}
+        self._groups: dict[QueueingHint, dict[Hashable, _Alike]] = {}
         self._by_claim: dict[str, _Keys] = {}
         self._by_volume: dict[str, _Keys] = {}
 
@@ -54,13 +55,13 @@ class RefusedPods:
     def __iter__(self) -> Iterator[str]:
         return iter(self._filed)
 
-    def add(self, pod: Pod, refused_by: frozenset[str], wanted: Wanted | None) -> None:
-        """File a pod under the plugins that refused it; under none it waits for any change."""
+    def add(self, pod: Pod, hints: Hints, wanted: Wanted | None) -> None:
+        """File a pod under the hints of the plugins that refused it; under none it waits for any change."""
         self.discard(pod.key)
-        places = tuple((name, hint_of(name).shape(pod, wanted)) for name in refused_by or {""})
-        filed = self._filed[pod.key] = _Filed(pod, refused_by, wanted, places)
-        for name, shape in places:
-            groups = self._groups.setdefault(name, {})
+        places = tuple((hint, hint.shape_of(pod, wanted)) for hint in asked(hints))
+        filed = self._filed[pod.key] = _Filed(pod, hints, wanted, places)
+        for hint, shape in places:
+            groups = self._groups.setdefault(hint, {})
             if shape not in groups:
                 groups[shape] = _stand_in(pod, wanted)
             groups[shape].keys[pod.key] = None
@@ -74,11 +75,14 @@ class RefusedPods:
         filed = self._filed.pop(pod_key, None)
         if filed is None:
             return
-        for name, shape in filed.places:
-            alike = self._groups[name][shape]
-            del alike.keys[pod_key]
-            if not alike.keys:
-                del self._groups[name][shape]
+        for hint, shape in filed.places:
+            groups = self._groups[hint]
+            del groups[shape].keys[pod_key]
+            if not groups[shape].keys:
+                del groups[shape]
+            if not groups:
+                # A plugin of a configuration that is in force no more has no pods some time.
+                del self._groups[hint]
         for claim_key in filed.claims:
             _unfile(self._by_claim, claim_key, pod_key)
         for volume in filed.volumes:
@@ -89,12 +93,12 @@ class RefusedPods:
         found: _Keys = {}
         for pod_key in self._named_by(change):
             filed = self._filed[pod_key]
-            if may_help(filed.pod, filed.refused_by, change, filed.wanted):
+            if may_help(filed.pod, filed.hints, change, filed.wanted):
                 found[pod_key] = None
-        for name, groups in self._groups.items():
-            if hint_of(name).concerns(change.kind):
+        for hint, groups in self._groups.items():
+            if hint.concerns(change.kind):
                 for alike in groups.values():
-                    found.update(dict.fromkeys(self._helped(name, alike, change)))
+                    found.update(dict.fromkeys(self._helped(hint, alike, change)))
         return [pod_key for pod_key in found if change.concerns(self._filed[pod_key].pod)]
 
     def _named_by(self, change: Change) -> Iterator[str]:
@@ -105,11 +109,10 @@ class RefusedPods:
             for claim_key in _claims_of(subject):
                 yield from self._by_claim.get(claim_key, ())
 
-    def _helped(self, name: str, alike: _Alike, change: Change) -> Iterable[str]:
-        hint = hint_of(name)
-        if not hint.concerns_all(alike.pod, change, alike.wanted):
+    def _helped(self, hint: QueueingHint, alike: _Alike, change: Change) -> Iterable[str]:
+        if not hint.concerns_shape(alike.pod, change, alike.wanted):
             return ()
-        if hint.coarse is None:
+        if not hint.goes_by_pod:
             return alike.keys
         every = ((key, self._filed[key]) for key in alike.keys)
         return [key for key, filed in every if hint.helps(filed.pod, change, filed.wanted)]

@@ -15,7 +15,7 @@ from kube.store.collection import Collection
 from scheduler.binding.binding_cycle import BindingCycle
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 from scheduler.cycle.cycle import Unschedulable, decide, judge
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import Placement, PreFilter
 from scheduler.framework.profile import Profile
 from scheduler.queue.scheduling_queue import Attempt
 from scheduler.queue.validation import refuse_pod
@@ -188,15 +188,16 @@ class DrivenBinding:
                 future.set_result(ending)
 
 
-@dataclass(frozen=True, slots=True)
-class _OnlyOn:
+class _OnlyOn(PreFilter):
     """Leaves one node of all."""
 
-    node: str
-    name: str = "OnlyOn"
+    name = "OnlyOn"
+
+    def __init__(self, node: str) -> None:
+        self._node = node
 
     def confine(self, _: PodInfo, cluster: ClusterView, /) -> int:
-        state = cluster.node(self.node)
+        state = cluster.node(self._node)
         return 0 if state is None else 1 << state.number
 
 

@@ -15,12 +15,12 @@ from kube.objects.model import Pod
 from kube.store.collection import Collection
 from scheduler.binding.binding_cycle import BindingCycle, BindingPlugins
 from scheduler.cycle.cycle import Unschedulable
-from scheduler.cycle.diagnosis import Diagnoser, Diagnosis, whole_text
+from scheduler.cycle.diagnosis import Diagnosis, diagnose
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.config import Configuration
 from scheduler.framework.plugin import Placement
 from scheduler.preemption.preemption import NoPreemption, Preemption
-from scheduler.queue.hints import PREEMPTION
+from scheduler.queue.hints import EVICTION
 from scheduler.queue.requeue import forgotten, wanted_by
 from scheduler.queue.scheduling_queue import Attempt, WaitingPods
 from scheduler.standalone.assignment_check import AssignmentCheck
@@ -28,6 +28,7 @@ from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, E
 from scheduler.standalone.cache import LiveCluster
 from scheduler.standalone.post_filter import MakingRoom
 from scheduler.state.cluster import ClusterView
+from scheduler.volumes.claim_texts import whole_text
 
 _LOST: Final = frozenset({Reason.POD_ENDED, Reason.ALREADY_ASSIGNED})
 """Reasons for which the pod does not need us any more."""
@@ -89,7 +90,6 @@ class Attempts:
         self._wake = wake
         self._report = AttemptReport(parts.events, parts.status, parts.metrics)
         self.endings = self._report.endings
-        self._diagnoser = Diagnoser()
 
     def begin(self, attempt: Attempt) -> Work | None:
         """Decide about a pod; return what carries the decision out, None if there is nothing to be done."""
@@ -141,13 +141,13 @@ class Attempts:
     def _refused(
         self, attempt: Attempt, pod: Pod, found: Unschedulable, answer: Preemption | NoPreemption
     ) -> Work | None:
-        diagnosis = self._diagnoser.diagnose(found)
+        diagnosis = diagnose(found)
         if isinstance(answer, Preemption):
             self._parts.metrics.preempted(len(answer.victims))
             self._report.refused(pod, diagnosis, diagnosis.text(), answer.node)
             return self._clear(attempt, pod, found, diagnosis, answer)
-        refused_by = diagnosis.refused_by | {PREEMPTION} if answer.protected else diagnosis.refused_by
-        self._waiting.failed(attempt, refused_by, self._clock.monotonic(), wanted_by(found))
+        hints = diagnosis.hints | {EVICTION} if answer.protected else diagnosis.hints
+        self._waiting.failed(attempt, hints, self._clock.monotonic(), wanted_by(found))
         self._report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
         return None
 
@@ -167,7 +167,7 @@ class Attempts:
             self._report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
             self._waiting.retry(attempt, now)
         else:
-            self._waiting.failed(attempt, diagnosis.refused_by, now, wanted_by(found))
+            self._waiting.failed(attempt, diagnosis.hints, now, wanted_by(found))
         self._wake()
 
     async def _withdrawn(self, preemption: Preemption, pod: Pod) -> Preemption:

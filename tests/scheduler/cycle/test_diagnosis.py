@@ -12,8 +12,10 @@ from kube.objects import model
 from kube.objects.constraints import DO_NOT_SCHEDULE, Constraints, HostPort, SpreadConstraint
 from kube.objects.model import LabelSelector, Taint
 from scheduler.cycle.cycle import Unschedulable, decide, judge
-from scheduler.cycle.diagnosis import Diagnoser, Diagnosis, lacking, whole_text
+from scheduler.cycle.diagnosis import Diagnosis, diagnose
 from scheduler.plugins.registry import default_profile
+from scheduler.plugins.resource_fit import lacking
+from scheduler.volumes.claim_texts import whole_text
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import view
@@ -25,10 +27,10 @@ LACKING = Reason.INSUFFICIENT_RESOURCES
 LATER = builders.EPOCH.replace(year=2027)
 
 
-def diagnosed(pod: model.Pod, *records: model.Record, diagnoser: Diagnoser | None = None) -> Diagnosis:
+def diagnosed(pod: model.Pod, *records: model.Record) -> Diagnosis:
     found = decide(pod, view(*records), PROFILE)
     assert isinstance(found, Unschedulable)
-    return (diagnoser or Diagnoser()).diagnose(found)
+    return diagnose(found)
 
 
 def nodes(count: int, **how: object) -> list[model.Record]:
@@ -194,19 +196,10 @@ def test_every_node_is_counted_with_the_first_filter_that_refuses_it(
     pod, seen = data.draw(clusters.pods("new")), view(*records)
     judgement = judge(pod, seen, PROFILE)
     refusals = {state.name: found for state in seen.nodes if (found := judgement.why(state)) is not None}
-    diagnosis = Diagnoser().diagnose(Unschedulable(judgement, seen))
+    diagnosis = diagnose(Unschedulable(judgement, seen))
     assert diagnosis.refused_by == {name for state in seen.nodes if (name := judgement.refusing(state)) is not None}
     short = [seen.nodes[seen.numbers[name]] for name, one in refusals.items() if one.reason is LACKING]
     expected = Counter(text for state in short for text in lacking(pod)(state))
     assert {text: count for text, count in diagnosis.counts.items() if not text.startswith("node(s)")} == expected
     told = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
     assert told == sorted(Counter(one.reason for one in refusals.values() if one.reason is not LACKING).values())
-
-
-def test_what_nodes_lack_is_looked_up_once() -> None:
-    diagnoser, records = Diagnoser(), nodes(2)
-    seen = view(*records)
-    for name in ("one", "two"):
-        found = decide(builders.pod(name, requests={"cpu": "9"}), seen, PROFILE)
-        assert isinstance(found, Unschedulable)
-        assert diagnoser.diagnose(found).counts == {"Insufficient cpu": 2}

@@ -12,7 +12,7 @@ from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.memoized_cycle import MOST_TEMPLATES, Decider
-from scheduler.framework.plugin import NodeRule, Placement
+from scheduler.framework.plugin import Filter, NodeRule, Placement
 from scheduler.framework.profile import Profile, build
 from scheduler.plugins.registry import REGISTRY, default_data, default_profile
 from scheduler.state.cluster import ClusterView
@@ -118,7 +118,7 @@ def test_more_templates_than_are_remembered() -> None:
         assert node_of(decider.decide(pod, cluster, PROFILE)) == f"n00{number % 3}"
 
 
-class Counting:
+class Counting(Filter):
     """Counts how many nodes are asked."""
 
     name = "Counting"

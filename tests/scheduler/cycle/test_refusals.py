@@ -4,6 +4,7 @@ from scheduler.cycle.cycle import Unschedulable, judge
 from scheduler.cycle.refusals import Alike, refusals, refused_by
 from scheduler.framework.plugin import NodeRule
 from scheduler.plugins.registry import default_profile
+from scheduler.plugins.reservation import ReservedVolume
 from scheduler.state.node_info import NodeState
 from tests import builders
 from tests.scheduler.judging import view
@@ -21,5 +22,5 @@ def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:
     alike, rule = Alike(Unschedulable(judgement, cluster)), NodeRule(why, by_choice=True)
     left = 1 << cluster.nodes[1].number
     assert refused_by(rule, left, alike) == 0
-    assert list(refusals("ReservedVolume", rule, left, alike)) == []
+    assert list(refusals(ReservedVolume(), rule, left, alike)) == []
     assert asked == [cluster.nodes[1].name] * 2

@@ -10,10 +10,11 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
 from kube.objects.model import LabelSelector, Record
-from scheduler.framework.plugin import NodeRule
+from scheduler.framework.plugin import Eviction, Filter, NodeRule
 from scheduler.preemption.preemption import (
     NEVER,
     NO_VICTIMS,
+    NOT_ENOUGH,
     NOT_HELPFUL,
     WAITING,
     NoPreemption,
@@ -132,26 +133,62 @@ def test_tells_of_every_node_why_it_is_no_candidate() -> None:
     )
 
 
-class Strange:
-    """A filter of which preemption knows nothing: it refuses one node, whoever runs there."""
+class Picky(Filter):
+    """Refuses one node, whoever runs there, and says nothing of itself."""
 
-    name = "Strange"
+    name = "Picky"
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule:
         return NodeRule(lambda state: _STRANGE if state.name == "n1" else None)
 
 
+class PickyForGood(Picky):
+    eviction = Eviction.UNMOVED
+
+
 _STRANGE = Rejection(Reason.NODE_SELECTOR_MISMATCH, "n1", "a node that is allowed", "another one")
 
 
-def test_a_node_that_an_unknown_filter_refuses_is_not_cleared() -> None:
-    profile = replace(PROFILE, filters=(*PROFILE.filters, Strange()))
+@pytest.mark.parametrize(("plugin", "text"), [(Picky(), NOT_ENOUGH), (PickyForGood(), NOT_HELPFUL)], ids=repr)
+def test_a_node_that_another_filter_refuses_anyhow_is_not_cleared(plugin: Filter, text: str) -> None:
+    profile = replace(PROFILE, filters=(*PROFILE.filters, plugin))
     cheap, dear = on("n1", (1, "4", 1)), on("n2", (9, "4", 1))
     found = preempt(NEW, view(FIRST, SECOND, *cheap, *dear), profile=profile)
     assert isinstance(found, Preemption)
     assert found.node == "n2"
     nobody = preempt(NEW, view(FIRST, *cheap), profile=profile)
-    assert nobody == NoPreemption(f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}.")
+    assert nobody == NoPreemption(f"preemption: 0/1 nodes are available: 1 {text}.")
+
+
+class Companion(Filter):
+    """Wants a pod of the label on the node, or none of it, and looks at the whole cluster; says nothing of itself."""
+
+    name = "Companion"
+
+    def __init__(self, *, near: bool) -> None:
+        self._near = near
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule:
+        places = {state.name for state in cluster.nodes for pod in state.pods if ("app", "web") in pod.labels}
+        return NodeRule(lambda state: None if (state.name in places) == self._near else _STRANGE)
+
+
+def test_nobody_is_evicted_for_nothing_by_a_filter_that_says_nothing_of_preemption() -> None:
+    """It allows the node only as long as the victim is there."""
+    profile = replace(PROFILE, filters=(*PROFILE.filters, Companion(near=True)))
+    web = builders.pod("web", node="n1", priority=1, requests={"cpu": "4"}, labels={"app": "web"})
+    found = preempt(NEW, view(FIRST, web), profile=profile)
+    assert found == NoPreemption(f"preemption: 0/1 nodes are available: 1 {NOT_ENOUGH}.")
+
+
+def test_pods_are_evicted_for_a_filter_that_says_nothing_of_preemption() -> None:
+    profile = replace(PROFILE, filters=(*PROFILE.filters, Companion(near=False)))
+    web = builders.pod("web", node="n1", priority=1, requests={"cpu": "1"}, labels={"app": "web"})
+    other = builders.pod("other", node="n1", priority=0, requests={"cpu": "1"})
+    small = builders.pod("new", priority=10, requests={"cpu": "1"})
+    found = preempt(small, view(FIRST, web, other), profile=profile)
+    assert isinstance(found, Preemption)
+    assert [victim.name for victim in found.victims] == ["web"]
 
 
 def test_a_filter_that_the_profile_leaves_out_is_not_asked_about_nominated_pods() -> None:

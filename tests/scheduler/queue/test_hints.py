@@ -7,9 +7,10 @@ from kube.objects.constraints import Constraints, HostPort, InlineDisk, PodTerm,
 from kube.objects.model import CSIDriver, CSIStorageCapacity, LabelSelector, Pod, Record, Taint, Toleration
 from kube.rules.disruption import DisruptionBudget
 from scheduler.framework.cluster_event import Change, Wanted
-from scheduler.queue.hints import PREEMPTION, may_help
+from scheduler.queue.hints import EVICTION, Hints, may_help
 from tests import builders
 from tests.builders import ZONE
+from tests.scheduler.waking import hints_of
 
 DRIVER = "disk.csi.example"
 WEB, WEBS = {"app": "web"}, LabelSelector((("app", "web"),))
@@ -37,6 +38,8 @@ def held(port: HostPort) -> Pod:
 
 
 WITH_DISK = builders.pod(constraints=Constraints(disks=(InlineDisk("awsElasticBlockStore", ("vol",)),)))
+
+BUDGETS = "disruption budgets"
 
 Case = tuple[str, Pod, Record | None, Record | None]
 
@@ -113,7 +116,7 @@ HELPFUL: dict[str, Case] = {
         builders.volume("pv-mine", labels={ZONE: "b"}),
     ),
     "a budget lets more go": (
-        PREEMPTION,
+        BUDGETS,
         CORES,
         BUDGET,
         DisruptionBudget("default", "web", "uid", 2, WEBS, 1),
@@ -213,27 +216,31 @@ USELESS: dict[str, Case] = {
 }
 
 
+def waits_for(what: str) -> Hints:
+    return frozenset({EVICTION}) if what == BUDGETS else hints_of(what)
+
+
 @pytest.mark.parametrize("case", HELPFUL.values(), ids=HELPFUL)
 def test_it_wakes(case: Case) -> None:
     plugin, pod, old, new = case
-    assert may_help(pod, frozenset({plugin}), Change(old, new), SEEN)
+    assert may_help(pod, waits_for(plugin), Change(old, new), SEEN)
 
 
 @pytest.mark.parametrize("case", USELESS.values(), ids=USELESS)
 def test_it_does_not_wake(case: Case) -> None:
     plugin, pod, old, new = case
-    assert not may_help(pod, frozenset({plugin}), Change(old, new), SEEN)
+    assert not may_help(pod, waits_for(plugin), Change(old, new), SEEN)
 
 
 def test_a_pod_refused_as_a_whole_is_not_woken_by_nodes() -> None:
     whole = Wanted(frozenset({"fast"}), whole=True)
-    assert not may_help(STORED, frozenset({"VolumeBinding"}), Change(None, NODE), whole)
-    assert may_help(STORED, frozenset({"VolumeBinding"}), Change(None, NODE), SEEN)
+    assert not may_help(STORED, hints_of("VolumeBinding"), Change(None, NODE), whole)
+    assert may_help(STORED, hints_of("VolumeBinding"), Change(None, NODE), SEEN)
 
 
 def test_a_driver_that_attaches_less_helps_those_it_attaches_for() -> None:
     gone = there(claims=["more"])
-    limits = frozenset({"NodeVolumeLimits"})
+    limits = hints_of("NodeVolumeLimits")
     assert may_help(STORED, limits, Change(gone, None, frozenset({DRIVER})), SEEN)
     assert not may_help(STORED, limits, Change(gone, None, frozenset({"other.csi.example"})), SEEN)
 
@@ -241,12 +248,12 @@ def test_a_driver_that_attaches_less_helps_those_it_attaches_for() -> None:
 def test_a_local_volume_that_goes_to_somebody_leaves_the_choice_to_one_that_is_not() -> None:
     local = builders.volume(node="n1", source="local")
     for new in (None, builders.volume(node="n1", source="local", claim="other/data", phase="Bound")):
-        assert may_help(STORED, frozenset({"LocalStorage"}), Change(local, new), SEEN)
-        assert not may_help(STORED, frozenset({"VolumeBinding"}), Change(local, new), SEEN)
+        assert may_help(STORED, hints_of("LocalStorage"), Change(local, new), SEEN)
+        assert not may_help(STORED, hints_of("VolumeBinding"), Change(local, new), SEEN)
     remote = builders.volume()
-    assert not may_help(STORED, frozenset({"LocalStorage"}), Change(remote, None), SEEN)
+    assert not may_help(STORED, hints_of("LocalStorage"), Change(remote, None), SEEN)
 
 
 def test_what_was_not_looked_up_counts_as_wanted() -> None:
     change = Change(None, builders.volume(storage_class="slow"))
-    assert may_help(STORED, frozenset({"VolumeBinding"}), change, None)
+    assert may_help(STORED, hints_of("VolumeBinding"), change, None)

@@ -10,7 +10,7 @@ from kube.objects import model
 from kube.objects.model import LabelSelector, Pod, Record
 from kube.rules.disruption import DisruptionBudget
 from scheduler.cycle.cycle import Unschedulable, decide
-from scheduler.cycle.diagnosis import Diagnoser
+from scheduler.cycle.diagnosis import diagnose
 from scheduler.framework.cluster_event import Change, Wanted
 from scheduler.framework.plugin import Placement
 from scheduler.plugins.registry import default_profile
@@ -41,12 +41,12 @@ def woken_and_fitting(pod: Pod, world: World, happening: list[tuple[str, Record 
     refused = decide(pod, cluster.view(), PROFILE)
     if not isinstance(refused, Unschedulable):
         return True, True
-    refused_by, wanted = Diagnoser().diagnose(refused).refused_by, wanted_by(refused)
+    hints, wanted = diagnose(refused).hints, wanted_by(refused)
     told: list[Change] = []
     with Changes(cluster.store, told.append, Annotations()).following():
         for slot, record in happening:
             cluster.show(slot, record)
-    woken = any(may_help(pod, refused_by, change, wanted) for change in told)
+    woken = any(may_help(pod, hints, change, wanted) for change in told)
     return woken, not isinstance(decide(pod, cluster.view(), PROFILE), Unschedulable)
 
 

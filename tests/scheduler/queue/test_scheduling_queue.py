@@ -5,9 +5,10 @@ from scheduler.framework.cluster_event import Change, Wanted
 from scheduler.plugins.queue_sort import PrioritySort
 from scheduler.queue.scheduling_queue import LONGEST_WAIT, Attempt, WaitingPods, backoff
 from tests import builders
+from tests.scheduler.waking import hints_of
 
-RESOURCES = frozenset({"NodeResourcesFit"})
-TAINTS = frozenset({"TaintToleration"})
+RESOURCES = hints_of("NodeResourcesFit")
+TAINTS = hints_of("TaintToleration")
 NEW_NODE = Change(None, builders.node("new"))
 GPU, NOT_READY = Taint("gpu", "NoSchedule"), Taint("node.kubernetes.io/not-ready", "NoSchedule")
 HEARTBEAT = Change(builders.node("n1", taints=[GPU]), builders.node("n1", taints=[NOT_READY]))

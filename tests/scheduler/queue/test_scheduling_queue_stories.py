@@ -10,7 +10,7 @@ from binder.reservation.contract import Annotations
 from kube.objects.model import Pod
 from scheduler.binding.reserve_volumes import PromiseVolumes
 from scheduler.cycle.cycle import Unschedulable, decide
-from scheduler.cycle.diagnosis import Diagnoser
+from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import Placement
 from scheduler.plugins.registry import default_profile
@@ -41,7 +41,7 @@ class Story:
         self.names = [f"waiting-{number}" for number in range(chance.randint(1, 6))]
         for name in self.names:
             self.waiting.upsert(replace(chance.choice(WAITING), name=name, uid=name), self.now)
-        self.decider, self.diagnoser = Decider(), Diagnoser()
+        self.decider = Decider()
 
     def tell(self, steps: int) -> None:
         acts = (self.happen, self.happen, self.begin, self.decide, self.decide, self.refuse, self.bind, self.take_back)
@@ -73,7 +73,7 @@ class Story:
     def refuse(self) -> None:
         if self.refused:
             attempt, found = self.refused.pop()
-            self.waiting.failed(attempt, self.diagnoser.diagnose(found).refused_by, self.now, wanted_by(found))
+            self.waiting.failed(attempt, diagnose(found).hints, self.now, wanted_by(found))
 
     def bind(self) -> None:
         if self.binding:

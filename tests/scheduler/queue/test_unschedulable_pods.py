@@ -6,21 +6,23 @@ from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
 from kube.objects.model import LabelSelector, Pod, Record
 from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.queueing_hint import ANYTHING_HELPS
 from scheduler.plugins.registry import default_data
-from scheduler.queue.hints import may_help
+from scheduler.queue.hints import Hints, may_help
 from scheduler.queue.unschedulable_pods import RefusedPods
 from tests import builders
+from tests.scheduler.waking import hints_of
 from tests.scheduler.worlds import VARIANTS, WAITING
 
-STORAGE = frozenset({"VolumeBinding"})
+STORAGE = hints_of("VolumeBinding")
 WEBS, ALONE = LabelSelector((("app", "web"),)), LabelSelector((("alone", "yes"),))
 GPU = model.Taint("gpu", "NoSchedule")
 
 
-def refused(*pods: tuple[Pod, frozenset[str], Wanted | None]) -> RefusedPods:
+def refused(*pods: tuple[Pod, Hints, Wanted | None]) -> RefusedPods:
     filed = RefusedPods()
-    for pod, refused_by, wanted in pods:
-        filed.add(pod, refused_by, wanted)
+    for pod, hints, wanted in pods:
+        filed.add(pod, hints, wanted)
     return filed
 
 
@@ -30,11 +32,11 @@ def helped(filed: RefusedPods, old: Record | None, new: Record | None) -> list[s
 
 def test_alike_pods_are_helped_together_and_others_are_not() -> None:
     small, large = {"cpu": "2"}, {"cpu": "9"}
-    resources = frozenset({"NodeResourcesFit"})
+    resources = hints_of("NodeResourcesFit")
     filed = refused(
         (builders.pod("a", requests=small), resources, None),
         (builders.pod("b", requests=large), resources, None),
-        (builders.pod("c", requests=small), resources | {"NodeAffinity"}, None),
+        (builders.pod("c", requests=small), resources | hints_of("NodeAffinity"), None),
     )
     assert helped(filed, None, builders.node("new", taints=[GPU])) == ["a", "c"]
     filed.discard("default/a")
@@ -48,7 +50,7 @@ def test_a_change_of_one_claim_or_volume_concerns_its_pods_only() -> None:
     filed = refused(
         (builders.pod("a", claims=["data"]), STORAGE, ours),
         (builders.pod("b", claims=["more"]), STORAGE, theirs),
-        (builders.pod("c", claims=["data"]), frozenset({"NodeAffinity"}), ours),
+        (builders.pod("c", claims=["data"]), hints_of("NodeAffinity"), ours),
     )
     assert helped(filed, builders.claim("data"), builders.claim("data", size="1Gi")) == ["a"]
     assert helped(filed, builders.volume("pv-2", phase="Bound"), None) == ["b"]
@@ -57,12 +59,12 @@ def test_a_change_of_one_claim_or_volume_concerns_its_pods_only() -> None:
 
 
 def test_who_was_refused_by_nobody_known_is_helped_by_anything() -> None:
-    filed = refused((builders.pod("a"), frozenset(), None), (builders.pod("b"), frozenset({"Stranger"}), None))
+    filed = refused((builders.pod("a"), frozenset(), None), (builders.pod("b"), frozenset({ANYTHING_HELPS}), None))
     assert helped(filed, None, builders.storage_class()) == ["a", "b"]
 
 
 def test_labels_are_asked_one_by_one_where_they_matter() -> None:
-    affinity = frozenset({"InterPodAffinity"})
+    affinity = hints_of("InterPodAffinity")
     filed = refused(
         (builders.pod("a", labels={"alone": "yes"}), affinity, None),
         (builders.pod("b", labels={"alone": "no"}), affinity, None),
@@ -72,7 +74,7 @@ def test_labels_are_asked_one_by_one_where_they_matter() -> None:
     assert helped(filed, builders.pod("there", node="n1"), None) == []
 
 
-names = st.sampled_from(sorted(default_data("ours").filters))
+hints = st.frozensets(st.sampled_from(sorted(default_data("ours").filters)), max_size=2).map(lambda by: hints_of(*by))
 waits = st.one_of(
     st.none(),
     st.builds(
@@ -83,7 +85,11 @@ waits = st.one_of(
         st.booleans(),
     ),
 )
-stories = st.tuples(st.sampled_from(WAITING), st.frozensets(names, max_size=2), waits)
+stories = st.tuples(
+    st.sampled_from(WAITING),
+    hints,
+    waits,
+)
 slots = st.sampled_from(list(VARIANTS.values()))
 changes = slots.flatmap(lambda variants: st.tuples(*[st.sampled_from([*variants, None])] * 2))
 
@@ -91,7 +97,7 @@ changes = slots.flatmap(lambda variants: st.tuples(*[st.sampled_from([*variants,
 @settings(deadline=None, max_examples=200)
 @given(st.lists(stories, min_size=1, max_size=6), changes, st.frozensets(st.just("disk.csi.example")))
 def test_asking_about_many_at_once_is_as_asking_about_each(
-    found: list[tuple[Pod, frozenset[str], Wanted | None]],
+    found: list[tuple[Pod, Hints, Wanted | None]],
     happening: tuple[Record | None, Record | None],
     drivers: frozenset[str],
 ) -> None:

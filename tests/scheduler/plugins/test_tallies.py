@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from kube.objects import model
 from kube.objects.model import READ_WRITE_ONCE_POD
+from scheduler.framework.plugin import Eviction
 from scheduler.framework.profile import Thresholds
 from scheduler.plugins.registry import REGISTRY
-from scheduler.preemption.prefilter_extensions import TALLIES
-from scheduler.preemption.victims import LOCAL
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo, pod_info
 from tests import builders
@@ -20,19 +19,8 @@ from tests.scheduler.clusters import clusters, pods
 from tests.scheduler.judging import view
 
 
-def test_every_filter_is_known_to_depend_on_other_pods_or_not() -> None:
-    """A filter that joins the registry is put here, or among those that preemption can cure."""
-    unmoved = [
-        "TaintToleration",
-        "EnforcedNodeAffinity",
-        "NodeAffinity",
-        "ReservedVolume",
-        "VolumeHealth",
-        "VolumeBinding",
-        "LocalStorage",
-        "VolumeZone",
-    ]
-    assert sorted([*unmoved, *LOCAL, *TALLIES]) == sorted(REGISTRY.filters)
+def test_every_filter_of_ours_says_what_preemption_has_to_know() -> None:
+    assert [name for name, make in REGISTRY.filters.items() if make(Thresholds()).eviction is Eviction.UNKNOWN] == []
 
 
 def filtered(name: str, info: PodInfo, cluster: ClusterView, node: str) -> bool:
@@ -47,7 +35,7 @@ def tallied(
 ) -> bool:
     state = cluster.node(node)
     assert state is not None
-    tally = TALLIES[name](info, cluster)
+    tally = REGISTRY.filters[name](Thresholds()).tally(info, cluster)
     counts = tally.counts(state)
     for pod in gone:
         counts = tuple(map(sub, counts, tally.adds(pod, state)))

@@ -10,7 +10,7 @@ from kube.objects import model
 from kube.objects.constraints import NO_CONSTRAINTS, Constraints, PodTerm
 from kube.objects.model import LabelSelector, Record
 from kube.rules.selectors import matches_labels
-from scheduler.plugins.pod_affinity import InterPodAffinity
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import allowed, reasons, view

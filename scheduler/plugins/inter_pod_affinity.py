@@ -1,0 +1,203 @@
+"""Required pod affinity and anti-affinity as a plugin; the rule is kube.pod_topology.inter_pod_affinity.
+
+The tally is AddPod and RemovePod, the hint isSchedulableAfterPodChange and isSchedulableAfterNodeChange (KEP-4247) of
+plugins/interpodaffinity. The hint is wider than there: a pod that leaves can make this one the first of its series, a
+node that goes takes its pods along. Selectors of namespaces count as fulfilled, as their labels are not looked up.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import ClassVar
+
+from binder.assignment.pod_rejection import AFFINITY_REASONS, affinity_rejection
+from binder.matching.rejection import Reason, Rejection
+from kube.objects.constraints import NO_CONSTRAINTS, PodTerm
+from kube.objects.model import Namespace, Node, Pairs, Pod
+from kube.pod_topology.inter_pod_affinity import affinity_verdicts
+from kube.pod_topology.placed_pods import groups_meant, means
+from kube.pod_topology.pod_groups import Group, group_of
+from kube.rules.selectors import matches_labels
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
+from scheduler.framework.queueing_hint import QueueingHint
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volumes import PodInfo
+
+
+def neighbours_eased(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    """A pod came to be near to, one left to be apart from, or a node moved into another topology domain."""
+    if not neighbours_may_be_eased(pod, change, wanted):
+        return False
+    old, new = change.old, change.new
+    if not isinstance(old, Pod) or (isinstance(new, Pod) and _wants_near(pod, new)):
+        return True
+    apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
+    kept_off = (old.constraints or NO_CONSTRAINTS).anti_affinity
+    if any(_may_mean(term, pod, old) for term in apart) or any(_may_mean(term, old, pod) for term in kept_off):
+        return True
+    # When nobody else is left that all terms mean, this one may be the first of its series.
+    return _wants_near(pod, old) and _wants_near(pod, pod)
+
+
+def neighbours_may_be_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
+    """The same, whatever the labels of the pod."""
+    old, new = change.old, change.new
+    if isinstance(old, Node) or isinstance(new, Node):
+        return _labels_of(old) != _labels_of(new)
+    if isinstance(old, Namespace) or isinstance(new, Namespace):
+        return True
+    changed = _changed_pods(change)
+    if any(_wants_near(pod, one) for one in changed):
+        return True
+    left = [one for one in changed if one is old]
+    apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
+    return any(
+        (one.constraints or NO_CONSTRAINTS).anti_affinity or any(_may_mean(term, pod, one) for term in apart)
+        for one in left
+    )
+
+
+def _shape(pod: Pod, _: Wanted | None) -> Hashable:
+    said = pod.constraints or NO_CONSTRAINTS
+    return pod.namespace, said.affinity, said.anti_affinity
+
+
+class NeighbourTally:
+    """Counts pods that may not be where the node is, and for each term of affinity those that have to be there.
+
+    And for each of these terms such pods anywhere, because the first pod of a series needs none.
+    """
+
+    def __init__(self, info: PodInfo, cluster: ClusterView) -> None:
+        said = info.pod.constraints or NO_CONSTRAINTS
+        self._namespace = info.pod.namespace
+        self._itself = group_of(info.pod)
+        self._known: dict[Group, tuple[tuple[str, ...], bool]] = {}
+        self._namespaces: Mapping[str, Pairs] = cluster.namespaces
+        self._near, self._apart = said.affinity, said.anti_affinity
+        self._is_first = bool(self._near) and self._all_mean(self._itself)
+        self._refusing: dict[str, Counter[str]] = {}
+        for term in self._apart:
+            for _, places in groups_meant(term, self._namespace, cluster):
+                _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
+        for group, places in cluster.pod_groups.outspoken_about(self._itself):
+            for term in self._unwelcoming(group):
+                _count(self._refusing.setdefault(term.topology_key, Counter()), term, places, cluster)
+        self._needed: list[Counter[str]] = [Counter() for _ in self._near]
+        for group, places in groups_meant(self._near[0], self._namespace, cluster) if self._near else ():
+            if self._all_mean(group):
+                for term, counts in zip(self._near, self._needed, strict=True):
+                    _count(counts, term, places, cluster)
+        self._everywhere = tuple(counts.total() for counts in self._needed)
+
+    def counts(self, state: NodeState) -> Counts:
+        labels = state.labels
+        refusing = sum(counts[labels[key]] for key, counts in self._refusing.items() if key in labels)
+        near = (
+            counts[labels[term.topology_key]] if term.topology_key in labels else 0
+            for term, counts in zip(self._near, self._needed, strict=True)
+        )
+        return (refusing, *near, *self._everywhere)
+
+    def adds(self, pod: Pod, state: NodeState) -> Counts:
+        group, labels = group_of(pod), state.labels
+        found = self._known.get(group)
+        if found is None:
+            found = self._known[group] = self._refusing_keys(group), bool(self._near) and self._all_mean(group)
+        refusing, needed = found
+        near = tuple([int(needed and term.topology_key in labels) for term in self._near])
+        return (sum([key in labels for key in refusing]), *near, *near)
+
+    def allows(self, state: NodeState, counts: Counts) -> bool:
+        terms = len(self._near)
+        near, everywhere = counts[1 : 1 + terms], counts[1 + terms :]
+        if counts[0]:
+            return False
+        if all(near):
+            return True
+        return self._is_first and not any(everywhere) and all(term.topology_key in state.labels for term in self._near)
+
+    def _refusing_keys(self, group: Group) -> tuple[str, ...]:
+        """Return the topology keys of the terms, of either side, by which such a pod and this one keep apart."""
+        apart = [term for term in self._apart if means(term, self._namespace, group, self._namespaces)]
+        return tuple(term.topology_key for term in (*apart, *self._unwelcoming(group)))
+
+    def _all_mean(self, group: Group) -> bool:
+        return all(means(term, self._namespace, group, self._namespaces) for term in self._near)
+
+    def _unwelcoming(self, group: Group) -> list[PodTerm]:
+        """Return the terms by which pods that are alike keep the pod away."""
+        said = group.constraints or NO_CONSTRAINTS
+        return [term for term in said.anti_affinity if means(term, group.namespace, self._itself, self._namespaces)]
+
+
+def _count(counts: Counter[str], term: PodTerm, places: Mapping[int, int], cluster: ClusterView) -> None:
+    key, nodes = term.topology_key, cluster.nodes
+    for number, count in places.items():
+        value = nodes[number].labels.get(key)
+        if value is not None:
+            counts[value] += count
+
+
+class InterPodAffinity(Filter):
+    """The pods a pod must be near or apart from, and those that must be apart from it."""
+
+    name = "InterPodAffinity"
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.POD_AFFINITY_MISMATCH: "didn't match pod affinity rules",
+        Reason.POD_ANTI_AFFINITY: "didn't match pod anti-affinity rules",
+        Reason.EXISTING_POD_ANTI_AFFINITY: "didn't satisfy existing pods anti-affinity rules",
+    }
+    eviction = Eviction.INCREMENTAL
+    unresolvable = frozenset({Reason.POD_AFFINITY_MISMATCH})
+    queueing_hint = QueueingHint(
+        frozenset({Node, Pod, Namespace}), neighbours_eased, _shape, coarse=neighbours_may_be_eased
+    )
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        verdicts = affinity_verdicts(info.pod, cluster)
+        if not verdicts:
+            return None
+        among = cluster.index.everything
+        for verdict in verdicts:
+            among &= verdict.allowed
+
+        def why(state: NodeState) -> Rejection | None:
+            refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
+            return None if refusing is None else affinity_rejection(refusing, state.name, state.labels)
+
+        def reasons(nodes: int) -> Iterator[tuple[Reason, int]]:
+            for verdict in verdicts:
+                yield AFFINITY_REASONS[verdict.side], nodes & ~verdict.allowed
+                nodes &= verdict.allowed
+
+        return NodeRule(why, among=among, reasons=reasons)
+
+    def tally(self, info: PodInfo, cluster: ClusterView) -> NeighbourTally:
+        return NeighbourTally(info, cluster)
+
+
+def _changed_pods(change: Change) -> Iterable[Pod]:
+    """Return the pod before and after, nothing if its labels and its deletion are as they were."""
+    old, new = change.old, change.new
+    if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
+        return ()
+    return [pod for pod in (old, new) if isinstance(pod, Pod)]
+
+
+def _labels_of(node: object) -> object:
+    return node.labels if isinstance(node, Node) else None
+
+
+def _wants_near(pod: Pod, other: Pod) -> bool:
+    terms = (pod.constraints or NO_CONSTRAINTS).affinity
+    return bool(terms) and all(_may_mean(term, pod, other) for term in terms)
+
+
+def _may_mean(term: PodTerm, owner: Pod, other: Pod) -> bool:
+    if term.selector is None or not matches_labels(term.selector, other.labels):
+        return False
+    if term.namespace_selector is not None:
+        return True
+    return other.namespace in (term.namespaces or (owner.namespace,))

@@ -24,6 +24,7 @@ COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 
 SECTIONS: Final[Sections] = {
     "Ask": {
+        "why": ("prebinder.commands.why", "find the root cause of a pending pod or claim, and what to type next"),
         "match": ("prebinder.commands.match", "report which volume Kubernetes would pick for a claim, offline"),
         "simulate": (
             "prebinder.commands.simulate",
@@ -50,12 +51,13 @@ SECTIONS: Final[Sections] = {
 EXAMPLES: Final = """
 Examples:
   pvc-prebinder demo                                  watch it work; needs no cluster
+  pvc-prebinder why pod/web-0 -n shop                 why is it pending? needs no controller
   pvc-prebinder controller --dry-run                  report what it would reserve in your cluster
   pvc-prebinder controller --mode prebind --csi-endpoint csi.example.com=unix:///csi/csi.sock
   kubectl get pv,pvc,sc,node -A -o json | pvc-prebinder match -f - --node node-7
 
 Exit codes:
-  0 success   1 error   2 usage   3 a problem was found
+  0 success   1 error   2 usage   3 a problem was found   4 inconclusive: something could not be read
 """
 
 main_group: Final = Group(

@@ -11,6 +11,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     PROBLEM_FOUND = 3
     """The command worked and found something wrong, such as a claim that no volume fits."""
+    INCONCLUSIVE = 4
+    """The command worked and cannot tell, because something it depends on could not be read."""
 
 
 class CommandError(Exception):

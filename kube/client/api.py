@@ -4,9 +4,10 @@ There is no delete and no unconditional write, so nothing can be lost by a mista
 out as raw JSON; what they mean is decoded elsewhere.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -72,16 +73,29 @@ class KubeApi:
         self._urgent = urgent
         self._timeout = timeout
 
-    async def list_page(
-        self, resource: Resource, *, limit: int, following: str = "", field_selector: str = "", accept: str = JSON
+    async def list_page(  # noqa: PLR0913 - what is listed is named, never positional
+        self,
+        resource: Resource,
+        *,
+        limit: int,
+        following: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
+        namespace: str = "",
+        accept: str = JSON,
     ) -> Page:
         """Return one page; `following` is the continue token of the page before.
 
-        `field_selector` takes the place of the resource's own.
+        `field_selector` takes the place of the resource's own. Without `namespace` all namespaces are listed.
         """
         selector = field_selector or resource.field_selector
-        query = {"limit": str(limit), "continue": following, "fieldSelector": selector}
-        request = Request("GET", resource.path(), _pairs(query), accept=accept, timeout=self._timeout)
+        query = {
+            "limit": str(limit),
+            "continue": following,
+            "fieldSelector": selector,
+            "labelSelector": label_selector,
+        }
+        request = Request("GET", resource.path(namespace), _pairs(query), accept=accept, timeout=self._timeout)
         page = _decoded(_LIST, request, (await self._send(request)).body)
         return Page(page.items or [], page.metadata.resource_version, page.metadata.following)
 
@@ -91,28 +105,27 @@ class KubeApi:
         take: Callable[[msgspec.Raw], T | None],
         *,
         field_selector: str = "",
+        label_selector: str = "",
+        namespace: str = "",
         limit: int = 500,
     ) -> Listing[T]:
         """List a kind in pages, turning each object into what `take` makes of it; None leaves it out.
 
-        A continue token that expires midway starts the list once more; a second time raises Expired.
+        Without `namespace` all namespaces are listed. A continue token that expires midway starts the list once more;
+        a second time raises Expired.
         """
+        page_of = partial(
+            self.list_page,
+            resource,
+            limit=limit,
+            field_selector=field_selector,
+            label_selector=label_selector,
+            namespace=namespace,
+        )
         try:
-            return await self._list_once(resource, take, field_selector, limit)
+            return await _list_once(page_of, take)
         except Expired:
-            return await self._list_once(resource, take, field_selector, limit)
-
-    async def _list_once(
-        self, resource: Resource, take: Callable[[msgspec.Raw], T | None], field_selector: str, limit: int
-    ) -> Listing[T]:
-        taken: list[T] = []
-        following = ""
-        while True:
-            page = await self.list_page(resource, limit=limit, following=following, field_selector=field_selector)
-            taken.extend(item for item in map(take, page.items) if item is not None)
-            following = page.following
-            if not following:
-                return Listing(taken, page.resource_version)
+            return await _list_once(page_of, take)
 
     @asynccontextmanager
     async def watch(
@@ -192,6 +205,17 @@ class KubeApi:
         if 200 <= response.status < 300:
             return response
         raise error_from_status(request.method, request.path, response.status, response.body, response.headers)
+
+
+async def _list_once(page_of: Callable[..., Awaitable[Page]], take: Callable[[msgspec.Raw], T | None]) -> Listing[T]:
+    taken: list[T] = []
+    following = ""
+    while True:
+        page = await page_of(following=following)
+        taken.extend(item for item in map(take, page.items) if item is not None)
+        following = page.following
+        if not following:
+            return Listing(taken, page.resource_version)
 
 
 async def _events(request: Request, lines: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:

@@ -47,10 +47,14 @@ async def connect(
 
 
 class KubernetesTransport:
-    """Sends requests to one API server. TLS is always verified; the environment's proxies are used explicitly."""
+    """Sends requests to one API server. TLS is always verified; the environment's proxies are used explicitly.
+
+    `namespace` is the one that the configuration's context names, which commands take when none is given.
+    """
 
     def __init__(self, credentials: Credentials, connect_seconds: float = CONNECT_SECONDS) -> None:
         self.server = credentials.server
+        self.namespace = credentials.namespace
         self._url = URL(credentials.server)
         self._credentials = credentials
         self._connect_seconds = connect_seconds

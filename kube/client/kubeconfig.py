@@ -48,7 +48,7 @@ class Credentials:
     """The address of one API server and an identity that is kept fresh.
 
     `source` says where they came from, for messages. `still_valid` says whether requests may go on with the present
-    credentials while others are asked for.
+    credentials while others are asked for. `namespace` is that of the context.
     """
 
     def __init__(
@@ -58,7 +58,9 @@ class Credentials:
         source: str,
         clock: Clock,
         still_valid: Callable[[datetime], bool] = lambda _: False,
+        namespace: str = "default",
     ) -> None:
+        self.namespace = namespace
         self.configuration = configuration
         self.source = source
         self._reload = reload
@@ -151,7 +153,21 @@ async def _from_pod(configuration: Any, clock: Clock, environ: Mapping[str, str]
         await reload()
     except _BROKEN as error:
         raise KubeconfigError(f"cannot use the pod's service account in {service_account}: {error}") from error
-    return Credentials(configuration, reload, "the pod's service account", clock)
+    return Credentials(
+        configuration,
+        reload,
+        "the pod's service account",
+        clock,
+        namespace=_namespace_in(service_account / "namespace"),
+    )
+
+
+def _namespace_in(file: Path) -> str:
+    """Return the pod's namespace, which the kubelet writes beside its token."""
+    try:
+        return file.read_text(encoding="utf-8").strip() or "default"
+    except (OSError, UnicodeDecodeError):
+        return "default"
 
 
 def _paths(kubeconfig: str | None, environ: Mapping[str, str]) -> str | None:
@@ -184,6 +200,7 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
         f"kubeconfig {paths}",
         clock,
         lambda now: is_exec_credential_valid(loader, now),
+        namespace=str(loader.current_context["context"].get("namespace") or "default"),
     )
     if credentials.server.startswith("https") and not configuration.api_key and not configuration.cert_file:
         raise KubeconfigError(

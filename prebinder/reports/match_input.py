@@ -13,7 +13,7 @@ from mmap import ACCESS_READ, mmap
 from os import fstat
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -62,6 +62,18 @@ class Objects:
     duplicates: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
+    def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
+        """Decode and keep an object; what is malformed becomes a fault, what is not needed is counted."""
+        if not kind:
+            self.faults.append(f"{source}: an object has no kind")
+        elif _KINDS.get(kind) != api.partition("/")[0] and (api or kind not in _KINDS):
+            self.ignored[kind] += 1
+        else:
+            try:
+                self.add(DECODERS[kind](raw))
+            except MalformedObject as error:
+                self.faults.append(f"{source}: {error}")
+
     def add(self, record: Record) -> None:
         """Keep an object; of two with the same kind and key the later one counts."""
         by_kind: dict[type, dict[str, Any]] = {
@@ -94,18 +106,33 @@ class Objects:
         return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")
 
 
+class Sink(Protocol):
+    """Takes the objects of files one by one; `faults` are lines for the user about what could not be read."""
+
+    faults: list[str]
+
+    def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
+        """Take an object of this kind; `api` is its apiVersion, and both are empty where it does not say."""
+
+
 def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
     """Read all objects of these files; `-` is the standard input.
 
     Raises CommandError for a file that cannot be read, or in which nothing is JSON or YAML, and when all are empty.
     """
-    objects, found = Objects(), 0
+    objects = Objects()
+    read_into(objects, paths, stdin)
+    return objects
+
+
+def read_into(sink: Sink, paths: Sequence[str], stdin: BinaryIO) -> None:
+    """Hand all objects of these files to the sink. Raises CommandError as `read_objects` does."""
+    found = 0
     for path in paths:
         with _contents(path, stdin) as contents:
-            found += _read(contents, _name(path), objects)
+            found += _read(contents, _name(path), sink)
     if not found:
         raise CommandError(f"nothing is in {' and '.join(map(_name, paths))}. {_EXPECTED}")
-    return objects
 
 
 def _name(path: str) -> str:
@@ -126,7 +153,7 @@ def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
         raise CommandError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _read(contents: memoryview, source: str, objects: Objects) -> int:
+def _read(contents: memoryview, source: str, sink: Sink) -> int:
     """Add what the file holds, and return how many documents it has."""
     found = 0
     faults = []
@@ -135,23 +162,23 @@ def _read(contents: memoryview, source: str, objects: Objects) -> int:
             faults.append(f"{source}, line {document.line}: {document.problem}")
             continue
         found += 1
-        _add_document(document, source, objects)
+        _add_document(document, source, sink)
     if faults and not found:
         raise CommandError(f"{faults[0]}. {_EXPECTED}")
-    objects.faults += faults
+    sink.faults += faults
     return found
 
 
-def _add_document(document: Document, source: str, objects: Objects) -> None:
+def _add_document(document: Document, source: str, sink: Sink) -> None:
     api, kind, items = document.envelope.api_version or "", document.envelope.kind or "", document.envelope.items
     if items is UNSET or not kind.endswith("List"):
-        _add_object(bytes(document.text), api, kind, source, objects)
+        sink.take(bytes(document.text), api, kind, source)
         return
     for item in items or ():
-        _add_item(item, api, kind.removesuffix("List"), source, objects)
+        _add_item(item, api, kind.removesuffix("List"), source, sink)
 
 
-def _add_item(item: Raw, api: str, kind: str, source: str, objects: Objects) -> None:
+def _add_item(item: Raw, api: str, kind: str, source: str, sink: Sink) -> None:
     """Add one item of a list. Items of a typed list, such as PodList, need not say what they are."""
     if not kind:
         head = _HEAD.match(memoryview(item))
@@ -159,7 +186,7 @@ def _add_item(item: Raw, api: str, kind: str, source: str, objects: Objects) -> 
             api, kind = head[1].decode(), head[2].decode()
         else:
             api, kind = _described(item)
-    _add_object(item, api, kind, source, objects)
+    sink.take(item, api, kind, source)
 
 
 def _described(item: Raw) -> tuple[str, str]:
@@ -168,15 +195,3 @@ def _described(item: Raw) -> tuple[str, str]:
     except msgspec.ValidationError:
         return "", ""
     return envelope.api_version or "", envelope.kind or ""
-
-
-def _add_object(raw: bytes | Raw, api: str, kind: str, source: str, objects: Objects) -> None:
-    if not kind:
-        objects.faults.append(f"{source}: an object has no kind")
-    elif _KINDS.get(kind) != api.partition("/")[0] and (api or kind not in _KINDS):
-        objects.ignored[kind] += 1
-    else:
-        try:
-            objects.add(DECODERS[kind](raw))
-        except MalformedObject as error:
-            objects.faults.append(f"{source}: {error}")

@@ -63,9 +63,16 @@ def access_flags(function: Callable[..., int]) -> Callable[..., int]:
 @asynccontextmanager
 async def cluster_api(access: ClusterAccess) -> AsyncIterator[KubeApi]:
     """Connect to the cluster the flags name. What goes wrong inside becomes a CommandError."""
+    async with cluster_connection(access) as (api, _):
+        yield api
+
+
+@asynccontextmanager
+async def cluster_connection(access: ClusterAccess) -> AsyncIterator[tuple[KubeApi, str]]:
+    """As `cluster_api`, and the namespace of the context beside it."""
     try:
         async with await connect(access.kubeconfig, access.context) as transport:
-            yield KubeApi(transport)
+            yield KubeApi(transport), transport.namespace
     except Forbidden as error:
         raise CommandError(f"{error}; ask for that permission, or choose another --context") from error
     except Unauthorized as error:

@@ -1,0 +1,160 @@
+"""Causes in the claim itself and its StorageClass."""
+
+from collections.abc import Mapping
+
+from binder.matching.matching import class_of, default_class
+from binder.matching.rejection import Reason
+from kube.configuration.nearest import did_you_mean
+from kube.objects.model import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    StorageClass,
+    value_of,
+)
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import (
+    claim_link,
+    claim_object,
+    class_object,
+    fits_some_volume,
+    named,
+    users_of,
+    with_default_class,
+)
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence, Link
+
+
+def lost(_: Facts, claim: Claim) -> Finding | None:
+    """The volume of a bound claim is gone (phase Lost: syncBoundClaim in persistentvolume/pv_controller.go)."""
+    if claim.phase != "Lost":
+        return None
+    return Finding(
+        Reason.CLAIM_LOST,
+        f"The claim was bound to volume {claim.volume_name}, which is gone or belongs to another claim.",
+        (claim_link(claim), Link("PersistentVolume", claim.volume_name, "lost")),
+        (Evidence(claim_object(claim, "status.phase"), "Bound", "Lost"),),
+        (
+            Step(
+                f"kubectl get pv {claim.volume_name} -o yaml",
+                "do not delete the claim before the data is found or restored",
+            ),
+        ),
+    )
+
+
+def no_storage_class(facts: Facts, claim: Claim) -> Finding | None:
+    """No class, no default class, no volume without a class (FailedBinding: syncUnboundClaim in pv_controller.go)."""
+    if claim.volume_name or class_of(claim):
+        return None
+    classes = facts.need(Source.CLASSES).classes
+    if claim.storage_class is None and default_class(classes.values()) is not None:
+        return None
+    if fits_some_volume(facts, claim) or claim.key in facts.need(Source.VOLUMES).volumes_by_claim:
+        return None
+    if claim.storage_class is None:
+        message = "The claim names no StorageClass, and no class is marked as the default."
+        command = (
+            f"kubectl annotate storageclass {_any_class(classes)} storageclass.kubernetes.io/is-default-class=true"
+        )
+        note = "makes a class the default for all claims that name none"
+    else:
+        message = 'The claim opted out of classes (storageClassName: ""), and no volume without a class fits.'
+        command, note = "kubectl get pv", "create a volume without a class, or create the claim anew with a class"
+    evidence = Evidence(claim_object(claim, "spec.storageClassName"), "a StorageClass", "none")
+    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence,), (Step(command, note),))
+
+
+def _any_class(classes: Mapping[str, StorageClass]) -> str:
+    names = sorted(classes)
+    return names[0] if len(names) == 1 else "NAME"
+
+
+def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
+    """The class does not exist (ProvisioningFailed `storageclass.storage.k8s.io "X" not found`, pv_controller.go)."""
+    name = class_of(claim)
+    if not name or claim.volume_name:
+        return None
+    classes = facts.need(Source.CLASSES).classes
+    if name in classes:
+        return None
+    if claim.key in facts.need(Source.VOLUMES).volumes_by_claim or fits_some_volume(facts, claim):
+        return None
+    meant = did_you_mean(name, classes).strip(" ;.").replace("did you mean", "Did you mean")
+    there = named(sorted(classes)) or "none"
+    message = f'StorageClass "{name}" does not exist.' + (f" {meant}" if meant else "")
+    return Finding(
+        Reason.CLASS_NOT_FOUND,
+        message,
+        (claim_link(claim), Link("StorageClass", name, "not found")),
+        (Evidence("storageclasses", name, there),),
+        (
+            Step("kubectl get storageclass"),
+            Step(
+                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                "a claim's class is immutable: create the class, or delete this claim (it has no data yet) and "
+                "create it with a class that exists",
+            ),
+        ),
+    )
+
+
+def binding_mode_missing(facts: Facts, claim: Claim) -> Finding | None:
+    """A class object without volumeBindingMode is an error at each try (IsDelayBindingMode, component-helpers)."""
+    if claim.volume_name:
+        return None
+    wanted = with_default_class(facts, claim)
+    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
+    if storage_class is None or storage_class.binding_mode is not None:
+        return None
+    return Finding(
+        Reason.BINDING_MODE_MISSING,
+        f"StorageClass {storage_class.name} has no volumeBindingMode.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, "no volumeBindingMode")),
+        (Evidence(class_object(storage_class.name), "volumeBindingMode", "not set"),),
+        (Step(f"kubectl get storageclass {storage_class.name} -o yaml"),),
+    )
+
+
+def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
+    """External provisioners refuse claims with a selector (`claim Selector is not supported`, controller.go)."""
+    if claim.selector is None or claim.volume_name:
+        return None
+    wanted = with_default_class(facts, claim)
+    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER) or fits_some_volume(facts, wanted):
+        return None
+    return Finding(
+        Reason.SELECTOR_ON_DYNAMIC_CLASS,
+        f"The claim has a selector, and {storage_class.provisioner} makes no volumes for claims with one.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
+        (Evidence(claim_object(claim, "spec.selector"), "none, or an Available volume that it selects", "a selector"),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} delete pvc {claim.name}",
+                "the selector is immutable: delete the claim (it has no data yet) and create it without one",
+            ),
+        ),
+    )
+
+
+def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
+    """A class that binds late, and no pod uses the claim (WaitForFirstConsumer, pv_controller.go). No problem."""
+    if claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None:
+        return None
+    wanted = with_default_class(facts, claim)
+    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
+    if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        return None
+    if claim.key in facts.need(Source.VOLUMES).volumes_by_claim or any(users_of(facts, claim)):
+        return None
+    return Finding(
+        Reason.WAIT_FOR_FIRST_CONSUMER,
+        f"Normal: no pod uses the claim, and class {storage_class.name} binds when one does.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, "WaitForFirstConsumer")),
+        (Evidence(class_object(storage_class.name), "", "volumeBindingMode WaitForFirstConsumer"),),
+        (),
+        problem=False,
+    )

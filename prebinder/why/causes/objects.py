@@ -1,0 +1,92 @@
+"""How objects are named in a report, and what several families of checks ask about a claim."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from binder.matching.matching import default_class
+from kube.objects.model import Claim, Pod, Volume
+from kube.rules.topology import volume_zone
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Link
+
+CLAIM = "PersistentVolumeClaim"
+VOLUME = "PersistentVolume"
+POD = "Pod"
+
+
+def claim_link(claim: Claim, says: str = "") -> Link:
+    """Return the claim as a part of the chain, with its phase if nothing else is said."""
+    return Link(CLAIM, claim.key, says or phase_of(claim))
+
+
+def volume_link(volume: Volume, says: str = "") -> Link:
+    zone = volume_zone(volume)
+    return Link(VOLUME, volume.name, says or (f"zone {zone}" if zone else volume.phase))
+
+
+def pod_link(pod: Pod, says: str = "") -> Link:
+    return Link(POD, pod.key, says or pod.phase)
+
+
+def phase_of(claim: Claim) -> str:
+    return "Terminating" if claim.deleting else claim.phase
+
+
+def class_object(name: str) -> str:
+    return f"storageclass/{name}"
+
+
+def claim_object(claim: Claim, field: str = "") -> str:
+    """Return where something was read on a claim, as kubectl names the object."""
+    return f"pvc/{claim.key}{' ' + field if field else ''}"
+
+
+def pod_object(pod: Pod, field: str = "") -> str:
+    return f"pod/{pod.key}{' ' + field if field else ''}"
+
+
+def volume_object(volume: Volume, field: str = "") -> str:
+    return f"pv/{volume.name}{' ' + field if field else ''}"
+
+
+def with_default_class(facts: Facts, claim: Claim) -> Claim:
+    """Return the claim with the class that the PV controller writes into it when it names none (KEP-3333)."""
+    if claim.storage_class is not None:
+        return claim
+    default = default_class(facts.need(Source.CLASSES).classes.values())
+    return claim if default is None else replace(claim, storage_class=default.name)
+
+
+def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
+    """Yield the pods that use the claim and have not ended, by name."""
+    snapshot = facts.need(Source.PODS)
+    for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
+        yield snapshot.pods[key]
+
+
+def fits_some_volume(facts: Facts, claim: Claim) -> bool:
+    """Whether Kubernetes would give some Available volume to the claim, wherever it is."""
+    facts.need(Source.VOLUMES)
+    return facts.look.view.index.smallest(claim) is not None
+
+
+def named(words: Iterable[str], most: int = 3) -> str:
+    """Return a list in words, cut after so many: `a, b, c and 4 more`."""
+    every = list(words)
+    more = len(every) - most
+    return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def age_text(age: timedelta) -> str:
+    """Return an age as kubectl prints it: 45s, 14m, 3h, 2d."""
+    seconds = max(0, int(age.total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * size or (seconds >= size and unit != "d"):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def age_of(created: datetime | None, now: datetime) -> str:
+    return "" if created is None else age_text(now - created)

@@ -1,0 +1,131 @@
+"""Causes in where volumes and nodes are: no usable node reaches the pod's volumes, or none fits at all."""
+
+from binder.matching.evidence import affinity_text
+from binder.matching.rejection import Reason
+from kube.objects.model import Pod, Volume
+from kube.rules.topology import volume_zone, zone_of
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.node_verdicts import NodeVerdict, by_place, node_verdicts, short, usable_text
+from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link, volume_object
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence, Link
+from scheduler.volumes.volume_binding import PodClaims, claims_of
+
+
+def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
+    """Each of the pod's volumes is reached by some node, and none reaches all (checkBoundClaims in binder.go)."""
+    claims = _settled(facts, pod)
+    if claims is None or len(claims.bound) < 2:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    places = {volume.name: place_of(volume) for _, volume in claims.bound}
+    if any(verdict.reaches for verdict in verdicts) or len(set(places.values())) < 2:
+        return None
+    where = ", ".join(f"{name} in {place}" for name, place in places.items())
+    return Finding(
+        Reason.VOLUMES_IN_DIFFERENT_ZONES,
+        f"No node reaches all of the pod's volumes: {where}.",
+        (pod_link(pod), *_volume_links(claims)),
+        tuple(Evidence(volume_object(volume, "spec.nodeAffinity"), "", place_of(volume)) for _, volume in claims.bound),
+        (
+            Step(
+                f"kubectl -n {pod.namespace} get pvc {' '.join(claim.name for claim, _ in claims.bound)}",
+                "restore one of the volumes from a snapshot in the other's zone; a class with WaitForFirstConsumer "
+                "avoids this",
+            ),
+        ),
+    )
+
+
+def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes that reach the pod's volumes cannot take it, and others could if they reached them.
+
+    Source: `node(s) didn't match PersistentVolume's node affinity`, volumebinding/binder.go and volumezone.
+    """
+    claims = _settled(facts, pod)
+    if claims is None or not claims.bound:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    near = [verdict for verdict in verdicts if verdict.reaches]
+    if any(verdict.fits for verdict in verdicts) or len(near) == len(verdicts):
+        return None
+    far = [verdict for verdict in verdicts if not verdict.reaches]
+    if near and not any(not verdict.by_others for verdict in far):
+        return None
+    volumes = [volume for _, volume in claims.bound if volume.node_affinity is not None] or [claims.bound[0][1]]
+    pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
+    if near:
+        message = f"The pod's volume is in {pinned}, and no node that reaches it can take the pod."
+    else:
+        message = f"The pod's volume is in {pinned}, and no node of the cluster reaches it."
+    evidence = [
+        Evidence(zone or "nodes without a zone", "", usable_text(group)) for zone, group in by_place(near).items()
+    ]
+    evidence += [
+        Evidence(volume_object(volume, "spec.nodeAffinity"), "a usable node that reaches it", place_of(volume))
+        for volume in volumes
+    ]
+    return Finding(
+        Reason.TOPOLOGY_CONFLICT,
+        message,
+        (pod_link(pod), *_volume_links(claims)),
+        tuple(evidence),
+        (_way_out(near, far, pinned),),
+    )
+
+
+def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
+    """No node takes the pod, and its volumes are not to blame: what kube-scheduler's FailedScheduling says by node."""
+    if _settled(facts, pod) is None and pod.claims:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    if any(verdict.fits for verdict in verdicts):
+        return None
+    message = "No node takes the pod: " + usable_text(list(verdicts)) + "." if verdicts else "The cluster has no node."
+    return Finding(
+        Reason.NO_NODE_FITS,
+        message,
+        (pod_link(pod),),
+        tuple(Evidence(zone or "nodes", "", usable_text(group)) for zone, group in by_place(verdicts).items()),
+        (_way_out(list(verdicts), [], ""),),
+    )
+
+
+def place_of(volume: Volume) -> str:
+    """Return where a volume is: its zone, or what its node affinity says."""
+    zone = volume_zone(volume)
+    if zone:
+        return f"zone {zone}"
+    return "any place" if volume.node_affinity is None else affinity_text(volume.node_affinity)
+
+
+def _settled(facts: Facts, pod: Pod) -> PodClaims | None:
+    """Return the pod's claims if each has a volume or waits for a node; None if one of them is the cause itself."""
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
+    claims = claims_of(pod, snapshot)
+    return claims if isinstance(claims, PodClaims) else None
+
+
+def _volume_links(claims: PodClaims) -> tuple[Link, ...]:
+    return tuple(link for claim, volume in claims.bound for link in (claim_link(claim), volume_link(volume)))
+
+
+def _way_out(near: list[NodeVerdict], far: list[NodeVerdict], place: str) -> Step:
+    """Return what makes the nearest node usable: the one with the fewest reasons against it."""
+    others = sorted(
+        {zone_of(verdict.node.labels) for verdict in far} - {zone_of(one.node.labels) for one in near} - {""}
+    )
+    note = f"nodes in {named(others)} cannot help" if others else ""
+    alone = [verdict for verdict in near if len(verdict.by_others) == 1 and not verdict.by_volumes]
+    cordoned = next((one for one in alone if one.by_others[0].reason is Reason.NODE_UNSCHEDULABLE), None)
+    if cordoned is not None:
+        return Step(f"kubectl uncordon {cordoned.node.name}", note)
+    tainted = next((one for one in alone if one.by_others[0].reason is Reason.TAINT_NOT_TOLERATED), None)
+    if tainted is not None and short(tainted.by_others[0]) != "not ready":
+        taint = tainted.by_others[0].offered.removeprefix("taint ")
+        return Step(
+            f"kubectl taint node {tainted.node.name} {taint}-", f"or let the pod tolerate it; {note}".rstrip("; ")
+        )
+    if near:
+        return Step(f"kubectl describe node {near[0].node.name}", note or "make room there, or add a node")
+    return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")

@@ -1,0 +1,239 @@
+"""From the API's JSON to what only `why` reads. Every field may be absent or null, as Go's decoder allows."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from kube.decoding.wire import Amounts, OwnerReference, Text, Texts, Wire
+from kube.rules.quantity import QuantityError, parse_quantity
+from prebinder.why.facts.details import (
+    ClaimDetails,
+    Condition,
+    DataSource,
+    EventRecord,
+    LeaseRecord,
+    PodDetails,
+    QuotaRecord,
+)
+
+_Time = Annotated[datetime, Meta(tz=True)] | None
+
+
+class _Owner(OwnerReference):
+    name: Text = None
+
+
+class _Metadata(Wire):
+    name: Text = None
+    namespace: Text = None
+    deletion_timestamp: _Time = None
+    finalizers: Texts = None
+    owner_references: list[_Owner] | None = None
+    labels: dict[str, str | None] | None = None
+
+
+class _Condition(Wire):
+    type: Text = None
+    status: Text = None
+    reason: Text = None
+    message: Text = None
+    last_transition_time: _Time = None
+
+
+class _Reference(Wire):
+    api_group: Text = None
+    kind: Text = None
+    name: Text = None
+    namespace: Text = None
+
+
+class _ClaimSpec(Wire):
+    data_source: _Reference | None = None
+    data_source_ref: _Reference | None = None
+
+
+class _Status(Wire):
+    conditions: list[_Condition] | None = None
+    capacity: Amounts = None
+
+
+class _Claim(Wire):
+    metadata: _Metadata | None = None
+    spec: _ClaimSpec | None = None
+    status: _Status | None = None
+
+
+class _ResourceClaim(Wire):
+    name: Text = None
+    resource_claim_name: Text = None
+    resource_claim_template_name: Text = None
+
+
+class _PodSpec(Wire):
+    resource_claims: list[_ResourceClaim] | None = None
+
+
+class _Pod(Wire):
+    metadata: _Metadata | None = None
+    spec: _PodSpec | None = None
+    status: _Status | None = None
+
+
+class _Regarding(Wire):
+    kind: Text = None
+    namespace: Text = None
+    name: Text = None
+
+
+class _EventSource(Wire):
+    component: Text = None
+
+
+class _Series(Wire):
+    last_observed_time: _Time = None
+    count: int | None = None
+
+
+class _Event(Wire):
+    """An Event of either API: the core group's names, and those of events.k8s.io."""
+
+    involved_object: _Regarding | None = None
+    regarding: _Regarding | None = None
+    type: Text = None
+    reason: Text = None
+    message: Text = None
+    note: Text = None
+    source: _EventSource | None = None
+    deprecated_source: _EventSource | None = None
+    reporting_component: Text = None
+    reporting_controller: Text = None
+    last_timestamp: _Time = None
+    deprecated_last_timestamp: _Time = None
+    event_time: _Time = None
+    series: _Series | None = None
+    count: int | None = None
+    deprecated_count: int | None = None
+
+
+class _LeaseSpec(Wire):
+    holder_identity: Text = None
+    lease_duration_seconds: float | None = None
+    renew_time: _Time = None
+
+
+class _Lease(Wire):
+    metadata: _Metadata | None = None
+    spec: _LeaseSpec | None = None
+
+
+class _QuotaStatus(Wire):
+    hard: Amounts = None
+    used: Amounts = None
+
+
+class _Quota(Wire):
+    metadata: _Metadata | None = None
+    status: _QuotaStatus | None = None
+
+
+_CLAIM: Final = msgspec.json.Decoder(_Claim)
+_POD: Final = msgspec.json.Decoder(_Pod)
+_EVENT: Final = msgspec.json.Decoder(_Event)
+_LEASE: Final = msgspec.json.Decoder(_Lease)
+_QUOTA: Final = msgspec.json.Decoder(_Quota)
+
+
+class EventAbout(Struct, frozen=True):
+    """An Event, and what it is about: kind and key."""
+
+    kind: str
+    key: str
+    event: EventRecord
+
+
+def claim_details(raw: bytes | Raw) -> ClaimDetails:
+    found = _CLAIM.decode(raw)
+    metadata, spec, status = found.metadata or _Metadata(), found.spec or _ClaimSpec(), found.status or _Status()
+    return ClaimDetails(
+        data_source=_data_source(spec.data_source_ref or spec.data_source),
+        finalizers=tuple(metadata.finalizers or ()),
+        deleted=metadata.deletion_timestamp,
+        conditions=_conditions(status.conditions),
+        capacity=_amounts(status.capacity).get("storage", 0),
+    )
+
+
+def pod_details(raw: bytes | Raw) -> PodDetails:
+    found = _POD.decode(raw)
+    metadata, spec, status = found.metadata or _Metadata(), found.spec or _PodSpec(), found.status or _Status()
+    owners = (owner for owner in metadata.owner_references or () if owner.controller)
+    owner = next(((owner.kind or "", owner.name or "") for owner in owners), None)
+    claims = (claim.resource_claim_name or claim.name or "" for claim in spec.resource_claims or ())
+    return PodDetails(owner, _conditions(status.conditions), metadata.deletion_timestamp, tuple(claims))
+
+
+def event(raw: bytes | Raw) -> EventAbout:
+    found = _EVENT.decode(raw)
+    about = found.regarding or found.involved_object or _Regarding()
+    source = found.source or found.deprecated_source or _EventSource()
+    reporter = found.reporting_controller or found.reporting_component or source.component or ""
+    series = found.series or _Series()
+    times = (series.last_observed_time, found.last_timestamp, found.deprecated_last_timestamp, found.event_time)
+    record = EventRecord(
+        type=found.type or "",
+        reason=found.reason or "",
+        note=found.note or found.message or "",
+        reporter=reporter,
+        last=next((moment for moment in times if moment is not None), None),
+        count=series.count or found.count or found.deprecated_count or 1,
+    )
+    name, namespace = about.name or "", about.namespace or ""
+    return EventAbout(about.kind or "", f"{namespace}/{name}" if namespace else name, record)
+
+
+def lease(raw: bytes | Raw) -> LeaseRecord:
+    found = _LEASE.decode(raw)
+    metadata, spec = found.metadata or _Metadata(), found.spec or _LeaseSpec()
+    return LeaseRecord(
+        namespace=metadata.namespace or "default",
+        name=metadata.name or "",
+        holder=spec.holder_identity or "",
+        renewed=spec.renew_time,
+        duration=spec.lease_duration_seconds or 0.0,
+    )
+
+
+def quota(raw: bytes | Raw) -> QuotaRecord:
+    found = _QUOTA.decode(raw)
+    metadata, status = found.metadata or _Metadata(), found.status or _QuotaStatus()
+    hard, used = _amounts(status.hard), _amounts(status.used)
+    return QuotaRecord(
+        metadata.namespace or "default", metadata.name or "", tuple(sorted(hard.items())), tuple(sorted(used.items()))
+    )
+
+
+def _data_source(reference: _Reference | None) -> DataSource | None:
+    if reference is None:
+        return None
+    return DataSource(reference.kind or "", reference.name or "", reference.api_group or "", reference.namespace or "")
+
+
+def _conditions(conditions: Iterable[_Condition] | None) -> tuple[Condition, ...]:
+    return tuple(
+        Condition(one.type or "", one.status or "", one.reason or "", one.message or "", one.last_transition_time)
+        for one in conditions or ()
+    )
+
+
+def _amounts(amounts: Amounts) -> dict[str, int]:
+    """Return quantities in nano-units; one that cannot be read counts as absent."""
+    read: dict[str, int] = {}
+    for name, quantity in (amounts or {}).items():
+        try:
+            read[name] = 0 if quantity is None else parse_quantity(quantity)
+        except QuantityError:
+            continue
+    return read

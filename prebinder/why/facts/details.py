@@ -1,0 +1,73 @@
+"""What only `why` reads of objects: texts for people, finalizers, sources of data, Leases, quotas, Events."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class Condition(Struct, frozen=True, gc=False):
+    """One of an object's `status.conditions`."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    since: datetime | None = None
+
+
+class DataSource(Struct, frozen=True, gc=False):
+    """`spec.dataSourceRef` of a claim, or `dataSource`. `namespace` is empty for one of the claim's own."""
+
+    kind: str
+    name: str
+    api_group: str = ""
+    namespace: str = ""
+
+
+class ClaimDetails(Struct, frozen=True, gc=False):
+    """What a claim says beyond what binding depends on."""
+
+    data_source: DataSource | None = None
+    finalizers: tuple[str, ...] = ()
+    deleted: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+    capacity: int = 0
+
+
+class PodDetails(Struct, frozen=True, gc=False):
+    """What a pod says beyond what scheduling depends on. `owner` is (kind, name) of its controller."""
+
+    owner: tuple[str, str] | None = None
+    conditions: tuple[Condition, ...] = ()
+    deleted: datetime | None = None
+    resource_claims: tuple[str, ...] = ()
+
+
+class EventRecord(Struct, frozen=True, gc=False):
+    """The last Event of a kind about an object. `reporter` is the component that wrote it."""
+
+    type: str
+    reason: str
+    note: str
+    reporter: str
+    last: datetime | None = None
+    count: int = 1
+
+
+class LeaseRecord(Struct, frozen=True, gc=False):
+    """A Lease: who holds it, and when it was renewed last. `duration` in seconds."""
+
+    namespace: str
+    name: str
+    holder: str = ""
+    renewed: datetime | None = None
+    duration: float = 0.0
+
+
+class QuotaRecord(Struct, frozen=True, gc=False):
+    """A ResourceQuota: what it limits and what is used, in nano-units by resource name."""
+
+    namespace: str
+    name: str
+    hard: tuple[tuple[str, int], ...] = ()
+    used: tuple[tuple[str, int], ...] = ()

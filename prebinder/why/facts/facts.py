@@ -1,0 +1,137 @@
+"""What was read of the cluster, and what was not.
+
+A check asks by `need` for the sources it depends on. One that was not read yet raises Unread: whoever reads then reads
+it and asks again, so that only what matters is read. One that may not be read blocks the check.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+
+from binder.matching.index import VolumeIndex
+from binder.model.view import PlanSettings, View
+from binder.planning.unmet_claims import UnmetClaims
+from binder.reservation.contract import DEFAULT_PREFIX
+from kube.objects.model import Pairs
+from kube.store.snapshot import Snapshot
+from prebinder.why.facts.details import (
+    ClaimDetails,
+    EventRecord,
+    LeaseRecord,
+    PodDetails,
+    QuotaRecord,
+)
+from scheduler.state.cluster import ClusterView, view_of
+
+
+class Source(StrEnum):
+    """What can be read. Claims, pods, Events and quotas are those of the namespace asked about, or of all."""
+
+    CLAIMS = "persistentvolumeclaims"
+    VOLUMES = "persistentvolumes"
+    CLASSES = "storageclasses"
+    PODS = "pods"
+    NODES = "nodes"
+    CSI_NODES = "csinodes"
+    CSI_DRIVERS = "csidrivers"
+    CAPACITIES = "csistoragecapacities"
+    ATTACHMENTS = "volumeattachments"
+    EVENTS = "events"
+    QUOTAS = "resourcequotas"
+    LEASES = "leases"
+    ALL_PODS = "pods in all namespaces"
+    ALL_CLAIMS = "persistentvolumeclaims in all namespaces"
+
+
+class Unread(Exception):
+    """A check depends on sources that nobody has read."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.sources = frozenset(sources)
+        super().__init__(", ".join(sorted(self.sources)))
+
+
+ObjectKey = tuple[str, str]
+"""Kind, and the key `namespace/name` or the name."""
+
+
+class Look:
+    """The snapshot as rules of other packages look at it, worked out once when it is asked for."""
+
+    def __init__(self, snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs], prefix: str) -> None:
+        self._snapshot = snapshot
+        self._now = now
+        self._namespaces = namespaces
+        self._prefix = prefix
+
+    @cached_property
+    def view(self) -> View:
+        """Return the storage as the rules of binder see it."""
+        index = VolumeIndex.of(self._snapshot.volumes.values())
+        return View(self._snapshot, index, settings=PlanSettings(prefix=self._prefix))
+
+    @cached_property
+    def cluster(self) -> ClusterView:
+        """Return the cluster as a scheduling cycle sees it."""
+        return view_of(self.view, self._now, self._namespaces)
+
+    @cached_property
+    def unmet(self) -> UnmetClaims:
+        """Return what explains which test each volume failed for a claim."""
+        return UnmetClaims(self.view, self._now)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One look at the cluster.
+
+    `snapshot` has the objects that decide, as every other part of the program sees them; the other mappings have what
+    only `why` asks, by the same keys. `skipped` are sources that could not be read and because of what.
+    `everywhere` is whether namespaced kinds were read in all namespaces. `asked` are the sources that some check has
+    asked for since `for_one`: the answer about an object depends on no other.
+    """
+
+    now: datetime
+    snapshot: Snapshot
+    look: Look
+    read: frozenset[Source] = frozenset()
+    skipped: Mapping[Source, str] = field(default_factory=dict)
+    claims: Mapping[str, ClaimDetails] = field(default_factory=dict)
+    pods: Mapping[str, PodDetails] = field(default_factory=dict)
+    events: Mapping[ObjectKey, tuple[EventRecord, ...]] = field(default_factory=dict)
+    leases: Mapping[str, LeaseRecord] = field(default_factory=dict)
+    quotas: tuple[QuotaRecord, ...] = ()
+    namespaces: Mapping[str, Pairs] = field(default_factory=dict)
+    everywhere: bool = False
+    prefix: str = DEFAULT_PREFIX
+    asked: set[Source] = field(default_factory=set, compare=False)
+
+    def for_one(self) -> "Facts":
+        """Return the same facts with no question asked yet."""
+        return replace(self, asked=set())
+
+    def need(self, *sources: Source) -> Snapshot:
+        """Return the snapshot in which these sources are complete. Raises Unread."""
+        self.asked.update(sources)
+        missing = [source for source in sources if source not in self.read]
+        if missing:
+            raise Unread(missing)
+        return self.snapshot
+
+    def has(self, source: Source) -> bool:
+        """Whether the source was read; False if it may not be. Raises Unread if nobody has tried."""
+        self.asked.add(source)
+        if source in self.read:
+            return True
+        if source in self.skipped:
+            return False
+        raise Unread((source,))
+
+    def events_of(self, kind: str, key: str) -> tuple[EventRecord, ...]:
+        """Return the Events about an object, the latest first; none if Events may not be read.
+
+        Events expire, after an hour by default: none is no evidence of anything.
+        """
+        return self.events.get((kind, key), ()) if self.has(Source.EVENTS) else ()

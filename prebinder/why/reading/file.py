@@ -1,0 +1,52 @@
+"""Facts from files: a dump of `kubectl get ... -o json`, any mix of objects and lists, offline."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import BinaryIO, Final
+
+from prebinder.reports.match_input import read_into
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.reading.gathering import Gathering
+
+_KINDS: Final = {
+    Source.CLAIMS: "PersistentVolumeClaim",
+    Source.ALL_CLAIMS: "PersistentVolumeClaim",
+    Source.VOLUMES: "PersistentVolume",
+    Source.CLASSES: "StorageClass",
+    Source.PODS: "Pod",
+    Source.ALL_PODS: "Pod",
+    Source.NODES: "Node",
+    Source.CSI_NODES: "CSINode",
+    Source.CSI_DRIVERS: "CSIDriver",
+    Source.CAPACITIES: "CSIStorageCapacity",
+    Source.ATTACHMENTS: "VolumeAttachment",
+    Source.EVENTS: "Event",
+    Source.QUOTAS: "ResourceQuota",
+    Source.LEASES: "Lease",
+}
+
+_DUMPED_TOGETHER: Final = frozenset({Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.NODES})
+"""`kubectl get pv,pvc,sc,node,pod -A`: who dumps the cluster's own kinds dumps these, and there may be none of one."""
+
+_OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSIDriver", "VolumeAttachment"})
+
+_ABSENT: Final = "not in the input"
+
+
+def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str) -> tuple[Facts, Sequence[str]]:
+    """Return the facts in these files, and lines for the user about what could not be read.
+
+    A kind of which there is no object counts as not read: the file does not say whether there is none. If the file
+    holds objects of the cluster, the kinds that are dumped with them count as read.
+    """
+    gathering = Gathering(prefix)
+    read_into(gathering, paths, stdin)
+    read = {source for source, kind in _KINDS.items() if kind in gathering.kinds}
+    if gathering.kinds & _OF_THE_CLUSTER:
+        read |= {source for source in Source if source in _DUMPED_TOGETHER or _twin(source) in _DUMPED_TOGETHER}
+    skipped = {source: _ABSENT for source in _KINDS if source not in read}
+    return gathering.facts(now, read, skipped, everywhere=True), gathering.faults
+
+
+def _twin(source: Source) -> Source:
+    return {Source.ALL_PODS: Source.PODS, Source.ALL_CLAIMS: Source.CLAIMS}.get(source, source)

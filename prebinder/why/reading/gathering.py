@@ -1,0 +1,119 @@
+"""Objects on their way to facts: taken one by one, from wherever they are read."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from kube.decoding.decode import MalformedObject, decoders
+from kube.objects.model import Namespace, Record
+from kube.store.store import snapshot_of
+from prebinder.why.facts import decode_details
+from prebinder.why.facts.details import ClaimDetails, EventRecord, LeaseRecord, PodDetails, QuotaRecord
+from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
+
+_EVENTS_KEPT: Final = 5
+"""The latest Events of an object."""
+
+_APIS: Final = {
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "Node": "v1",
+    "Namespace": "v1",
+    "StorageClass": "storage.k8s.io",
+    "CSINode": "storage.k8s.io",
+    "CSIDriver": "storage.k8s.io",
+    "CSIStorageCapacity": "storage.k8s.io",
+    "VolumeAttachment": "storage.k8s.io",
+}
+"""Kinds that become records, and their API group (or version, in the core group)."""
+
+
+class Gathering:
+    """Collects objects and gives out facts. `faults` are lines for the user about objects that could not be read."""
+
+    def __init__(self, prefix: str) -> None:
+        self.faults: list[str] = []
+        self.kinds: set[str] = set()
+        self._prefix = prefix
+        self._decoders = decoders(prefix)
+        self._records: dict[tuple[str, str], Record] = {}
+        self._claims: dict[str, ClaimDetails] = {}
+        self._pods: dict[str, PodDetails] = {}
+        self._events: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
+        self._leases: dict[str, LeaseRecord] = {}
+        self._quotas: dict[str, QuotaRecord] = {}
+        self._others: dict[str, Callable[[bytes | Raw], None]] = {
+            "Event": self._event,
+            "Lease": self._lease,
+            "ResourceQuota": self._quota,
+        }
+
+    def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
+        """Take an object of this kind; `api` is its apiVersion. What is not needed is passed over."""
+        if not kind:
+            self.faults.append(f"{source}: an object has no kind")
+            return
+        self.kinds.add(kind)
+        try:
+            if kind in self._others:
+                self._others[kind](raw)
+            elif kind in _APIS and _APIS[kind] == (api.partition("/")[0] or _APIS[kind]):
+                self._record(kind, raw)
+        except (MalformedObject, msgspec.MsgspecError) as error:
+            self.faults.append(f"{source}: {error}")
+
+    def facts(
+        self, now: datetime, read: Iterable[Source], skipped: dict[Source, str], *, everywhere: bool = False
+    ) -> Facts:
+        """Return what was taken so far."""
+        records = self._records.values()
+        namespaces = {record.name: record.labels for record in records if isinstance(record, Namespace)}
+        snapshot = snapshot_of(records, self._prefix)
+        return Facts(
+            now=now,
+            snapshot=snapshot,
+            look=Look(snapshot, now, namespaces, self._prefix),
+            read=frozenset(read),
+            skipped=dict(skipped),
+            claims=dict(self._claims),
+            pods=dict(self._pods),
+            events={key: _latest(events) for key, events in self._events.items()},
+            leases=dict(self._leases),
+            quotas=tuple(self._quotas.values()),
+            namespaces=namespaces,
+            everywhere=everywhere,
+            prefix=self._prefix,
+        )
+
+    def _record(self, kind: str, raw: bytes | Raw) -> None:
+        record = self._decoders[kind](raw)
+        key = getattr(record, "key", None) or record.name
+        self._records[kind, key] = record
+        if kind == "PersistentVolumeClaim":
+            self._claims[key] = decode_details.claim_details(raw)
+        elif kind == "Pod":
+            self._pods[key] = decode_details.pod_details(raw)
+
+    def _event(self, raw: bytes | Raw) -> None:
+        about = decode_details.event(raw)
+        self._events[about.kind, about.key].append(about.event)
+
+    def _lease(self, raw: bytes | Raw) -> None:
+        lease = decode_details.lease(raw)
+        self._leases[f"{lease.namespace}/{lease.name}"] = lease
+
+    def _quota(self, raw: bytes | Raw) -> None:
+        quota = decode_details.quota(raw)
+        self._quotas[f"{quota.namespace}/{quota.name}"] = quota
+
+
+def _latest(events: list[EventRecord]) -> tuple[EventRecord, ...]:
+    def when(event: EventRecord) -> float:
+        return event.last.timestamp() if event.last is not None else 0.0
+
+    return tuple(sorted(events, key=when, reverse=True)[:_EVENTS_KEPT])

@@ -1,0 +1,108 @@
+"""Facts from an API server, with the rights of whoever asks: lists in pages, and only of what a check wants to know."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from msgspec import Raw
+
+from kube.client.api import KubeApi
+from kube.errors import Forbidden, NotFound
+from kube.objects.api_resource import (
+    ATTACHMENTS,
+    CAPACITIES,
+    CLAIMS,
+    CSI_DRIVERS,
+    CSI_NODES,
+    LEASES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUMES,
+    Resource,
+)
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.reading.gathering import Gathering
+
+_EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
+"""Those of the core group: whoever may see a namespace may read them there."""
+
+_QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
+
+_RESOURCES: Final[Mapping[Source, Resource]] = {
+    Source.CLAIMS: CLAIMS,
+    Source.ALL_CLAIMS: CLAIMS,
+    Source.VOLUMES: VOLUMES,
+    Source.CLASSES: STORAGE_CLASSES,
+    Source.PODS: PODS,
+    Source.ALL_PODS: PODS,
+    Source.NODES: NODES,
+    Source.CSI_NODES: CSI_NODES,
+    Source.CSI_DRIVERS: CSI_DRIVERS,
+    Source.CAPACITIES: CAPACITIES,
+    Source.ATTACHMENTS: ATTACHMENTS,
+    Source.EVENTS: _EVENTS,
+    Source.QUOTAS: _QUOTAS,
+    Source.LEASES: LEASES,
+}
+
+_OF_THE_NAMESPACE: Final = frozenset({Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS})
+"""Sources that are read in the namespace asked about; the others everywhere."""
+
+_PAGE: Final = 500
+
+
+class LiveReader:
+    """Reads sources once each. `namespace` is empty for all namespaces."""
+
+    def __init__(self, api: KubeApi, namespace: str, prefix: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._gathering = Gathering(prefix)
+        self._read: set[Source] = set()
+        self._skipped: dict[Source, str] = {}
+
+    def facts(self, now: datetime) -> Facts:
+        """Return what was read so far."""
+        return self._gathering.facts(now, self._read, self._skipped, everywhere=not self._namespace)
+
+    @property
+    def skipped(self) -> frozenset[Source]:
+        """The sources that could not be read."""
+        return frozenset(self._skipped)
+
+    @property
+    def faults(self) -> list[str]:
+        return self._gathering.faults
+
+    async def read(self, sources: Iterable[Source]) -> None:
+        """Read these sources side by side; one that may not be read, or that the server does not have, is skipped."""
+        wanted = [source for source in sources if source not in self._read and source not in self._skipped]
+        await asyncio.gather(*(self._read_one(source) for source in wanted))
+
+    async def get(self, source: Source, name: str, namespace: str = "") -> bool:
+        """Read one object; whether there is one. Raises KubeError, Forbidden too."""
+        resource = _RESOURCES[source]
+        try:
+            raw = await self._api.get(resource, name, namespace)
+        except NotFound:
+            return False
+        self._gathering.take(raw, resource.api_version, resource.kind, source)
+        return True
+
+    async def _read_one(self, source: Source) -> None:
+        resource = _RESOURCES[source]
+        namespace = self._namespace if source in _OF_THE_NAMESPACE else ""
+        try:
+            await self._api.list_all(resource, partial(self._take, resource, source), namespace=namespace, limit=_PAGE)
+        except Forbidden:
+            self._skipped[source] = "forbidden"
+        except NotFound:
+            self._skipped[source] = "not served by this cluster"
+        else:
+            self._read.add(source)
+
+    def _take(self, resource: Resource, source: Source, raw: Raw) -> None:
+        self._gathering.take(raw, resource.api_version, resource.kind, source)

@@ -1,0 +1,84 @@
+"""The command `why` as a whole, from files to what is printed and the exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from prebinder.cli import main
+from tests.prebinder.why.documents import Document, claim, node, pod, storage_class, volume
+
+PENDING = [
+    pod("db-0", "data"),
+    claim(volume="pv-1"),
+    volume(claim="data", zone="a"),
+    storage_class(),
+    node("a1", "a", cordoned=True),
+    node("b1", "b"),
+]
+WAITING = [claim(), storage_class(), volume()]
+
+
+def dumped(tmp_path: Path, documents: list[Document]) -> str:
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    return str(path)
+
+
+def test_one_block_with_cause_chain_evidence_and_next_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "pod/db-0", "-n", "web", "-f", dumped(tmp_path, PENDING)]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("✗ pod web/db-0 Pending ")
+    assert lines[0].endswith(" · TopologyConflict")
+    assert "  db-0 → claim data (Bound) → pv-1, zone a" in lines
+    assert "  a: 0 of 1 node usable: 1 cordoned" in lines
+    assert "  Next: kubectl uncordon a1   (nodes in b cannot help)" in lines
+
+
+def test_json_has_a_version_and_the_fields_of_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "-n", "web", "-f", dumped(tmp_path, PENDING), "-o", "json"]) == 3
+    report = json.loads(capsys.readouterr().out)
+    assert (report["apiVersion"], report["kind"]) == ("pvc-prebinder/v1alpha1", "WhyReport")
+    (item,) = report["items"]
+    assert {key: item[key] for key in ("kind", "namespace", "name", "code", "problem", "next")} == {
+        "kind": "Pod",
+        "namespace": "web",
+        "name": "db-0",
+        "code": "TopologyConflict",
+        "problem": True,
+        "next": ["kubectl uncordon a1"],
+    }
+    assert item["causes"][0] == {"kind": "Pod", "name": "web/db-0", "says": "Pending"}
+    assert item["evidence"][0] == {"object": "a", "wanted": "", "found": "0 of 1 node usable: 1 cordoned"}
+    assert {"resource": "volumeattachments", "because": "not in the input"} in item["skipped"]
+
+
+def test_names_are_those_of_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "-n", "web", "-f", dumped(tmp_path, [*PENDING, claim("idle")]), "-o", "name"]) == 3
+    assert capsys.readouterr().out == "pod/db-0\n"
+
+
+def test_waiting_as_it_should_is_no_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "data", "-n", "web", "-f", dumped(tmp_path, WAITING)]) == 0
+    assert "WaitForFirstConsumer" in capsys.readouterr().out
+
+
+def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "pvc/data", "-n", "web", "-f", dumped(tmp_path, [claim()])]) == 4
+    assert "storageclasses (not in the input)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        pytest.param(["pvc/nix"], 1, 'there is no PersistentVolumeClaim "nix" in namespace web', id="no such object"),
+        pytest.param(["deploy/x"], 2, 'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "deploy/x"', id="kind"),
+        pytest.param(["-o", "xml"], 2, "expected text, wide, json, yaml, name", id="form"),
+        pytest.param(["-A", "pvc/data"], 2, "leave out the names", id="all and one"),
+    ],
+)
+def test_faults_are_one_line(
+    tmp_path: Path, arguments: list[str], code: int, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", *arguments, "-n", "web", "-f", dumped(tmp_path, WAITING)]) == code
+    assert complaint in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""Each cause between a pod, its scheduler and the nodes: alone, and hidden under another."""
+
+from datetime import timedelta
+
+import pytest
+
+from binder.matching.rejection import Reason
+from prebinder.why.facts.facts import Source
+from tests.prebinder.why.documents import (
+    SCHEDULED,
+    Document,
+    claim,
+    lease,
+    node,
+    pod,
+    storage_class,
+    volume,
+    why,
+)
+
+BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
+NEW = {"conditions": []}
+GATED = {"schedulingGates": [{"name": "example.com/later"}]}
+
+CASES = [
+    pytest.param(Reason.CLAIM_NOT_FOUND, [pod("db-0", "dtaa"), *BOUND], id="no such claim"),
+    pytest.param(Reason.POD_GATED, [pod("db-0", "data", spec=GATED, status=NEW), *BOUND], id="gated"),
+    pytest.param(
+        Reason.SCHEDULER_NOT_RUNNING,
+        [pod("db-0", "data", spec={"schedulerName": "zonal"}, status=NEW), *BOUND, SCHEDULED],
+        id="nobody schedules for that name",
+    ),
+    pytest.param(
+        Reason.SCHEDULER_NOT_RUNNING,
+        [pod("db-0", "data", status=NEW), *BOUND, lease("kube-scheduler", timedelta(hours=2))],
+        id="kube-scheduler is gone",
+    ),
+    pytest.param(
+        Reason.TOPOLOGY_CONFLICT,
+        [pod("db-0", "data"), *BOUND, node("a1", "a", cordoned=True), node("b1", "b")],
+        id="the volume's zone is cordoned",
+    ),
+    pytest.param(Reason.TOPOLOGY_CONFLICT, [pod("db-0", "data"), *BOUND, node("b1", "b")], id="no node in the zone"),
+    pytest.param(
+        Reason.VOLUMES_IN_DIFFERENT_ZONES,
+        [
+            pod("db-0", "data", "logs"),
+            *BOUND,
+            claim("logs", volume="pv-2"),
+            volume("pv-2", claim="logs", zone="b"),
+            node("a1", "a"),
+            node("b1", "b"),
+        ],
+        id="two volumes in two zones",
+    ),
+    pytest.param(Reason.NO_NODE_FITS, [pod("db-0", "data", cpu="9"), *BOUND, node("a1")], id="no node is large enough"),
+    # One hidden under another.
+    pytest.param(
+        Reason.CLASS_NOT_FOUND,
+        [pod("db-0", "data", cpu="9"), claim(storage_class="fsat"), storage_class(), node("a1")],
+        id="no class, and no node is large enough",
+    ),
+    pytest.param(
+        Reason.POD_GATED,
+        [pod("db-0", "data", spec=GATED, status=NEW), *BOUND, node("b1", "b")],
+        id="gated, and no node in the zone",
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "documents"), CASES)
+def test_the_cause_of_a_pending_pod(code: Reason, documents: list[Document]) -> None:
+    item = why("pod/db-0", *documents)
+    assert (item.code, item.problem) == (code, True), item
+    assert item.next
+    assert all(command.startswith("kubectl ") for command in item.next)
+    assert item.causes[0].name == "web/db-0"
+
+
+def test_the_volumes_zone_is_told_and_what_makes_a_node_usable() -> None:
+    item = why("pod/db-0", pod("db-0", "data"), *BOUND, node("a1", cordoned=True), node("a2", cpu="0"), node("b1", "b"))
+    assert [(link.kind, link.name, link.says) for link in item.causes] == [
+        ("Pod", "web/db-0", "Pending"),
+        ("PersistentVolumeClaim", "web/data", "Bound"),
+        ("PersistentVolume", "pv-1", "zone a"),
+    ]
+    assert (item.evidence[0].object, item.evidence[0].found) == (
+        "a",
+        "0 of 2 nodes usable: 1 Insufficient cpu, 1 cordoned",
+    )
+    assert (item.next, item.advice) == (("kubectl uncordon a1",), ("nodes in b cannot help",))
+
+
+def test_a_claim_that_waits_for_its_pod_is_explained_by_the_pod() -> None:
+    waiting = [claim(), volume(zone="a"), storage_class(), pod("db-0", "data", cpu="9"), node("a1")]
+    item = why("pvc/data", *waiting)
+    assert item.code is Reason.NO_NODE_FITS
+    assert [link.kind for link in item.causes] == ["PersistentVolumeClaim", "Pod"]
+
+
+def test_a_pod_on_a_node_is_no_problem() -> None:
+    item = why("pod/db-0", pod("db-0", "data", node="a1"), *BOUND)
+    assert (item.code, item.problem) == (Reason.SCHEDULED, False)
+
+
+def test_without_the_nodes_nothing_is_guessed() -> None:
+    item = why("pod/db-0", pod("db-0", "data"), *BOUND, without=[Source.NODES])
+    assert (item.code, item.problem) == (Reason.INCONCLUSIVE, False)
+    assert "nodes (forbidden)" in item.message
+
+
+@pytest.mark.parametrize("forbidden", [Source.ATTACHMENTS, Source.ALL_PODS])
+def test_what_would_only_add_to_the_answer_is_named(forbidden: Source) -> None:
+    documents = [pod("db-0", "data"), *BOUND, node("a1", cordoned=True), node("b1", "b")]
+    item = why("pod/db-0", *documents, without=[forbidden])
+    assert item.code is Reason.TOPOLOGY_CONFLICT
+    assert [skipped.resource for skipped in item.skipped] == [forbidden]

@@ -11,7 +11,6 @@ from prebinder.why.causes.objects import CLAIM, POD, claim_link, phase_of, pod_l
 from prebinder.why.causes.precedence import CLAIM_CHECKS, POD_CHECKS, POD_FIRST_CHECKS
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.report.report import Item, Skipped
-from scheduler.volumes.volume_binding import is_bound
 
 S = TypeVar("S")
 
@@ -75,7 +74,7 @@ def _waiting_users(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def _of_claim_alone(examination: _Examination, claim: Claim) -> Finding | None:
-    if is_bound(claim) and claim.phase != "Lost":
+    if claim.fully_bound and claim.phase != "Lost":
         volume = examination.facts.snapshot.volumes.get(claim.volume_name)
         links = (claim_link(claim), *((volume_link(volume),) if volume is not None else ()))
         return Finding(Reason.BOUND, f"Bound to volume {claim.volume_name}.", links, problem=False)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from binder.matching.rejection import Reason
-from binder.reservation.contract import carries_gate, gate_name, other_gates
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, Claim, Pod, value_of
 from prebinder.why.causes.finding import Finding, Step
@@ -47,11 +46,11 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
 
 def scheduling_gated(facts: Facts, pod: Pod) -> Finding | None:
     """A scheduling gate keeps the pod out of the queue (KEP-3521); whoever put it there has to lift it."""
-    others = other_gates(pod, facts.prefix)
-    ours = carries_gate(pod, facts.prefix)
+    others = facts.annotations.other_gates(pod)
+    ours = facts.annotations.carries_gate(pod)
     if not (others or ours):
         return None
-    gates = [*others, *([gate_name(facts.prefix)] if ours else [])]
+    gates = [*others, *([facts.annotations.gate] if ours else [])]
     who = "pvc-prebinder, when it holds the pod's volumes" if ours and not others else f"the owner of {named(others)}"
     step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "its Events say what the gate waits for")
     if ours and not others:

@@ -6,7 +6,7 @@ from binder.matching.matching import class_of, is_mine, requested_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
-from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, Claim, Pod, Volume, value_of
+from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, Claim, Pod, Volume
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     claim_link,
@@ -149,7 +149,7 @@ def _rejections(facts: Facts, claim: Claim) -> list[Rejection]:
 
 
 def _requests_volume(claim: Claim) -> bool:
-    return bool(claim.volume_name) and value_of(claim.annotations, BIND_COMPLETED) is None
+    return bool(claim.volume_name) and not claim.bind_completed
 
 
 def _requested(facts: Facts, claim: Claim) -> Volume | None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from binder.matching.index import VolumeIndex
 from binder.model.view import PlanSettings, View
 from binder.planning.unmet_claims import UnmetClaims
-from binder.reservation.contract import DEFAULT_PREFIX
+from binder.reservation.contract import Annotations
 from kube.objects.model import Pairs
 from kube.store.snapshot import Snapshot
 from prebinder.why.facts.details import (
@@ -60,17 +60,19 @@ ObjectKey = tuple[str, str]
 class Look:
     """The snapshot as rules of other packages look at it, worked out once when it is asked for."""
 
-    def __init__(self, snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs], prefix: str) -> None:
+    def __init__(
+        self, snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs], annotations: Annotations
+    ) -> None:
         self._snapshot = snapshot
         self._now = now
         self._namespaces = namespaces
-        self._prefix = prefix
+        self._annotations = annotations
 
     @cached_property
     def view(self) -> View:
         """Return the storage as the rules of binder see it."""
         index = VolumeIndex.of(self._snapshot.volumes.values())
-        return View(self._snapshot, index, settings=PlanSettings(prefix=self._prefix))
+        return View(self._snapshot, index, settings=PlanSettings(annotations=self._annotations))
 
     @cached_property
     def cluster(self) -> ClusterView:
@@ -105,7 +107,7 @@ class Facts:
     quotas: tuple[QuotaRecord, ...] = ()
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
     everywhere: bool = False
-    prefix: str = DEFAULT_PREFIX
+    annotations: Annotations = field(default_factory=Annotations)
     asked: set[Source] = field(default_factory=set, compare=False)
 
     def for_one(self) -> "Facts":

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from binder.reservation.contract import Annotations
 from kube.decoding.decode import MalformedObject, decoders
 from kube.objects.model import Namespace, Record
 from kube.store.store import snapshot_of
@@ -40,6 +41,7 @@ class Gathering:
         self.faults: list[str] = []
         self.kinds: set[str] = set()
         self._prefix = prefix
+        self._annotations = Annotations(prefix)
         self._decoders = decoders(prefix)
         self._records: dict[tuple[str, str], Record] = {}
         self._claims: dict[str, ClaimDetails] = {}
@@ -77,7 +79,7 @@ class Gathering:
         return Facts(
             now=now,
             snapshot=snapshot,
-            look=Look(snapshot, now, namespaces, self._prefix),
+            look=Look(snapshot, now, namespaces, self._annotations),
             read=frozenset(read),
             skipped=dict(skipped),
             claims=dict(self._claims),
@@ -87,7 +89,7 @@ class Gathering:
             quotas=tuple(self._quotas.values()),
             namespaces=namespaces,
             everywhere=everywhere,
-            prefix=self._prefix,
+            annotations=self._annotations,
         )
 
     def _record(self, kind: str, raw: bytes | Raw) -> None:

@@ -19,7 +19,7 @@ from tests.prebinder.why.documents import (
 )
 
 BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
-NEW = {"conditions": []}
+NEW: Document = {"conditions": []}
 GATED = {"schedulingGates": [{"name": "example.com/later"}]}
 
 CASES = [

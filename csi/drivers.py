@@ -40,7 +40,7 @@ class Drivers:
         by_name: dict[str, Endpoint] = {}
         for endpoint in endpoints:
             if endpoint.driver in by_name:
-                raise ValueError(f"CSI endpoint {endpoint.driver!r} is given twice; expected one for each driver")
+                raise ValueError(f"CSI endpoint {endpoint.driver!r} is given twice; expected one endpoint per driver")
             by_name[endpoint.driver] = endpoint
         self._clock = clock
         self._probes = {

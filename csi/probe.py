@@ -119,7 +119,7 @@ class DriverProbe:
             listed = await self.listed()
         except CallFailed as failed:
             return interpret.failed_call(self.witness(), failed.code, failed.details)
-        absent = "the driver's list leaves the volume out, and it offers no call that asks about one volume"
+        absent = "the driver's list omits the volume, and the driver offers no call to probe a single volume"
         return listed.get(handle) or self.witness().says(HealthState.UNKNOWN, NOT_LISTED, absent)
 
     async def _walk(self) -> Listed:

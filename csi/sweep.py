@@ -201,9 +201,9 @@ class Sweep:
     def _implied(self, negotiation: Negotiation) -> Verdict:
         """Return the verdict on a volume that a list omits: healthy in a list of unhealthy ones, else gone."""
         if negotiation.listing is HealthProtocol.HEALTH_BY_LIST:
-            well = "the driver's list of unhealthy volumes leaves it out"
+            well = "not in the driver's list of unhealthy volumes"
             return self._probe.witness().says(HealthState.HEALTHY, "NotListed", well)
-        gone = "the driver's list of all volumes leaves it out"
+        gone = "not in the driver's list of all volumes"
         return self._probe.witness().says(HealthState.INACCESSIBLE, interpret.NOT_FOUND, gone)
 
     async def _ask(

@@ -136,9 +136,9 @@ class Neighbourhood:
             keys = self._conflicting(kind, booked.kind)
             close = booked.possible & self._around(keys, here)
             if close or not self._agrees(kind, here, booked):
-                wanted = "no pod that was promised volumes and may come here before"
+                wanted = "no conflicting pod with reserved volumes that may be scheduled here first"
                 return Rejection(
-                    Reason.OTHER_POD_PENDING, self._others.nodes[number].name, wanted, "one that has no node yet"
+                    Reason.OTHER_POD_PENDING, self._others.nodes[number].name, wanted, "a pod that has no node yet"
                 )
         return None
 

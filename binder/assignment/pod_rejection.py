@@ -27,10 +27,10 @@ def affinity_rejection(verdict: TermVerdict, node: str, labels: Mapping[str, str
     if value is None:
         return Rejection(reason, node, f"{pods} in the same {key}", f"no label {key}")
     if verdict.side is Side.AFFINITY:
-        return Rejection(reason, node, f"{pods} in the same {key}", f"none where {place}")
+        return Rejection(reason, node, f"{pods} in the same {key}", f"none in {place}")
     if verdict.side is Side.ANTI_AFFINITY:
-        return Rejection(reason, node, f"no {pods} in the same {key}", f"one where {place}")
-    return Rejection(reason, node, f"no pod that keeps this one away from its {key}", f"one where {place}")
+        return Rejection(reason, node, f"no {pods} in the same {key}", f"one in {place}")
+    return Rejection(reason, node, f"no pod whose anti-affinity excludes this pod from its {key}", f"one in {place}")
 
 
 def spread_rejection(verdict: SpreadVerdict, node: str, labels: Mapping[str, str]) -> Rejection:
@@ -40,7 +40,7 @@ def spread_rejection(verdict: SpreadVerdict, node: str, labels: Mapping[str, str
     if value is None:
         return Rejection(Reason.TOPOLOGY_LABEL_MISSING, node, f"a node with the label {key}", "none")
     wanted = f"{pods_text(verdict.selector)} spread over {key} with a skew of at most {verdict.constraint.max_skew}"
-    return Rejection(Reason.TOPOLOGY_SPREAD, node, wanted, f"a skew of {verdict.skew(value)} where {key}={value}")
+    return Rejection(Reason.TOPOLOGY_SPREAD, node, wanted, f"a skew of {verdict.skew(value)} in {key}={value}")
 
 
 def port_rejection(wanted: Iterable[HostPort], taken: Iterable[HostPort], node: str) -> Rejection | None:
@@ -49,7 +49,7 @@ def port_rejection(wanted: Iterable[HostPort], taken: Iterable[HostPort], node: 
     if found is None:
         return None
     port = f"{found.protocol} port {found.port}"
-    return Rejection(Reason.HOST_PORT_TAKEN, node, f"{port} of the node", f"taken on {found.ip}")
+    return Rejection(Reason.HOST_PORT_TAKEN, node, f"{port} unused on the node", f"in use on {found.ip}")
 
 
 def disk_rejection(wanted: Iterable[InlineDisk], there: Iterable[Pod], node: str) -> Rejection | None:
@@ -65,5 +65,5 @@ def disk_rejection(wanted: Iterable[InlineDisk], there: Iterable[Pod], node: str
 def pods_text(selector: LabelSelector | None) -> str:
     """Return the words for the pods a selector selects."""
     if selector is None:
-        return "no pod at all"
+        return "no pods"
     return f"pods with {selector_text(selector)}" if selector != LabelSelector() else "pods"

@@ -72,7 +72,12 @@ def refuse_storage(drivers: Iterable[str], snapshot: Snapshot, node: str) -> Rej
     for condition in _unreachable_from(snapshot.csi_nodes.get(node)):
         if condition.driver in wanted:
             offered = f"{condition.status}: {condition.reason} (status.storageHealth of CSINode {node})"
-            return Rejection(Reason.STORAGE_UNREACHABLE, node, f"a node that reaches {condition.driver}", offered)
+            return Rejection(
+                Reason.STORAGE_UNREACHABLE,
+                node,
+                f"a node from which the storage of {condition.driver} is accessible",
+                offered,
+            )
     return None
 
 

@@ -13,7 +13,7 @@ from csi.health.health import Finding
 from csi.health.verdict import UNHEALTHY, HealthState
 from kube.objects.model import Volume, value_of
 
-_SOMEBODY: Final = "annotations of the volume"
+_UNNAMED: Final = "the volume's annotations"
 _WORDS: Final = frozenset(map(str, HealthState))
 _FINDINGS: Final = UNHEALTHY | {HealthState.HEALTHY}
 
@@ -48,7 +48,7 @@ def published_finding(volume: Volume, annotations: Annotations, now: datetime) -
     said = published_health(volume, annotations)
     if said is None or said.state not in _FINDINGS:
         return None
-    source = f"{said.source}, as published on the volume" if said.source else _SOMEBODY
+    source = f"{said.source}, as published on the volume" if said.source else _UNNAMED
     return Finding(said.state, said.reason, "", source, said.since or now)
 
 

@@ -35,16 +35,23 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
         return _unhealthy(volume, verdict)
     misplaced = contradiction(verdict.topology, volume.node_affinity)
     if misplaced is not None:
-        return Rejection(Reason.TOPOLOGY_CONTRADICTED, volume.name, "driver and volume agree on the place", misplaced)
+        return Rejection(
+            Reason.TOPOLOGY_CONTRADICTED,
+            volume.name,
+            "a topology that agrees with the volume's node affinity",
+            misplaced,
+        )
     if verdict.state is HealthState.UNKNOWN and _blocks_unknown(view, volume.driver):
-        return Rejection(Reason.HEALTH_UNKNOWN, volume.name, "a volume its driver answers for", _words(verdict))
+        return Rejection(
+            Reason.HEALTH_UNKNOWN, volume.name, "a volume whose health the driver reports", _words(verdict)
+        )
     return None
 
 
 def _promised(view: View, volume: Volume, now: datetime, claim: Claim | None) -> Rejection | None:
     hold = view.ledger.keeps(volume.name)
     if hold is not None and not (claim and hold.claim_key == claim.key and hold.claim_uid == claim.uid):
-        return _reserved_for(volume, hold.claim_key, "being written")
+        return _reserved_for(volume, hold.claim_key, "write in progress")
     reservation = view.settings.annotations.reservation_of(volume)
     exempt = [known for known in (claim, view.hints.get(volume.name)) if known is not None]
     if reservation is None or not reservation.excludes(now, *exempt):

@@ -74,7 +74,7 @@ def _access_modes(evidence: Evidence, volume: Volume) -> Words:
 
 
 def _deleting(_: Evidence, __: Volume) -> Words:
-    return "a volume that stays", "being deleted"
+    return "a volume not being deleted", "being deleted"
 
 
 def _phase(_: Evidence, volume: Volume) -> Words:
@@ -84,7 +84,7 @@ def _phase(_: Evidence, volume: Volume) -> Words:
 def _selector(evidence: Evidence, volume: Volume) -> Words:
     problem = selector_problem(evidence.claim)
     if problem is not None:
-        return "a selector that can be parsed", problem
+        return "a valid selector", problem
     selector = evidence.claim.selector or LabelSelector()
     keys = [key for key, _ in selector.match_labels] + [one.key for one in selector.match_expressions]
     return selector_text(selector), _labels_text(volume.labels, keys)
@@ -95,11 +95,11 @@ def _affinity(evidence: Evidence, volume: Volume) -> Words:
     keys = [one.key for term in affinity.terms for one in term.match_expressions]
     node = evidence.node
     here = "the node" if node is None else f"node {node.name} ({_labels_text(node.labels, keys)})"
-    return f"reachable from {here}", f"reachable where {affinity_text(affinity)}"
+    return f"accessible from {here}", f"accessible where {affinity_text(affinity)}"
 
 
 def _delayed(evidence: Evidence, _: Volume) -> Words:
-    return f"a volume with claimRef {evidence.claim.key}, until a pod uses the claim", "a free volume"
+    return f"a volume with claimRef {evidence.claim.key}, until a pod uses the claim", "a volume without claimRef"
 
 
 def _larger(evidence: Evidence, volume: Volume) -> Words:
@@ -114,11 +114,11 @@ def _more_modes(evidence: Evidence, volume: Volume) -> Words:
 
 def _tied(evidence: Evidence, volume: Volume) -> Words:
     first = evidence.chosen.name if evidence.chosen else "another"
-    return f"{first}, the first by name among equals", volume.name
+    return f"{first}, first by name among equals", volume.name
 
 
 def _prebound(evidence: Evidence, volume: Volume) -> Words:
-    offered = "no claimRef" if volume.claim is None else "a claimRef too, but not the first by name"
+    offered = "no claimRef" if volume.claim is None else "also has a claimRef, but is not the first by name"
     return f"the volume whose claimRef names {evidence.claim.key}", offered
 
 
@@ -128,7 +128,7 @@ def _requested(evidence: Evidence, volume: Volume) -> Words:
 
 def _taken(evidence: Evidence, volume: Volume) -> Words:
     holder = (evidence.taken or {}).get(volume.name, "another claim")
-    return "a volume that no other claim of the pod takes", f"taken by {holder}"
+    return "a volume not taken by another claim of the pod", f"taken by {holder}"
 
 
 def _binding_mode_missing(evidence: Evidence, _: Volume) -> Words:
@@ -137,7 +137,7 @@ def _binding_mode_missing(evidence: Evidence, _: Volume) -> Words:
 
 def _provisioning(evidence: Evidence, _: Volume) -> Words:
     node = value_of(evidence.claim.annotations, "volume.kubernetes.io/selected-node")
-    return f"a new volume, already ordered for node {node}", "an existing volume"
+    return f"a new volume, already being provisioned for node {node}", "an existing volume"
 
 
 def _unexplained(_: Evidence, __: Volume) -> Words:
@@ -180,7 +180,7 @@ def reasons_text(counts: Mapping[Reason, int]) -> str:
 
 @remembered(64 * 2**10)
 def modes_text(modes: tuple[str, ...]) -> str:
-    return ", ".join(modes) or "no access mode"
+    return ", ".join(modes) or "no access modes"
 
 
 def selector_text(selector: LabelSelector) -> str:
@@ -191,7 +191,7 @@ def selector_text(selector: LabelSelector) -> str:
 
 def affinity_text(affinity: NodeSelector) -> str:
     """Return a node selector in one line: terms joined by `or`, their requirements by `and`."""
-    return " or ".join(_term_text(term) for term in affinity.terms) or "no term says"
+    return " or ".join(_term_text(term) for term in affinity.terms) or "no terms (nowhere)"
 
 
 def _term_text(term: NodeSelectorTerm) -> str:
@@ -215,4 +215,4 @@ def _labels_text(labels: Pairs, keys: list[str]) -> str:
     """Return the labels the rule looked at, absent ones included."""
     found = {key: value_of(labels, key) for key in keys}
     texts = [f"no {key}" if value is None else f"{key}={value}" for key, value in found.items()]
-    return ", ".join(texts) or "no label matters"
+    return ", ".join(texts) or "no labels apply"

@@ -18,8 +18,8 @@ from kube.rules.taints import tolerates_unschedulable, untolerated_taint
 from kube.rules.topology import volume_zone_matches
 
 _NOT_ALLOCATABLE: Final = (
-    "none on the node; if a DeviceClass offers it, which is not counted here, leave the pod to kube-scheduler without "
-    "the scheduling gate"
+    "none on the node; if a DeviceClass provides it, which is not counted here, leave the pod to kube-scheduler "
+    "without the scheduling gate"
 )
 """Of an extended resource. One of a DeviceClass looks like one that no node has (pkg/scheduler, dynamicresources)."""
 
@@ -40,7 +40,7 @@ def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
     if taint is None:
         return None
     found = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-    return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "only tolerated taints", f"taint {found}")
+    return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "no untolerated taints", f"taint {found}")
 
 
 def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
@@ -49,8 +49,8 @@ def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
     for volume in volumes:
         if not reaches(volume, labels):
             where = affinity_text(volume.node_affinity) if volume.node_affinity else "its zone labels match"
-            wanted = f"a node that reaches volume {volume.name}"
-            return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"the volume is reachable where {where}")
+            wanted = f"a node from which volume {volume.name} is accessible"
+            return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"the volume is accessible where {where}")
     return None
 
 

@@ -121,7 +121,7 @@ class Explainer:
             if missing:
                 told.append((len(missing), _missing(demand, topology, f"none for {', '.join(missing)}")))
             else:
-                told.append((short, _missing(demand, topology, f"{short} too few that suit them together")))
+                told.append((short, _missing(demand, topology, f"{short} too few for all of them together")))
         told.sort(key=lambda pair: (pair[0], pair[1].subject))
         return [rejection for _, rejection in told] or [_no_topology(demand)]
 
@@ -197,7 +197,12 @@ def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
 
 def _no_node(demand: Demand, told: Sequence[Rejection]) -> Rejection:
     offered = f"{len(told)} nodes: {reasons_text(Counter(rejection.reason for rejection in told))}"
-    return Rejection(Reason.NO_NODE_FITS, demand.pod.key, "a node that fits and reaches the volumes", offered)
+    return Rejection(
+        Reason.NO_NODE_FITS,
+        demand.pod.key,
+        "a node that fits the pod and from which the volumes are accessible",
+        offered,
+    )
 
 
 def _missing(demand: Demand, topology: Topology, offered: str) -> Rejection:
@@ -209,6 +214,8 @@ def _missing(demand: Demand, topology: Topology, offered: str) -> Rejection:
 
 def _no_topology(demand: Demand) -> Rejection:
     held = ", ".join(volume.name for volume in demand.anchors)
-    wanted = f"a node that reaches {held}" if held else "a node"
+    wanted = f"a node from which {held} is accessible" if held else "a node"
     named = ", ".join(sorted(demand.nodes)) if demand.nodes is not None else ""
-    return Rejection(Reason.NO_NODE_FITS, demand.pod.key, wanted, f"only {named}, which does not" if named else "none")
+    return Rejection(
+        Reason.NO_NODE_FITS, demand.pod.key, wanted, f"only {named}, from which it is not" if named else "none"
+    )

@@ -178,12 +178,14 @@ def _standing(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> 
     if owned and claim.owner != pod.uid:
         # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
         found = f"owner {claim.owner}" if claim.owner else "no owner"
-        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim made for this pod's ephemeral volume", found)
+        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim created for this pod's ephemeral volume", found)
         return Refuse(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
     if claim.phase == "Lost":
-        return Refuse(pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim with its volume", "Lost"),))
+        return Refuse(
+            pod, Reason.CLAIM_LOST, (_about(claim, Reason.CLAIM_LOST, "a claim whose volume exists", "Lost"),)
+        )
     if claim.deleting:
-        evidence = _about(claim, Reason.CLAIM_DELETING, "a claim that stays", "deletionTimestamp is set")
+        evidence = _about(claim, Reason.CLAIM_DELETING, "a claim not being deleted", "deletionTimestamp is set")
         return Refuse(pod, Reason.CLAIM_DELETING, (evidence,))
     if claim.volume_name:
         return _named(view, pod, claim)
@@ -200,7 +202,7 @@ def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
     reason = requested_refusal(claim, volume)
     if reason is None:
         return Wait(pod, Reason.IMMEDIATE_CLAIM)
-    evidence = Rejection(reason, volume.name, f"a volume for claim {claim.key}, which names it", str(reason))
+    evidence = Rejection(reason, volume.name, f"a volume that matches claim {claim.key}, which names it", str(reason))
     return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
 
 
@@ -230,7 +232,9 @@ def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
         return None
     refusals = [controller_refusal(claim, volume, delayed=True) for volume in found]
     if (reason := refusals[0]) is not None and all(refusals):
-        evidence = Rejection(reason, found[0].name, f"a volume for claim {claim.key}, which it names", str(reason))
+        evidence = Rejection(
+            reason, found[0].name, f"a volume that matches claim {claim.key}, which it names", str(reason)
+        )
         return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
     begun = len(found) == 1 and _is_ours_to_finish(view, claim, found[0])
     return Anchor(found[0], begun=claim if begun else None)
@@ -329,7 +333,7 @@ def _in_use(view: View, pod: Pod) -> Rejection | None:
             continue
         for user in snapshot.pods_by_claim.get(key, ()):
             if user != pod.key and snapshot.pods[user].node_name:
-                wanted = f"claim {key} for itself ({READ_WRITE_ONCE_POD})"
+                wanted = f"exclusive use of claim {key} ({READ_WRITE_ONCE_POD})"
                 return Rejection(Reason.VOLUME_IN_USE, pod.key, wanted, f"in use by pod {user}")
     return None
 

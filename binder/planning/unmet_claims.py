@@ -197,7 +197,7 @@ def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
     if claim.selector is not None:
         wanted += f", labels {selector_text(claim.selector)}"
     total = sum(counts.values())
-    offered = f"{total} volumes of the class: {reasons_text(counts)}" if total else "no free volume of the class"
+    offered = f"{total} volumes of the class: {reasons_text(counts)}" if total else "no Available volume of the class"
     return Rejection(Reason.NO_VOLUME_FITS, claim.key, wanted, offered)
 
 

@@ -29,18 +29,18 @@ REJECTED: Final = "WriteRejected"
 _NEXT_STEP: Final = {
     Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
     Reason.HEALTH_UNKNOWN: "Check that the CSI driver answers, or run with --unknown-health=allow.",
-    Reason.QUARANTINED: "Repair the volume, or let it out with `pvc-prebinder quarantine release`.",
-    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity or move it where it says it is.",
-    Reason.NO_NODE_FITS: "Free or add a node that the pod may run on and that reaches the volumes.",
-    Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has one for each claim of the pod.",
+    Reason.QUARANTINED: "Repair the volume, or release it with `pvc-prebinder quarantine release`.",
+    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity, or move the volume to where it says.",
+    Reason.NO_NODE_FITS: "Add or free up a node that fits the pod and from which the volumes are accessible.",
+    Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has a volume for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",
-    Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume or none in a new claim, or clear the volume's claimRef.",
-    Reason.EXPLANATION_PENDING: "Many pods were refused at once; the reason follows when this pod is looked at again.",
+    Reason.REQUESTED_VOLUME_MISMATCH: "Name another volume, or none, in a new claim, or clear the volume's claimRef.",
+    Reason.EXPLANATION_PENDING: "Many pods were rejected at once; the reason follows when this pod is retried.",
     Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
     " (scheduling gate removed, classes in mode off).",
     Reason.CLAIM_LOST: "Delete the claim; its volume is gone.",
-    Reason.CLAIM_NOT_OWNED: "Rename the pod or its volume, or delete the claim that has the name of its own.",
-    Reason.CLAIM_DELETING: "Wait for the claim to be deleted and create it anew.",
+    Reason.CLAIM_NOT_OWNED: "Rename the pod or its volume, or delete the claim of that name.",
+    Reason.CLAIM_DELETING: "Wait for the claim to be deleted, then recreate it.",
 }
 
 _OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.TOPOLOGY_CONTRADICTED})
@@ -114,7 +114,7 @@ class Announcer:
             self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
 
     def lost(self, decision: Reserve | Finish, lost: Lost) -> None:
-        note = f"Lost the reservation: {lost.why}. Looking for another volume"
+        note = f"Reservation lost: {lost.why}. Another volume is sought"
         if not self._is_news(decision.pod, (LOST, note)):
             return
         self._publish(_claim_reference(lost.placement.claim), _pod_reference(decision.pod), "Warning", LOST, note)
@@ -122,12 +122,14 @@ class Announcer:
 
     def write_rejected(self, pod: Pod, why: str) -> None:
         """Tell the pod what the API server, or a policy in it, said to a write for its volumes."""
-        note = f"The API server does not accept what has to be written for the pod's volumes; it is tried again: {why}"
+        note = f"The API server rejected a write for the pod's volumes; it is retried: {why}"
         if self._is_news(pod, (REJECTED, why)):
             self._publish(_pod_reference(pod), None, "Warning", REJECTED, note)
 
     def gate_kept(self, pod: Pod, gate: str) -> None:
-        note = f"Volumes are held, but the controller may not remove the scheduling gate {gate}. Apply the component"
+        note = (
+            f"Volumes are reserved, but the controller may not remove the scheduling gate {gate}. Apply the component"
+        )
         note += " scheduling-gate of its manifests, which allows it to patch pods, or remove the gate yourself."
         if self._is_news(pod, (GATE_KEPT, note)):
             self._publish(_pod_reference(pod), None, "Warning", GATE_KEPT, note)
@@ -161,7 +163,7 @@ def _hint_text(decision: Reserve | Finish) -> str:
     if isinstance(decision, Finish) or not decision.limits:
         return ""
     return (
-        ". kube-scheduler binds them: the pod's node also depends on what is not evaluated here"
+        ". kube-scheduler binds them: the choice of the node depends on fields that are not evaluated here"
         f" ({', '.join(decision.limits)})"
     )
 

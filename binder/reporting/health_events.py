@@ -42,23 +42,23 @@ class HealthAnnouncer:
                 self._publish(reference, about, kind, reason, note)
 
     def quarantined(self, volume: Volume, finding: Finding) -> None:
-        note = f"No claim gets this volume until its driver calls it healthy: it is {described(finding)}. "
-        note += f"Repair it, or take it out with `pvc-prebinder quarantine release {volume.name}`."
+        note = f"No claim can use this volume until its driver reports it healthy: it is {described(finding)}. "
+        note += f"Repair it, or release it with `pvc-prebinder quarantine release {volume.name}`."
         self._publish(_volume_reference(volume), None, "Warning", QUARANTINED, note)
 
     def released(self, volume: Volume) -> None:
-        note = "The volume is free for claims again: its driver calls it healthy"
+        note = "Claims can use the volume again: its driver reports it healthy"
         self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
 
     def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
         """Tell the claim, and its pods, that its volume became unhealthy before it was bound."""
-        note = f"Gave up volume {volume.name}, which is {described(finding)}. Looking for another volume"
+        note = f"Reservation of volume {volume.name} ended: it is {described(finding)}. Another volume is sought"
         for reference in _users(volume, claim_key, snapshot):
             self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
 
     def write_rejected(self, volume: Volume, why: str) -> None:
         """Tell the volume that its health, or its quarantine, cannot be written on it; `why` is the API server's."""
-        note = f"The API server does not accept what has to be written on this volume; it is tried again: {why}"
+        note = f"The API server rejected a write to this volume; it is retried: {why}"
         self._publish(_volume_reference(volume), None, "Warning", WRITE_REJECTED, note)
 
     def _publish(self, regarding: ObjectRef, related: ObjectRef | None, kind: str, reason: str, note: str) -> None:
@@ -69,7 +69,7 @@ def described(finding: Finding) -> str:
     """Say state, reason, message and who said it, as far as known."""
     words = " ".join(word for word in (str(finding.state), f"({finding.reason})" if finding.reason else "") if word)
     said = f"{words}: {finding.message}" if finding.message else words
-    return f"{said}, says {finding.source}"
+    return f"{said} (reported by {finding.source})"
 
 
 def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:

@@ -154,4 +154,4 @@ class Applier:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
             await self._undo.carry_out(release)
         if any(release.volume is not None and release.volume.name == placement.volume.name for release in surplus):
-            raise LostPlacement(placement, f"claim {placement.claim.key} holds another volume for longer")
+            raise LostPlacement(placement, f"claim {placement.claim.key} already holds another volume")

@@ -147,7 +147,7 @@ class Completer:
                 continue
             ours.append(placement)
             if not names(written.record, claim):
-                raise LostPlacement(placement, "the API server's answer does not show our claimRef")
+                raise LostPlacement(placement, "the API server's response does not show our claimRef")
             return written
         raise LostPlacement(placement, f"volume {volume.name} kept changing")
 
@@ -156,7 +156,7 @@ class Completer:
         snapshot = self._live.snapshot()
         for name in snapshot.volumes_by_claim.get(placement.claim.key, ()):
             if name != placement.volume.name and names(snapshot.volumes[name], placement.claim):
-                raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was given volume {name}")
+                raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was bound to volume {name}")
 
     async def _second_look(self, placement: Placement) -> Claim:
         """Return the claim as it was read when the turn began, or read it again (see above). Raises LostPlacement."""

@@ -51,7 +51,7 @@ class LastLook:
         )
         self._require_same(decision.pod, pod)
         if not may_commit(decision.pod, self._live.snapshot()):
-            raise OutdatedDecision(f"kube-scheduler may be serving a pod with the claims of {decision.pod.key}")
+            raise OutdatedDecision(f"kube-scheduler may be scheduling a pod with the claims of {decision.pod.key}")
         pairs = zip(claims, decision.placements, strict=True)
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 
@@ -65,7 +65,7 @@ class LastLook:
         try:
             await asyncio.wait({asking, limit}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                raise OutdatedDecision("a driver takes long to answer for a volume that was chosen")
+                raise OutdatedDecision("the driver of a chosen volume is slow to answer")
             asking.result()
         finally:
             asking.cancel()
@@ -91,7 +91,7 @@ class LastLook:
         if refused is not None:
             raise LostPlacement(placement, f"volume {volume.name}: {refused.offered}", refused.reason)
         if volume.driver and (volume.driver, volume.handle) not in self._gate.verdicts:
-            raise OutdatedDecision(f"something was learned about volume {volume.name} since its driver was asked")
+            raise OutdatedDecision(f"new health information about volume {volume.name} arrived since the probe")
 
     async def _claim(self, planned: Claim) -> Claim:
         fresh = await self._live.claim(planned.key)
@@ -100,7 +100,7 @@ class LastLook:
         volumes = self._live.snapshot().volumes
         named = self._live.snapshot().volumes_by_claim.get(planned.key, ())
         if any(is_mine(fresh, volumes[name]) for name in named):
-            raise OutdatedDecision(f"a volume names claim {planned.key} already")
+            raise OutdatedDecision(f"a volume already names claim {planned.key}")
         return fresh
 
     def _require_same(self, planned: Pod, seen: Pod | None) -> None:

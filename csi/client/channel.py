@@ -90,7 +90,7 @@ class DriverChannel:
         try:
             return method.answer.FromString(received)
         except DecodeError as error:
-            raise CallFailed(MALFORMED, f"{method.name}: {len(received)} bytes that are no answer") from error
+            raise CallFailed(MALFORMED, f"{method.name}: {len(received)} bytes that cannot be decoded") from error
 
     async def _observed(self, path: str, request: bytes) -> bytes:
         started, code = self._clock.monotonic(), "Canceled"
@@ -116,7 +116,7 @@ class DriverChannel:
             async with asyncio.timeout(self._limits.deadline):
                 await self._turns.acquire()
         except TimeoutError:
-            busy = f"{self._limits.calls_at_once} calls at once are allowed, and no turn came in time"
+            busy = f"{self._limits.calls_at_once} concurrent calls allowed, and no slot became free in time"
             raise CallFailed(BUSY, busy) from None
 
     async def _send(self, path: str, request: bytes) -> bytes:

@@ -57,8 +57,8 @@ def parse_endpoint(text: str) -> Endpoint:
         return _remote(text, driver, address)
     if separator and scheme != "unix":
         raise ValueError(
-            f"CSI endpoint {text!r}: {scheme} is refused, because a CSI driver asks nobody who they are and would "
-            f"delete volumes for anyone who can connect; expected {FORM}, or {REMOTE_FORM}"
+            f"CSI endpoint {text!r}: {scheme} is refused, because a CSI driver does not authenticate its clients and "
+            f"would delete volumes for anyone who can connect; expected {FORM}, or {REMOTE_FORM}"
         )
     if not separator or not path.startswith("/"):
         raise ValueError(f"CSI endpoint {text!r}: the address is not a unix socket; expected {FORM}")
@@ -75,9 +75,9 @@ def refuse_plain(endpoint: Endpoint) -> str | None:
     if not endpoint.remote or endpoint.tls is not None:
         return None
     return (
-        f"{endpoint.driver}={endpoint}: tcp without TLS is refused, because a CSI driver asks nobody who they are and "
-        "would delete volumes for anyone who can connect; put the driver behind a proxy that asks for client "
-        "certificates, and give --csi-tls-ca, --csi-tls-cert and --csi-tls-key, or use the driver's unix socket"
+        f"{endpoint.driver}={endpoint}: tcp without TLS is refused, because a CSI driver does not authenticate its "
+        "clients and would delete volumes for anyone who can connect; put the driver behind a proxy that requires "
+        "client certificates and set --csi-tls-ca, --csi-tls-cert and --csi-tls-key, or use the driver's unix socket"
     )
 
 

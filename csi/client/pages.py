@@ -32,7 +32,7 @@ async def whole_list(fetch: Callable[[str], Awaitable[Page[Entry]]]) -> Sequence
         if not token:
             return entries
         if token in seen:
-            raise CallFailed(BROKEN_LIST, f"page token {token[:64]!r} came twice, after {len(entries)} entries")
+            raise CallFailed(BROKEN_LIST, f"page token {token[:64]!r} was returned twice, after {len(entries)} entries")
         seen.add(token)
         if len(seen) >= MOST_PAGES or len(entries) > MOST_ENTRIES:
-            raise CallFailed(BROKEN_LIST, f"no end after {len(seen)} pages with {len(entries)} entries")
+            raise CallFailed(BROKEN_LIST, f"list not complete after {len(seen)} pages with {len(entries)} entries")

@@ -46,7 +46,7 @@ class DriverSession:
         """
         self.agreed: Negotiation | None = None
         """What was negotiated last."""
-        self.trouble = CallFailed("Unavailable", "the driver was not asked yet")
+        self.trouble = CallFailed("Unavailable", "the driver was not called yet")
         """Why `up` was False last time it was."""
         self.answering: list[Callable[[], None]] = []
         """Called when the driver answers and did not before."""
@@ -99,7 +99,7 @@ class DriverSession:
             self._note(failed)
             return failed.code not in _SILENT
         ready = not answer.HasField("ready") or answer.ready.value
-        self._note(None if ready else CallFailed(NOT_READY, "Probe answers that the driver is not ready"))
+        self._note(None if ready else CallFailed(NOT_READY, "Probe reports that the driver is not ready"))
         return ready
 
     async def _shake_hands(self) -> Negotiation:
@@ -117,7 +117,7 @@ class DriverSession:
     async def _introduced(self) -> Negotiation:
         info = await self._channel.call(GET_PLUGIN_INFO, csi.GetPluginInfoRequest(), first=True)
         if info.name != self.endpoint.driver:
-            found = f"{self.endpoint} is the driver {info.name!r}, configured as {self.endpoint.driver!r}"
+            found = f"{self.endpoint} serves the driver {info.name!r}, but is configured for {self.endpoint.driver!r}"
             raise CallFailed(WRONG_DRIVER, found)
         plugin = await self._channel.call(GET_PLUGIN_CAPABILITIES, csi.GetPluginCapabilitiesRequest(), first=True)
         services = {capability.service.type for capability in plugin.capabilities}

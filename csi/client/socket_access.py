@@ -43,7 +43,7 @@ def access_trouble(path: str) -> str | None:
     uid, groups = os.geteuid(), (os.getegid(), *os.getgroups())
     for owned in _way_to(Path(path)):
         if not owned.opens_for(uid, groups):
-            return f"{described(uid, groups)} may not open it: {owned}; {advice(owned, uid)}"
+            return f"{described(uid, groups)} is not permitted to open it: {owned}; {advice(owned, uid)}"
     return None
 
 
@@ -58,7 +58,7 @@ def advice(owned: Owned, uid: int) -> str:
     bits = "g+w" if owned.needed == _WRITE else "g+x"
     if owned.uid not in {0, uid} and owned.mode >> 6 & owned.needed:
         return f"set runAsUser of the container to {owned.uid}"
-    grant = f"let the driver grant {bits} to a group (a umask of 0007) and set fsGroup of the pod to that group"
+    grant = f"have the driver grant {bits} to a group (umask 0007) and set fsGroup of the pod to that group"
     if owned.uid == 0 and uid != 0:
         return f"{grant}, or set runAsUser of the container to 0"
     return grant

@@ -101,7 +101,7 @@ def reliable_verdict(record: HealthRecord) -> Verdict:
     if finding is None or not finding.unhealthy or badness(last.state) >= badness(finding.state):
         return last
     now = f"{last.state} ({last.reason})"
-    message = f"{finding.message}; since {finding.since:%Y-%m-%dT%H:%M:%SZ}, now {now}, which is no recovery yet"
+    message = f"{finding.message}; since {finding.since:%Y-%m-%dT%H:%M:%SZ}, now {now}, recovery not confirmed yet"
     return replace(last, state=finding.state, reason=finding.reason, message=message, source=finding.source)
 
 
@@ -126,7 +126,7 @@ def _answered(record: HealthRecord | None, verdict: Verdict, debounce: Debounce)
         return HealthRecord(_finding(verdict, verdict.observed_at), None, verdict, verdict.observed_at)
     if settled is not None:
         return HealthRecord(settled, None, verdict, verdict.observed_at, streak)
-    said = f"{streak} of {debounce.worse} answers it takes: {verdict.state} ({verdict.reason}) {verdict.message}"
+    said = f"{streak} of {debounce.worse} answers needed: {verdict.state} ({verdict.reason}) {verdict.message}"
     unsure = Finding(HealthState.UNKNOWN, UNCONFIRMED, said.rstrip(), verdict.source, verdict.observed_at)
     if record is not None and record.silence is not None:
         unsure = replace(unsure, since=record.silence.since)
@@ -146,7 +146,7 @@ def _absent(record: HealthRecord | None, implied: Verdict, debounce: Debounce) -
     """Count the absence. `last` stays: a list that leaves a volume out is no answer about this volume."""
     at = implied.observed_at
     if record is None:
-        message = "left out of one list, which proves nothing"
+        message = "omitted from one list, not confirmed yet"
         unsure = Verdict(HealthState.UNKNOWN, NOT_LISTED, message, implied.source, at)
         return HealthRecord(None, _finding(unsure, at), unsure, at, absences=1)
     absences = record.absences + 1

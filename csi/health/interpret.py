@@ -51,7 +51,7 @@ class Witness:
 def unsupported(witness: Witness) -> Verdict:
     """Return the verdict for volumes of a driver with which no protocol was agreed."""
     return witness.says(
-        HealthState.UNSUPPORTED, "NoHealthCapability", "the driver offers no call that tells a volume's health"
+        HealthState.UNSUPPORTED, "NoHealthCapability", "the driver offers no call that reports volume health"
     )
 
 
@@ -88,7 +88,7 @@ def volume(
             HealthState.HEALTHY, "VolumeExists", "the driver knows the volume and reports no condition", topology
         )
     if not reported:
-        message = "the driver announces VOLUME_CONDITION and left the condition out of its answer"
+        message = "the driver announces VOLUME_CONDITION but its response has no condition"
         return witness.says(HealthState.UNKNOWN, MALFORMED, message, topology)
     return witness.says(HealthState.HEALTHY, "VolumeConditionNormal", condition.message, topology)
 
@@ -102,7 +102,7 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
     if answer.volume_id != handle:
         return another_volume(witness, answer.volume_id, handle)
     if not answer.health_statuses:
-        return witness.says(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem of the volume")
+        return witness.says(HealthState.HEALTHY, "NoHealthProblem", "the driver reports no problem with the volume")
     worst = max(answer.health_statuses, key=lambda entry: badness(_STATE.get(entry.status, HealthState.UNKNOWN)))
     account = dict.fromkeys(_told(entry) for entry in answer.health_statuses[:_LONGEST_ACCOUNT])
     account = {_told(worst): None} | account
@@ -115,7 +115,7 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
 
 def another_volume(witness: Witness, found: str, handle: str) -> Verdict:
     """Return the verdict when the driver answered about something else."""
-    message = f"the driver answered about volume {found[:LONGEST_REASON]!r} instead of {handle!r}"
+    message = f"the driver returned volume {found[:LONGEST_REASON]!r} instead of {handle!r}"
     return witness.says(HealthState.UNKNOWN, MALFORMED, message)
 
 
@@ -137,7 +137,7 @@ def placed(verdict: Verdict, where: Verdict) -> Verdict:
 
 def _told(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
     state = _STATE.get(entry.status)
-    status = str(state) if state is not None else f"status {entry.status}, which is not known here,"
+    status = str(state) if state is not None else f"status {entry.status}, unknown to this version,"
     reason = f" ({entry.reason[:LONGEST_REASON]})" if entry.reason else ""
     return f"{status}{reason} {entry.message[:LONGEST_MESSAGE]}".rstrip()
 

@@ -108,5 +108,5 @@ def _worst(everybody: Sequence[Saying]) -> tuple[Saying, str]:
     worst = max(everybody, key=lambda one: badness(one.state))
     # Who cannot say anything contradicts nobody.
     others = [one for one in everybody if one.state not in (worst.state, HealthState.UNSUPPORTED)]
-    contrary = [f"{one.source} says {one.state} ({one.reason})" for one in others]
+    contrary = [f"{one.source} reports {one.state} ({one.reason})" for one in others]
     return worst, printable("; but ".join(filter(None, [worst.message, *contrary])))

@@ -34,7 +34,7 @@ def contradiction(topology: Sequence[Segment] | None, affinity: NodeSelector | N
         return None
     said = " or ".join(", ".join(f"{key}={value}" for key, value in one.labels) for one in topology)
     demanded = " or ".join(_term(term, topology) for term in affinity.terms)
-    return f"the driver says the volume is in {said}; the volume's node affinity demands {demanded}"
+    return f"the driver reports the volume in {said}; its node affinity requires {demanded}"
 
 
 def _labels(segment: Segment) -> tuple[tuple[str, str], ...]:

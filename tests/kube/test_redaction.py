@@ -32,7 +32,7 @@ def test_credentials_are_hidden(text: str, shown: str) -> None:
     "text",
     [
         "no answer from https://10.0.0.1:6443: Cannot connect to host 10.0.0.1:6443 ssl:default [Connection refused]",
-        "its user has no token and no client certificate",
+        "the user has no token and no client certificate",
         "cannot read the token: No such file or directory",
         "is --token-file its --control-token-file=/var/run/token?",
         "basic authentication, bearer credentials",

@@ -24,9 +24,9 @@ users: [{name: me, user: {token: t}}]
 UNUSABLE = {
     "missing": (None, "does not exist"),
     "not-yaml": ("{", "flow node"),
-    "not-a-config": ("[1, 2]", "shape of a kubeconfig"),
+    "not-a-config": ("[1, 2]", "not a kubeconfig"),
     "unknown-context": (NOWHERE % "there", "there"),
-    "empty": ("", "shape of a kubeconfig"),
+    "empty": ("", "not a kubeconfig"),
 }
 
 

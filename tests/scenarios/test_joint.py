@@ -45,7 +45,7 @@ async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_tol
         await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)}, gated=True)
         event = await world.told("NoJointAssignment", about="app")
         assert event["type"] == "Warning"
-        assert "Add a volume so that one zone has one for each claim of the pod." in event["note"]
+        assert "Add a volume so that one zone has a volume for each claim of the pod." in event["note"]
         for number in range(3):
             await world.told("NoJointAssignment", about=f"data-{number}")
         await never(world.reserved, bool, "a claim of a pod that cannot have all got a volume")

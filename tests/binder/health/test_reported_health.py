@@ -82,13 +82,13 @@ GATED = PlanSettings(gated_drivers=frozenset({DRIVER}))
         ),
         pytest.param(
             {}, NATIVE, answer(HealthState.HEALTHY), GATED, Reason.UNHEALTHY,
-            "DataLoss: Gone, in words; but CSI driver disk.csi.example says Healthy (Said)"
+            "DataLoss: Gone, in words; but CSI driver disk.csi.example reports Healthy (Said)"
             " (status.healthStatus of the claim)",
             id="the driver knows nothing of what the claim says",
         ),
         pytest.param(
             {}, ADDONS, answer(HealthState.DATA_LOSS), GATED, Reason.UNHEALTHY,
-            "DataLoss: Said, csi-addons on n1 says Degraded (VolumeConditionAbnormal) (CSI driver disk.csi.example)",
+            "DataLoss: Said, csi-addons on n1 reports Degraded (VolumeConditionAbnormal) (CSI driver disk.csi.example)",
             id="the driver says worse",
         ),
         pytest.param(

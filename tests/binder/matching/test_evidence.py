@@ -29,7 +29,7 @@ SAID = [
     pytest.param(claim(), volume(volume_mode="Block"), "Filesystem", "Block", id="volume mode"),
     pytest.param(claim(), volume(attributes_class="gold"), "none", "gold", id="attributes class"),
     pytest.param(claim(), volume(storage_class=None), "fast", "no class", id="class"),
-    pytest.param(claim(), volume(deleting=True), "a volume that stays", "being deleted", id="deleting"),
+    pytest.param(claim(), volume(deleting=True), "a volume not being deleted", "being deleted", id="deleting"),
     pytest.param(claim(), volume(phase=""), "phase Available", "no phase", id="no phase"),
     pytest.param(claim(), volume(phase="Failed"), "phase Available", "phase Failed", id="phase"),
     pytest.param(
@@ -43,11 +43,11 @@ SAID = [
         claim(access_modes=["ReadOnlyMany"]),
         volume(access_modes=[]),
         "ReadOnlyMany",
-        "no access mode",
+        "no access modes",
         id="access modes",
     ),
     pytest.param(claim(), volume(size="20Gi"), "12Gi (z)", "20Gi", id="larger"),
-    pytest.param(claim(), volume("zz", size="12Gi"), "z, the first by name among equals", "zz", id="tied"),
+    pytest.param(claim(), volume("zz", size="12Gi"), "z, first by name among equals", "zz", id="tied"),
     pytest.param(
         claim(),
         volume(access_modes=["ReadWriteOnce", "ReadOnlyMany"]),
@@ -69,8 +69,8 @@ def test_says(wanted: Claim, refused: Volume, want: str, found: str) -> None:
 def test_says_what_the_node_lacks() -> None:
     match = match_as_scheduler(claim(), node("n", zone="a"), {}, {})
     [rejection] = match.rejections([volume(zone="b", node="m")])
-    assert rejection.wanted == "reachable from node n (topology.kubernetes.io/zone=a, kubernetes.io/hostname=n)"
-    expected = "reachable where topology.kubernetes.io/zone in (b) and kubernetes.io/hostname in (m)"
+    assert rejection.wanted == "accessible from node n (topology.kubernetes.io/zone=a, kubernetes.io/hostname=n)"
+    expected = "accessible where topology.kubernetes.io/zone in (b) and kubernetes.io/hostname in (m)"
     assert rejection.offered == expected
 
 
@@ -83,8 +83,8 @@ def test_says_why_nothing_was_looked_at() -> None:
     assert [one.wanted for one in told] == [
         "a volume with claimRef default/data, until a pod uses the claim",
         "volumeBindingMode in StorageClass fast",
-        "a new volume, already ordered for node n2",
-        "a selector that can be parsed",
+        "a new volume, already being provisioned for node n2",
+        "a valid selector",
     ]
     assert told[-1].offered.startswith("'Near' is not an operator")
 
@@ -112,7 +112,7 @@ AFFINITIES = [
         id="fields",
     ),
     pytest.param(node_selector({}), "an empty term (nowhere)", id="an empty term"),
-    pytest.param(NodeSelector(), "no term says", id="no terms"),
+    pytest.param(NodeSelector(), "no terms (nowhere)", id="no terms"),
 ]
 
 

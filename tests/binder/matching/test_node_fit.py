@@ -65,7 +65,7 @@ def test_an_extended_resource_that_no_node_has_may_be_one_of_a_device_class() ->
     refused = refuse_resources(pod(requests={"vendor.example/gpu": "1"}), "n", free)
     assert refused is not None
     assert refused.reason is Reason.INSUFFICIENT_RESOURCES
-    assert "if a DeviceClass offers it" in refused.offered
+    assert "if a DeviceClass provides it" in refused.offered
     assert "without the scheduling gate" in refused.offered
     used_up = refuse_resources(pod(requests={"vendor.example/nic": "1"}), "n", free)
     assert used_up is not None

@@ -96,10 +96,7 @@ def test_a_loss_says_to_whom() -> None:
     chosen = reserve()
     Announcer(sink, FakeClock()).lost(chosen, Lost(chosen.placements[0], "volume pv-1 was taken by claim ns/other"))
     assert {event.type for event in sink.events} == {"Warning"}
-    assert (
-        sink.events[0].note
-        == "Lost the reservation: volume pv-1 was taken by claim ns/other. Looking for another volume"
-    )
+    assert sink.events[0].note == "Reservation lost: volume pv-1 was taken by claim ns/other. Another volume is sought"
 
 
 def test_a_pod_with_hundreds_of_claims_makes_one_event() -> None:

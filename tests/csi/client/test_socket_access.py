@@ -61,7 +61,7 @@ async def test_the_verdict_names_user_owner_mode_and_the_next_step(directory: Pa
     assert (verdict.state, verdict.reason) == (HealthState.UNKNOWN, "Unavailable")
     found = f"the socket {socket} has uid {os.getuid()}, gid {group} and mode 0500"
     assert found in verdict.message
-    assert "let the driver grant g+w to a group" in verdict.message
+    assert "have the driver grant g+w to a group" in verdict.message
 
 
 async def test_a_group_is_enough(directory: Path) -> None:
@@ -88,7 +88,7 @@ async def test_a_directory_on_the_way_is_named(directory: Path) -> None:
             trouble = access_trouble(str(socket))
         inner.chmod(0o700)
     assert trouble is not None
-    assert f"may not open it: the directory {inner} has uid {os.getuid()}" in trouble
+    assert f"is not permitted to open it: the directory {inner} has uid {os.getuid()}" in trouble
     assert "mode 0600" in trouble
 
 
@@ -125,7 +125,7 @@ def test_permission_bits(uid: int, groups: list[int], mode: int, opens: bool) ->
             0,
             0,
             0o755,
-            "let the driver grant g+w to a group (a umask of 0007) and set fsGroup of the pod to that group, "
+            "have the driver grant g+w to a group (umask 0007) and set fsGroup of the pod to that group, "
             "or set runAsUser of the container to 0",
             id="only root may",
         ),

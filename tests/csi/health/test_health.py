@@ -166,7 +166,7 @@ def test_what_may_be_relied_on(observed: str, debounce: Debounce, state: str) ->
 
 def test_a_lasting_fault_says_what_came_after() -> None:
     message = reliable_verdict(history("L?")[-1]).message
-    assert message == "message L; since 2026-01-01T00:00:00Z, now Unknown (Said?), which is no recovery yet"
+    assert message == "message L; since 2026-01-01T00:00:00Z, now Unknown (Said?), recovery not confirmed yet"
 
 
 def test_the_place_survives_in_the_last_answer() -> None:

@@ -67,11 +67,12 @@ def finding(state: str, source: str) -> Finding:
         pytest.param("Healthy", [], "Healthy", "driver", "said by driver", id="alone"),
         pytest.param("Healthy", ["Healthy"], "Healthy", "driver", "said by driver", id="agreed"),
         pytest.param(
-            "Healthy", ["Degraded"], "Degraded", "other-0", "said by other-0; but driver says Healthy (R)",
+            "Healthy", ["Degraded"], "Degraded", "other-0", "said by other-0; but driver reports Healthy (R)",
             id="the other is worse",
         ),
         pytest.param(
-            "DataLoss", ["Healthy", "DataLoss"], "DataLoss", "driver", "said by driver; but other-0 says Healthy (R)",
+            "DataLoss", ["Healthy", "DataLoss"], "DataLoss", "driver",
+            "said by driver; but other-0 reports Healthy (R)",
             id="the driver is worse",
         ),
         pytest.param(
@@ -79,7 +80,7 @@ def finding(state: str, source: str) -> Finding:
             id="who cannot say outranks and contradicts nobody",
         ),
         pytest.param(
-            "Unknown", ["Healthy"], "Unknown", "driver", "said by driver; but other-0 says Healthy (R)",
+            "Unknown", ["Healthy"], "Unknown", "driver", "said by driver; but other-0 reports Healthy (R)",
             id="a driver that fails is not outvoted by who says well",
         ),
     ],
@@ -100,4 +101,4 @@ def test_findings_without_a_verdict() -> None:
     found = combined_finding([finding("Healthy", "a"), finding("Inaccessible", "b"), finding("Degraded", "c")])
     assert found is not None
     assert (str(found.state), found.source, found.since) == ("Inaccessible", "b", EARLIER)
-    assert found.message == "said by b; but a says Healthy (R); but c says Degraded (R)"
+    assert found.message == "said by b; but a reports Healthy (R); but c reports Degraded (R)"

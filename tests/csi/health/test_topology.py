@@ -77,7 +77,7 @@ def test_contradiction(topology: tuple[Segment, ...] | None, affinity: NodeSelec
 
 def test_the_evidence_names_both_sides() -> None:
     assert contradiction((A,), node_selector({"zone": ["b", "c"]}, {"zone": "d", "host": "n"})) == (
-        "the driver says the volume is in zone=a; the volume's node affinity demands zone In [b, c] or zone In [d]"
+        "the driver reports the volume in zone=a; its node affinity requires zone In [b, c] or zone In [d]"
     )
 
 

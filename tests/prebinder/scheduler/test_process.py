@@ -130,7 +130,7 @@ async def test_a_kind_that_cannot_be_missed_ends_it() -> None:
             await process.task
     (error,) = ended.value.exceptions
     assert isinstance(error, CommandError)
-    assert str(error) == "the API server does not serve nodes (v1); `pvc-prebinder doctor` says what it serves"
+    assert str(error) == "the API server does not serve nodes (v1); run `pvc-prebinder doctor` for details"
 
 
 async def test_the_command_ends_with_one_line_that_says_what_is_missing(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_the_command_ends_with_one_line_that_says_what_is_missing(tmp_path
     assert (code, out) == (1, "")
     complaint = [line for line in errors.splitlines() if line.startswith("pvc-prebinder: ")]
     assert complaint == [
-        "pvc-prebinder: the API server does not serve nodes (v1); `pvc-prebinder doctor` says what it serves"
+        "pvc-prebinder: the API server does not serve nodes (v1); run `pvc-prebinder doctor` for details"
     ]
     assert "Traceback" not in errors
 

@@ -77,6 +77,8 @@ def no_volume_reason(claim: Claim, classes: Mapping[str, StorageClass]) -> Reaso
     """Return what it means for the claim that no volume fits: one is made, or nothing happens."""
     if selector_problem(claim) is not None:
         return Reason.SELECTOR_MISMATCH
+    if class_of(claim) and class_of(claim) not in classes:
+        return Reason.CLASS_NOT_FOUND
     return Reason.DYNAMIC_CLASS if provisions(claim, classes) else Reason.NO_VOLUME_FITS
 
 
@@ -91,7 +93,8 @@ def _match_by_rules(claim: Claim, classes: Mapping[str, StorageClass], volumes: 
     reason = None
     if chosen is None:
         reason = Reason.WAIT_FOR_FIRST_CONSUMER if waits else no_volume_reason(claim, classes)
-    return Match(claim, mode, chosen, reason, partial(_not_chosen, claim, delayed, chosen))
+    known_mode = None if reason is Reason.CLASS_NOT_FOUND else mode
+    return Match(claim, known_mode, chosen, reason, partial(_not_chosen, claim, delayed, chosen))
 
 
 def _preference(volume: Volume) -> tuple[int, bool, int, str]:

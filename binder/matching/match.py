@@ -21,7 +21,8 @@ class Match:
     """The answer for one claim.
 
     `claim` is the claim as the rules saw it, so with the default class where Kubernetes writes that first.
-    `binding_mode` is None when the class object has none, and then no volume is considered.
+    `binding_mode` is None when the class object has none, and then no volume is considered, or when there is no such
+    class and no volume fits either.
     `reason` says why there is no volume, and is None when there is one.
     """
 

@@ -81,7 +81,8 @@ def _match_by_rules(
     else:
         chosen = prebound if refuse(prebound) is None else None
     reason = no_volume_reason(claim, classes) if chosen is None else None
-    return Match(claim, mode, chosen, reason, partial(_not_chosen, refuse, prebound, chosen), node, taken)
+    known_mode = None if reason is Reason.CLASS_NOT_FOUND else mode
+    return Match(claim, known_mode, chosen, reason, partial(_not_chosen, refuse, prebound, chosen), node, taken)
 
 
 def _prebound(refuse: WhyNot, volumes: Mapping[str, Volume]) -> Volume | None:

@@ -28,7 +28,8 @@ Examples:
 
 Exit codes:
   0 every claim has a volume, or waits as it should   1 error   2 usage
-  3 a claim that no volume fits, a pod whose volumes keep it off every node, or an object that could not be read
+  3 a claim that no volume fits, a pod whose claims or volumes keep it off every node, or an object that could not be
+    read
 """
 
 _AS_IT_SHOULD = frozenset({None, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.DYNAMIC_CLASS, Reason.PROVISIONING_CHOSEN})
@@ -109,8 +110,10 @@ class _Report:
     def _pods(self) -> Iterator[PodAnswer]:
         nodes = [self._node] if self._node else list(self._objects.nodes.values())
         for answer in pod_answers(waiting(self._objects.pods.values()), nodes, self._objects.snapshot()):
-            stuck = bool(answer.nodes) and not any(one.fits for one in answer.nodes)
-            self.well = self.well and not (stuck and self._node is None)
+            stuck = bool(answer.nodes) and not any(node.fits for node in answer.nodes)
+            # An unbound Immediate claim is judged as a claim: it may be about to be bound.
+            rejected = answer.rejection is not None and answer.rejection.reason is not Reason.IMMEDIATE_CLAIM
+            self.well = self.well and not (rejected or (stuck and self._node is None))
             yield answer
 
 

@@ -48,6 +48,7 @@ _IN_WORDS: Final[Mapping[Reason, str]] = {
     Reason.WAIT_FOR_FIRST_CONSUMER: "waits for a pod; see --node for what the scheduler would take",
     Reason.DYNAMIC_CLASS: "none fits; the provisioner of the class makes one",
     Reason.PROVISIONING_CHOSEN: "a new volume is already being made for the selected node",
+    Reason.CLASS_NOT_FOUND: "its StorageClass is not in the input, and no volume fits",
     Reason.BINDING_MODE_MISSING: "its StorageClass has no volumeBindingMode",
     Reason.REQUESTED_VOLUME_MISSING: "the volume it asks for is not in the input",
     Reason.REQUESTED_VOLUME_MISMATCH: "the volume it asks for cannot be bound to it",
@@ -81,6 +82,7 @@ def _opening(match: Match, node: Node | None) -> bytes:
         "node": node.name if node else None,
         "bindingMode": match.binding_mode,
         "volume": match.volume.name if match.volume else None,
+        "reason": match.reason,
     }
     return msgspec.json.encode(head)[:-1] + b',"rejections":['
 
@@ -154,7 +156,7 @@ def _answers(matches: Sequence[Match], volumes: Sequence[Volume]) -> Table:
             Text(match.claim.key),
             Text(class_of(match.claim) or "-"),
             quantity_text(match.claim.request),
-            match.binding_mode or "-",
+            match.binding_mode or ("no such class" if match.reason is Reason.CLASS_NOT_FOUND else "-"),
             Text(volume.name if volume else "-", style="green" if volume else "yellow"),
             quantity_text(volume.capacity) if volume else "-",
             answer_text(match, volumes),

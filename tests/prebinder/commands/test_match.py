@@ -79,6 +79,7 @@ def test_the_json_report_is_this_and_nothing_else(match: Run) -> None:
                 "node": None,
                 "bindingMode": "Immediate",
                 "volume": "b",
+                "reason": None,
                 "rejections": [
                     {"volume": "a", "reason": "LargerThanChosen", "wanted": "10Gi (b)", "offered": "20Gi"},
                 ],
@@ -86,8 +87,9 @@ def test_the_json_report_is_this_and_nothing_else(match: Run) -> None:
             {
                 "claim": "default/big",
                 "node": None,
-                "bindingMode": "Immediate",
+                "bindingMode": None,
                 "volume": None,
+                "reason": "StorageClassNotFound",
                 "rejections": [
                     {"volume": "a", "reason": "TooSmall", "wanted": "at least 1Ti", "offered": "20Gi"},
                     {"volume": "b", "reason": "TooSmall", "wanted": "at least 1Ti", "offered": "10Gi"},
@@ -118,7 +120,7 @@ def test_for_a_node_the_claims_of_a_pod_share_nothing_and_others_stand_alone(mat
     code, out, _ = match(objects, "-o", "json", "--node", "n1")
     assert list(answers(out).items()) == [("default/large", "q"), ("default/small", "p"), ("default/alone", "p")]
     assert {one["node"] for one in json.loads(out)["claims"]} == {"n1"}
-    assert code == 0
+    assert code == 3  # The pod's third claim does not exist.
 
 
 def test_a_finished_pod_decides_nothing(match: Run) -> None:
@@ -134,9 +136,19 @@ EXITS = [
     pytest.param([storage_class("Immediate", "disk.csi.example"), claim("data", "1Gi")], 0, id="will be provisioned"),
     pytest.param([claim("data", "1Gi")], 3, id="nothing fits"),
     pytest.param([storage_class(None), claim("data", "1Gi"), volume("a", "1Gi")], 3, id="class without binding mode"),
+    pytest.param([claim("data", "1Gi"), volume("a", "1Gi"), node("n", "a"), pod("web", "dtaa")], 3, id="no such claim"),
     pytest.param([claim("data", "1Gi", volumeName="b"), volume("a", "1Gi")], 3, id="the volume asked for is missing"),
     pytest.param([volume("a", "odd")], 3, id="an object that cannot be read"),
 ]
+
+
+def test_a_claim_whose_class_is_missing_is_not_called_immediate(match: Run) -> None:
+    code, out, _ = match([LATER, claim("data", "1Gi", storageClassName="fsat")], "-o", "json")
+    (answer,) = json.loads(out)["claims"]
+    assert (code, answer["bindingMode"], answer["reason"]) == (3, None, "StorageClassNotFound")
+    _, out, _ = match([LATER, claim("data", "1Gi", storageClassName="fsat")])
+    assert "no such class" in out
+    assert "its StorageClass is not in the input, and no volume fits" in out
 
 
 @pytest.mark.parametrize("output", ["json", "table"])
@@ -215,5 +227,5 @@ def test_the_table_says_in_words_what_becomes_of_a_claim(match: Run) -> None:
     assert words["default/bound"].rstrip().endswith("bound")
     assert words["default/named"].rstrip().endswith("asked for by name")
     assert words["default/mine"].rstrip().endswith("reserved for it by its claimRef")
-    assert words["default/lost"].rstrip().endswith("no volume fits")
+    assert words["default/lost"].rstrip().endswith("and no volume fits")
     assert "[bold]c" in out

@@ -100,7 +100,7 @@ def test_each_node_is_answered_with_all_that_speaks_against_it(match: Match) -> 
     ]
     assert [one["reason"] for one in n3["rejections"]] == ["VolumeLimitReached"]
     assert json.loads(out)["pods"][1] == {"pod": "default/lone", "rejected": "ClaimNotFound", "nodes": []}
-    assert code == 0
+    assert code == 3
 
 
 def test_pods_that_need_no_node_are_left_out(match: Match) -> None:

@@ -45,8 +45,8 @@ class Reason(StrEnum):
     VOLUME_ZONE_MISMATCH = "VolumeZoneMismatch"
     VOLUME_MISSING = "VolumeNotFound"
     PROVISIONING_ELSEWHERE = "ProvisioningElsewhere"
-    TOPOLOGY_NOT_ALLOWED = "TopologyNotAllowed"
-    INSUFFICIENT_STORAGE = "InsufficientStorage"
+    TOPOLOGY_NOT_ALLOWED = "AllowedTopologiesExcludeNodes"
+    INSUFFICIENT_STORAGE = "InsufficientCapacity"
     ATTACH_LIMIT_REACHED = "VolumeLimitReached"
     STORAGE_UNREACHABLE = "StorageUnreachable"
     # A node, for a pod that says more about its place.
@@ -63,7 +63,7 @@ class Reason(StrEnum):
     ENFORCED_NODE_AFFINITY = "EnforcedNodeAffinityMismatch"
     REJECTED_BY_PLUGIN = "RejectedByPlugin"
     # A claim or a pod as a whole.
-    NO_VOLUME_FITS = "NoVolumeFits"
+    NO_VOLUME_FITS = "StaticOnlyNoMatch"
     NO_JOINT_ASSIGNMENT = "NoJointAssignment"
     NO_NODE_FITS = "NoNodeFits"
     EXPLANATION_PENDING = "ExplanationPending"
@@ -90,7 +90,7 @@ class Reason(StrEnum):
     # A pod on its way to the node that was chosen for it.
     CLAIM_PROMISED = "ClaimPromisedOtherwise"
     PROVISIONING_FAILED = "ProvisioningFailed"
-    BIND_TIMEOUT = "VolumeBindTimeout"
+    BIND_TIMEOUT = "BindTimeout"
     KEPT_CHANGING = "KeptChanging"
     ALREADY_ASSIGNED = "AlreadyAssigned"
     WITHDRAWN = "Withdrawn"

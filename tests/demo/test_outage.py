@@ -15,7 +15,7 @@ def rows(*states: str) -> list[Row]:
     ]
 
 
-REFUSED = "Refused (NoVolumeFits)"
+REFUSED = "Refused (StaticOnlyNoMatch)"
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,14 @@ def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> Row:
             "pv-1",
             id="bound",
         ),
-        pytest.param(builders.claim("data"), (), "NoVolumeFits", "Refused (NoVolumeFits)", "", id="refused"),
+        pytest.param(builders.claim("data"), (), "StaticOnlyNoMatch", "Refused (StaticOnlyNoMatch)", "", id="refused"),
         pytest.param(
-            builders.claim("data", annotations=RESERVED), (), "NoVolumeFits", "Reserved", "pv-1", id="refused before"
+            builders.claim("data", annotations=RESERVED),
+            (),
+            "StaticOnlyNoMatch",
+            "Reserved",
+            "pv-1",
+            id="refused before",
         ),
     ],
 )

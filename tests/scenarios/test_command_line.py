@@ -132,6 +132,6 @@ async def test_the_metrics_of_a_controller_at_work(own_world: World) -> None:
     await eventually(lambda: missing(controller), lambda names: not names, "all metrics are there")
     assert await controller.metric("pvc_prebinder_reservations_created_total", **of_class) == 1
     assert await controller.metric("pvc_prebinder_reservations", **of_class, zone="zone-a") == 1
-    assert await controller.metric("pvc_prebinder_bind_failures_total", **of_class, reason="NoVolumeFits") >= 1
+    assert await controller.metric("pvc_prebinder_bind_failures_total", **of_class, reason="StaticOnlyNoMatch") >= 1
     assert await controller.metric("leader_election_master_status") == 1
     await controller.stop()

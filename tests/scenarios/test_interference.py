@@ -140,7 +140,7 @@ async def test_the_only_volume_is_deleted(world: World) -> None:
     _, only = await reserved_pod(world, "one")
     await world.admin.delete("PersistentVolume", only)
     await clean(world)
-    await world.told("NoVolumeFits", about="data")
+    await world.told("StaticOnlyNoMatch", about="data")
 
 
 async def test_the_volume_is_taken_by_somebody_else(world: World) -> None:

@@ -88,7 +88,7 @@ async def test_two_pods_race_for_the_last_volume(world: World, mode: str) -> Non
         held = await eventually(world.held, bool, "one claim holds the volume")
         (winner,) = (claim.removesuffix("-data") for claim in held)
         loser = {"one": "other", "other": "one"}[winner]
-        event = await world.told("NoVolumeFits", about=loser)
+        event = await world.told("StaticOnlyNoMatch", about=loser)
         assert world.name("last") in event["note"]
     await world.all_run(winner)
     assert await world.bound() == {f"{winner}-data": world.name("last")}

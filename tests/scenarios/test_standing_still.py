@@ -78,7 +78,7 @@ async def look_at_nothing(world: World) -> list[Call]:
             await world.volumes(disks, *volumes)
             await world.pod(f"{mode}-runs", {f"{mode}-data": claim_spec(disks)}, gated=True)
             await world.pod(f"{mode}-refused", {f"{mode}-big": claim_spec(disks, "1Ti")}, gated=True)
-            await world.told("NoVolumeFits", about=f"{mode}-refused")
+            await world.told("StaticOnlyNoMatch", about=f"{mode}-refused")
         runs = ("annotate", "prebind", "complete")
         await settled(world, (f"{mode}-data" for mode in runs), *(f"{mode}-runs" for mode in runs))
         held = {"held": claim_spec(world.name("annotate"))}
@@ -130,7 +130,7 @@ async def served_and_refused_twice(world: World, controller: Controller) -> None
     await settled(world, ["data", "log"], "app")
     few = await world.storage_class("annotate", "few")
     await world.pod("late", {"late": claim_spec(few)}, extra={"schedulerName": "nobody"})
-    await world.told("NoVolumeFits", about="late")
+    await world.told("StaticOnlyNoMatch", about="late")
     await world.volumes(few, world.volume("last", few, zone="zone-a"))
     await world.told("VolumeReserved", about="late")
     # One that is still being deleted would be told of, in other words than the first time.

@@ -20,7 +20,7 @@ async def test_two_pods_racing_for_the_last_volume() -> None:
     held = {name for name in ("red", "blue") if world.reserved(name)}
     assert len(held) == 1
     (told,) = {"red", "blue"} - held
-    assert process.sink.told("Pod", told) == ["NoVolumeFits"]
+    assert process.sink.told("Pod", told) == ["StaticOnlyNoMatch"]
     assert process.metrics.counted["failed", "fast", Reason.NO_VOLUME_FITS] >= 1
 
 
@@ -136,8 +136,8 @@ async def test_the_same_refusal_is_told_once() -> None:
     world.put(volume_object("pv-1", "1Gi"), claim_object("data"), pod_object("web", ["data"]))
     async with world.process() as process:
         await process.run(3600)
-    assert process.sink.told("Pod", "web") == ["NoVolumeFits"]
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits"]
+    assert process.sink.told("Pod", "web") == ["StaticOnlyNoMatch"]
+    assert process.sink.told("PersistentVolumeClaim", "data") == ["StaticOnlyNoMatch"]
     assert world.server.writes == []
     assert process.connection.requests == 0
 

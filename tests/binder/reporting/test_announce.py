@@ -23,7 +23,7 @@ def reserve(mode: Mode = Mode.ANNOTATE) -> Reserve:
 
 def test_a_refusal_says_the_reason_the_next_step_and_the_evidence() -> None:
     assert refusal_note(refusal(1)) == (
-        "No volumes reserved: NoVolumeFits. Add a volume that fits, or change the claim.\n"
+        "No volumes reserved: StaticOnlyNoMatch. Add a volume that fits, or change the claim.\n"
         "pv-0: TooSmall (wanted 10Gi, found 1Gi)"
     )
 
@@ -46,7 +46,11 @@ def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> No
         announcer.refused(said, (claim("data"),))
     assert len(sink.told("Pod", "web")) == len(sink.told("PersistentVolumeClaim", "data")) == 1
     announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
-    assert sink.told("Pod", "web") == sink.told("PersistentVolumeClaim", "data") == ["NoVolumeFits", "NoVolumeFits"]
+    assert (
+        sink.told("Pod", "web")
+        == sink.told("PersistentVolumeClaim", "data")
+        == ["StaticOnlyNoMatch", "StaticOnlyNoMatch"]
+    )
     announcer.forget("default/web")
     announcer.refused(refusal(1, Reason.UNHEALTHY), ())
     assert len(sink.told("Pod", "web")) == 3
@@ -59,7 +63,7 @@ def test_what_was_kept_back_is_not_told_when_nothing_changes_any_more() -> None:
     for later in (1, REPEAT, REPEAT):
         clock.jump(later)
         announcer.refused(refusal(1, Reason.UNHEALTHY), ())
-    assert sink.told("Pod", "web") == ["NoVolumeFits"]
+    assert sink.told("Pod", "web") == ["StaticOnlyNoMatch"]
 
 
 def test_two_root_reasons_do_not_alternate() -> None:
@@ -68,7 +72,7 @@ def test_two_root_reasons_do_not_alternate() -> None:
     for _ in range(3):
         announcer.refused(replace(refusal(1), reason=Reason.NO_JOINT_ASSIGNMENT), ())
         announcer.refused(refusal(1), ())
-    assert sink.told("Pod", "web") == ["NoJointAssignment", "NoVolumeFits"]
+    assert sink.told("Pod", "web") == ["NoJointAssignment", "StaticOnlyNoMatch"]
 
 
 def test_a_refusal_after_a_reservation_is_news() -> None:
@@ -77,7 +81,7 @@ def test_a_refusal_after_a_reservation_is_news() -> None:
     announcer.refused(refusal(1), ())
     announcer.reserved(reserve())
     announcer.refused(refusal(1), ())
-    assert sink.told("Pod", "web") == ["NoVolumeFits", "VolumeReserved", "NoVolumeFits"]
+    assert sink.told("Pod", "web") == ["StaticOnlyNoMatch", "VolumeReserved", "StaticOnlyNoMatch"]
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,12 @@ def test_each_node_is_answered_with_all_that_speaks_against_it(match: Match) -> 
     assert (n2["fits"], n2["volumes"], n2["provision"]) == (False, {}, [])
     assert n2["rejections"] == [
         {
-            "reason": "NoVolumeFits",
+            "reason": "StaticOnlyNoMatch",
             "wanted": "a volume of class fast with 2Gi for default/data",
             "offered": "none free that this node reaches, and none can be made",
         },
         {
-            "reason": "InsufficientStorage",
+            "reason": "InsufficientCapacity",
             "wanted": "2Gi of class made for default/logs",
             "offered": "no CSIStorageCapacity for this node",
         },

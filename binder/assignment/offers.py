@@ -5,8 +5,9 @@ from datetime import datetime
 
 from binder.assignment.topologies import Topology
 from binder.health.volume_policy import refuse_use
+from binder.matching.claim_shape import ClaimShape
 from binder.matching.matching import scheduler_refusal
-from binder.model.demand import ClaimShape, Demand
+from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Claim, Volume
 from kube.rules.topology import volume_zone_matches

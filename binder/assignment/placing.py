@@ -14,7 +14,8 @@ from binder.assignment.assignment import assign
 from binder.assignment.node_booking import Attach, Seats, attach_of
 from binder.assignment.offers import Offer, Offers
 from binder.assignment.topologies import Reach, Topology
-from binder.model.demand import ClaimShape, Demand
+from binder.matching.claim_shape import ClaimShape
+from binder.model.demand import Demand
 from kube.objects.model import Claim, Volume
 
 _FEW_TOPOLOGIES: Final = 64

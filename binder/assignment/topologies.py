@@ -4,16 +4,15 @@ Two nodes that agree in every label some free volume's affinity names reach the 
 once, not once a node: three zones of 5,000 nodes are three topologies. With local volumes each node is its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final
 
 from immutables import Map
 
 from binder.matching.index import VolumeIndex
 from binder.model.demand import Demand
-from kube.objects.model import Claim, Node, NodeSelector
+from kube.objects.model import Node, NodeSelector
 from kube.rules.selectors import label_keys, node_matches
 from kube.rules.topology import ZONE_LABELS, zone_of
 
@@ -89,26 +88,16 @@ class Reach:
         return filed
 
 
-def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Iterable[Demand], groupings: "Groupings") -> Reach:
+def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Sequence[Demand], groupings: "Groupings") -> Reach:
     """Return the topologies that matter to these demands."""
     return Reach(groupings.topologies(nodes, _deciding_labels(index, demands)))
 
 
-def _deciding_labels(index: VolumeIndex, demands: Iterable[Demand]) -> frozenset[str]:
+def _deciding_labels(index: VolumeIndex, demands: Sequence[Demand]) -> frozenset[str]:
     """Return the label keys on which it depends what nodes reach, for demands like these."""
-    smallest: dict[tuple[str, str, str, tuple[str, ...]], Claim] = {}
-    affinities: set[NodeSelector | None] = set()
-    for demand in demands:
-        affinities.update([anchor.node_affinity for anchor in demand.anchors])
-        for claim in (*demand.required, *demand.optional):
-            kind = (claim.storage_class or "", claim.volume_mode, claim.attributes_class, claim.access_modes)
-            known = smallest.get(kind)
-            if known is None or claim.request < known.request:
-                smallest[kind] = claim
-    keys = set(_LABELS_OF_VOLUMES)
-    for affinity in chain(affinities, *map(index.topologies, smallest.values())):
-        keys.update(label_keys(affinity))
-    return frozenset(keys)
+    affinities = {anchor.node_affinity for demand in demands for anchor in demand.anchors}
+    affinities |= index.affinities(claim for demand in demands for claim in (*demand.required, *demand.optional))
+    return _LABELS_OF_VOLUMES.union(*map(label_keys, affinities))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,11 @@ from immutables import Map
 
 from binder.matching.affinity_groups import AffinityGroups
 from binder.matching.capacity_order import CapacityOrder, Entry, Selects
+from binder.matching.claim_shape import Pool, pool_of
 from kube.objects.model import Claim, NodeSelector, Pairs, Volume
 from kube.rules.selectors import matches_labels
 
 AccessModes = frozenset[str]
-Shape = tuple[str, str, str]
-"""Class, volume mode and attributes class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +41,23 @@ def is_free(volume: Volume) -> bool:
 class VolumeIndex:
     """The free volumes of a moment. Volumes that are not free are not in it: ask for those by claim."""
 
-    shelves: Map[Shape, Shelf] = Map()
+    shelves: Map[Pool, Shelf] = Map()
 
     @classmethod
     def of(cls, volumes: Iterable[Volume]) -> "VolumeIndex":
         """Return the index of many volumes, much faster than adding them one by one."""
-        shelves: dict[Shape, dict[AccessModes, list[Volume]]] = {}
+        shelves: dict[Pool, dict[AccessModes, list[Volume]]] = {}
         for volume in volumes:
             if is_free(volume):
-                shelf = shelves.setdefault(_shape(volume), {})
+                shelf = shelves.setdefault(pool_of(volume), {})
                 shelf.setdefault(frozenset(volume.access_modes), []).append(volume)
         return cls(
             Map(
                 {
-                    shape: Map(
+                    pool: Map(
                         {modes: ModeGroup(CapacityOrder.of(v), AffinityGroups.of(v)) for modes, v in shelf.items()}
                     )
-                    for shape, shelf in shelves.items()
+                    for pool, shelf in shelves.items()
                 }
             )
         )
@@ -107,6 +106,15 @@ class VolumeIndex:
                     seen.add(affinity)
                     yield affinity
 
+    def affinities(self, claims: Iterable[Claim]) -> set[NodeSelector | None]:
+        """Return the affinities of all volumes that `topologies` yields for any of the claims."""
+        smallest: dict[tuple[Pool, tuple[str, ...]], Claim] = {}
+        for claim in claims:
+            known = smallest.setdefault((pool_of(claim), claim.access_modes), claim)
+            if claim.request < known.request:
+                smallest[pool_of(claim), claim.access_modes] = claim
+        return {affinity for claim in smallest.values() for affinity in self.topologies(claim)}
+
     def by_topology(self, claim: Claim) -> tuple[Map[NodeSelector | None, CapacityOrder], ...]:
         """Return the volumes of the claim's class, modes and attributes class, large enough or not, by affinity.
 
@@ -127,34 +135,30 @@ class VolumeIndex:
 
     def _groups(self, claim: Claim) -> Iterator[ModeGroup]:
         wanted = frozenset(claim.access_modes)
-        for modes, group in self.shelves.get(_shape(claim), _EMPTY_SHELF).items():
+        for modes, group in self.shelves.get(pool_of(claim), _EMPTY_SHELF).items():
             if wanted <= modes:
                 yield group
 
     def _with(self, volume: Volume) -> "VolumeIndex":
-        shape, modes = _shape(volume), frozenset(volume.access_modes)
-        shelf = self.shelves.get(shape, _EMPTY_SHELF)
+        pool, modes = pool_of(volume), frozenset(volume.access_modes)
+        shelf = self.shelves.get(pool, _EMPTY_SHELF)
         group = shelf.get(modes, _EMPTY_GROUP)
         grown = ModeGroup(group.everywhere.with_volume(volume), group.by_affinity.with_volume(volume))
-        return VolumeIndex(self.shelves.set(shape, shelf.set(modes, grown)))
+        return VolumeIndex(self.shelves.set(pool, shelf.set(modes, grown)))
 
     def _without(self, volume: Volume) -> "VolumeIndex":
-        shape, modes = _shape(volume), frozenset(volume.access_modes)
-        shelf = self.shelves.get(shape, _EMPTY_SHELF)
+        pool, modes = pool_of(volume), frozenset(volume.access_modes)
+        shelf = self.shelves.get(pool, _EMPTY_SHELF)
         group = shelf.get(modes)
         if group is None:
             return self
         left = ModeGroup(group.everywhere.without_volume(volume), group.by_affinity.without_volume(volume))
         shelf = shelf.set(modes, left) if left.everywhere else shelf.delete(modes)
-        return VolumeIndex(self.shelves.set(shape, shelf) if shelf else self.shelves.delete(shape))
+        return VolumeIndex(self.shelves.set(pool, shelf) if shelf else self.shelves.delete(pool))
 
 
 _EMPTY_SHELF: Shelf = Map()
 _EMPTY_GROUP = ModeGroup(CapacityOrder(), AffinityGroups())
-
-
-def _shape(wanted: Claim | Volume) -> Shape:
-    return (wanted.storage_class or "", wanted.volume_mode, wanted.attributes_class)
 
 
 def _selects(claim: Claim) -> Selects | None:

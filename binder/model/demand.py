@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.model.decision import Mode
-from kube.objects.model import Claim, LabelSelector, Pod, Volume
-
-ClaimShape = tuple[str, str, str, tuple[str, ...], LabelSelector | None, int, str]
-"""All of a claim that decides which volumes it may have: claims of one shape are interchangeable."""
-
+from kube.objects.model import Claim, Pod, Volume
 
 MOST_CLAIMS: Final = 64
 """Claims planned for one pod. What a joint assignment costs grows with the square of their number and more; nodes of
@@ -80,19 +77,9 @@ class Demand:
         return next((volume for key, volume in self.pins if key == claim.key), "")
 
     def shape_of(self, claim: Claim) -> ClaimShape:
-        return self._shapes.get(claim.key) or self._shape(claim)
+        """Return the claim's shape, its pin included: claims of equal shape are interchangeable in a pass."""
+        return self._shapes.get(claim.key) or shape_of(claim, self.pin_of(claim))
 
     @cached_property
     def _shapes(self) -> Mapping[str, ClaimShape]:
-        return {claim.key: self._shape(claim) for claim in (*self.required, *self.optional)}
-
-    def _shape(self, claim: Claim) -> ClaimShape:
-        return (
-            claim.storage_class or "",
-            claim.volume_mode,
-            claim.attributes_class,
-            claim.access_modes,
-            claim.selector,
-            claim.request,
-            self.pin_of(claim),
-        )
+        return {claim.key: shape_of(claim, self.pin_of(claim)) for claim in (*self.required, *self.optional)}

@@ -15,10 +15,11 @@ from binder.assignment.exchange import Bits, Exchange
 from binder.assignment.node_booking import Attach, Seats, attach_of
 from binder.assignment.offers import Offers
 from binder.assignment.topologies import Reach, Topology
+from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import reasons_text
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Refuse
-from binder.model.demand import ClaimShape, Demand
+from binder.model.demand import Demand
 from binder.model.view import View
 from binder.planning.unmet_claims import UnmetClaims
 from kube.objects.model import Claim, Volume

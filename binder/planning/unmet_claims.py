@@ -14,10 +14,11 @@ from typing import Final
 
 from binder.health.quarantine import in_quarantine
 from binder.health.volume_policy import refuse_use
+from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import Evidence, modes_text, quantity_text, reasons_text, selector_text
 from binder.matching.matching import class_of, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
-from binder.model.demand import ClaimShape, Demand
+from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Claim, Volume
 
@@ -155,8 +156,8 @@ class UnmetClaims:
         """Return the free volumes of the class that are large enough or nearly so, and the number of the others."""
         found: list[Volume] = []
         smaller = 0
-        for shape, shelf in self._view.index.shelves.items():
-            if shape[0] == class_of(claim):
+        for pool, shelf in self._view.index.shelves.items():
+            if pool.storage_class == class_of(claim):
                 for group in shelf.values():
                     volumes = [volume for _, _, volume in group.everywhere.at_least(0)]
                     large = bisect_left(volumes, claim.request, key=lambda volume: volume.capacity)

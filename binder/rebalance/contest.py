@@ -5,19 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from msgspec.structs import replace
+
 from binder.assignment.exchange import Bits, Exchange
 from binder.assignment.node_booking import attach_of
 from binder.assignment.placing import Placing, Seated
 from binder.assignment.topologies import Topology
-from binder.model.demand import ClaimShape, Demand
+from binder.matching.claim_shape import ClaimShape, family_of
+from binder.model.demand import Demand
 from binder.rebalance.arena import Arena, Contender, Place
 from kube.objects.model import Claim, Volume
 
 _MOST_TOPOLOGIES: Final = 256
 """Topologies tried for one kind of pod; with a volume per node there are thousands, and few of them matter."""
-
-Family = tuple[object, ...]
-"""Claims that differ in size only."""
 
 
 def contest(placing: Placing, rivals: Sequence[Demand]) -> Arena:
@@ -51,12 +51,12 @@ class _Contest:
         self._lifted = lifted
         self._demands = [*(seated.demand for seated in lifted), *rivals]
         self._claims = sum(len(demand.required) for demand in self._demands)
-        self._least: dict[Family, tuple[Demand, Claim]] = {}
-        self._most: dict[Family, int] = {}
+        self._least: dict[ClaimShape, tuple[Demand, Claim]] = {}
+        self._most: dict[ClaimShape, int] = {}
         for demand in self._demands:
             for claim in demand.required:
                 self._size_up(demand, claim)
-        self._listed: dict[tuple[Family, int], list[Volume]] = {}
+        self._listed: dict[tuple[ClaimShape, int], list[Volume]] = {}
         self._open: dict[tuple[object, ...], tuple[Topology, ...]] = {}
         self._kinds: dict[tuple[ClaimShape, int], int] = {}
 
@@ -182,20 +182,16 @@ class _Contest:
         first_of: dict[int, int] = {}
         suits: list[Bits] = []
         for shape, number in self._kinds:
-            request = shape[5]
+            request = shape.request
             if request not in first_of:
                 first_of[request] = bisect_left(volumes, request, key=lambda volume: volume.capacity)
             low = first_of[request]
-            suits.append(wide[_without_size(shape), number] >> low << low)
+            suits.append(wide[replace(shape, request=0), number] >> low << low)
         return suits
 
 
-def _family(demand: Demand, claim: Claim) -> Family:
-    return _without_size(demand.shape_of(claim))
-
-
-def _without_size(shape: ClaimShape) -> Family:
-    return (*shape[:5], shape[6])
+def _family(demand: Demand, claim: Claim) -> ClaimShape:
+    return family_of(claim, demand.pin_of(claim))
 
 
 def _bits(places: Iterable[int]) -> Bits:

@@ -14,7 +14,7 @@ from typing import Final
 from immutables import Map
 
 from binder.matching.capacity_order import CapacityOrder
-from binder.matching.matching import class_of
+from binder.matching.claim_shape import shape_of
 from binder.model.ledger import Hold
 from binder.model.view import View
 from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
@@ -95,12 +95,7 @@ def kind_of(info: PodInfo, storage: View) -> Hashable | None:
         return None
     if storage.verdicts or any(_is_particular(claim, storage) for claim in claims.delayed):
         return None
-    return tuple(_shape(claim) for claim in sorted(claims.delayed, key=lambda claim: claim.key))
-
-
-def _shape(claim: Claim) -> Hashable:
-    modes = claim.access_modes, claim.volume_mode, claim.attributes_class
-    return class_of(claim), claim.storage_class, claim.request, claim.selector, modes
+    return tuple(shape_of(claim) for claim in sorted(claims.delayed, key=lambda claim: claim.key))
 
 
 def _is_particular(claim: Claim, storage: View) -> bool:
@@ -193,7 +188,7 @@ def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | 
 
 def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
     annotations, ailing = storage.settings.annotations, storage.snapshot.csi_nodes_by_ailing_driver
-    for claim in {_shape(claim): claim for claim in info.claims.delayed}.values():
+    for claim in {shape_of(claim): claim for claim in info.claims.delayed}.values():
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):
             if count == _FEW or volume.driver in ailing or annotations.any_on(volume):
                 return True

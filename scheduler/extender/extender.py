@@ -1,12 +1,13 @@
 """The extender for kube-scheduler: a request's body in, an answer's body out, from memory alone."""
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import repeat
 from typing import Final
 
 from binder.health.node_storage import cut_off
+from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from kube.objects.model import NodeSelector
@@ -37,7 +38,6 @@ from scheduler.extender.extender_wire import (
     read,
 )
 from scheduler.state.node_groups import Grouping, LabelKeys
-from scheduler.volumes.volume_binding import family_of
 from scheduler.volumes.volume_labels import pin_of
 
 FEW_KINDS: Final = 64
@@ -62,7 +62,7 @@ class _Looks:
     """What one request has found out: the points by what claims ask for, and how often it may still look."""
 
     left: int = MOST_LOOKS_IN_ALL
-    known: dict[Hashable, Mapping[int, float]] = field(default_factory=dict)
+    known: dict[ClaimShape, Mapping[int, float]] = field(default_factory=dict)
 
 
 class Extender:
@@ -172,14 +172,14 @@ class Extender:
         """Return the points by kind, in the order of the kinds, once for claims that ask for the same."""
         if has_place(one):
             return self._place_points(storage, one, grouping, kinds)
-        demand = family_of(one.claim), one.claim.request
-        if demand in looks.known:
-            return looks.known[demand]
+        shape = shape_of(one.claim)
+        if shape in looks.known:
+            return looks.known[shape]
         most = min(MOST_LOOKS, looks.left)
         points, missing = self._fit_points(storage, one, grouping, kinds, most)
         looks.left -= min(missing, most)
         if missing <= most or not looks.left:
-            looks.known[demand] = points
+            looks.known[shape] = points
         return points
 
     def _place_points(

@@ -6,13 +6,14 @@ the volume, so that in a cluster of local volumes nearly everything stays known.
 
 from typing import Final
 
+from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.matching import class_of
-from kube.objects.model import Claim, LabelSelector, NodeSelector, Volume
+from kube.objects.model import Claim, NodeSelector, Volume
 from scheduler.state.node_groups import Kind, LabelKeys
 from scheduler.volumes.volume_labels import pin_of
 
-Demand = tuple[LabelKeys, int, tuple[str, ...], str, str, LabelSelector | None]
-"""What of a claim decides which volumes fit, but for its class; and by which labels nodes are told apart."""
+Demand = tuple[LabelKeys, ClaimShape]
+"""By which labels nodes are told apart, and what of a claim decides which volumes fit."""
 
 _MOST_DEMANDS: Final = 256
 """Of one class; the one that was asked for first is forgotten first."""
@@ -27,14 +28,7 @@ class Tightest:
     def known(self, claim: Claim, keys: LabelKeys) -> dict[Kind, float]:
         """Return the points known for a claim by kind of node: to be read, and to be filled with what is found out."""
         demands = self._known.setdefault(class_of(claim), {})
-        demand = (
-            keys,
-            claim.request,
-            claim.access_modes,
-            claim.volume_mode,
-            claim.attributes_class,
-            claim.selector,
-        )
+        demand = (keys, shape_of(claim))
         while demand not in demands and len(demands) >= _MOST_DEMANDS:
             del demands[next(iter(demands))]
         return demands.setdefault(demand, {})

@@ -273,7 +273,7 @@ def _volume_eased(pod: Pod, change: Change, wanted: Wanted) -> bool:
 def _claimed_by(pod: Pod, change: Change) -> bool:
     """Whether the volume's claimRef names, or named, a claim of the pod: it decides alone then."""
     references = (one.claim for one in (change.old, change.new) if isinstance(one, Volume))
-    keys = {f"{found.namespace}/{found.name}" for found in references if found is not None}
+    keys = {reference.key for reference in references if reference is not None}
     return not keys.isdisjoint(pod.claim_keys)
 
 

@@ -5,12 +5,13 @@ for another claim or known to be unhealthy, none that is not accessible from the
 together, so that an assignment that exists is found.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from binder.assignment.assignment import assign
 from binder.health.node_storage import cut_off, refuse_storage
+from binder.matching.claim_shape import ClaimShape, family_of
 from binder.matching.matching import scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View
@@ -21,7 +22,6 @@ from scheduler.volumes.volume_binding import (
     PodClaims,
     VolumeChoice,
     choose_volumes,
-    family_of,
     provisioner_of,
     refuse_provisioning,
     static_volume,
@@ -81,7 +81,7 @@ def _not_jointly(names: str, node: Node) -> Rejection:
 
 def families_of(claims: PodClaims, storage: View) -> tuple[Family, ...]:
     """Return the claims that only free volumes will do for, those together that differ in nothing but size."""
-    families: dict[Hashable, list[Claim]] = {}
+    families: dict[ClaimShape, list[Claim]] = {}
     for claim in _searching(claims):
         if claim.key not in storage.snapshot.volumes_by_claim and not _provisions(claim, storage):
             families.setdefault(family_of(claim), []).append(claim)

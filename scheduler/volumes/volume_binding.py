@@ -5,10 +5,11 @@ upstream leaves equal volumes or claims to the order of a Go map, the first by n
 plugins that a node hands to a CSI driver are not translated first.
 """
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from binder.matching.claim_shape import ClaimShape, family_of
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import binding_mode, class_of, scheduler_refusal
@@ -102,11 +103,6 @@ def static_volume(
     return index.smallest(claim, node_labels, taken)
 
 
-def family_of(claim: Claim) -> Hashable:
-    """Equal for claims that differ in nothing but size, as far as free volumes go."""
-    return class_of(claim), claim.volume_mode, claim.attributes_class, claim.access_modes, claim.selector
-
-
 def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
     """Return the first that is wrong with a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
     if claim is None:
@@ -184,7 +180,7 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
             provision.append(claim)
     searching = [claim for claim in wanted if value_of(claim.annotations, SELECTED_NODE) is None]
     taken: set[str] = set()
-    exhausted: set[Hashable] = set()
+    exhausted: set[ClaimShape] = set()
     for claim in sorted(searching, key=lambda claim: (claim.request, claim.key)):
         unnamed = claim.key not in snapshot.volumes_by_claim
         # What does not do for a claim does not do for a larger one.

@@ -8,13 +8,15 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Final, Protocol
 
+from binder.controllers.clean_up import CleanUp
 from binder.controllers.listening import listening
 from binder.planning.pod_demand import unknown_mode
 from binder.reporting.observe import ReservationMetrics
 from binder.reservation.contract import Annotations
-from binder.reservation.release import Look, Release, expiry_of_volume, release_of_claim, release_of_volume
+from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
 from binder.writers.locks import KeyedLocks
 from kube.backoff import backoff
 from kube.clock import Clock
@@ -64,6 +66,7 @@ class Sweeper:
         self._metrics = metrics
         self._annotations = annotations
         self._failures: dict[Subject, int] = {}
+        self._clean_up = CleanUp(clock)
 
     async def run(self) -> None:
         """Sweep until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -78,9 +81,20 @@ class Sweeper:
             look = Look(self._store.snapshot(), self._clock.now(), self._annotations)
             release = release_of_volume(key, look) if kind == "volume" else release_of_claim(key, look)
             if release is not None:
-                return await self._carry_out(subject, release)
+                return await self._carry_out_in_turn(subject, release)
+        self._clean_up.forget(subject)
         expires = expiry_of_volume(key, look.snapshot, self._annotations) if kind == "volume" else None
         return None if expires is None else max(0.0, (expires - look.now).total_seconds())
+
+    async def _carry_out_in_turn(self, subject: Subject, release: Release) -> float | None:
+        """Release at once; but the annotations of one that was kept are in nobody's way, and wait for their turn."""
+        if release.cause is not Cause.BOUND:
+            self._clean_up.forget(subject)
+            return await self._carry_out(subject, release)
+        wait = self._clean_up.seconds_left(subject)
+        if wait > 0:
+            return wait
+        return await self._carry_out(subject, replace(release, until=self._clean_up.kept_since(subject)))
 
     async def _carry_out(self, subject: Subject, release: Release) -> float | None:
         """Release; return the seconds until the next try if that did not work, growing."""
@@ -91,6 +105,7 @@ class Sweeper:
             done = False
         if done:
             self._failures.pop(subject, None)
+            self._clean_up.forget(subject)
             return None
         failures = self._failures[subject] = self._failures.get(subject, 0) + 1
         return backoff(failures, AGAIN, LONGEST, jitter=1.0)

@@ -71,24 +71,24 @@ class Announcer:
         self._seen: dict[str, object] = {}
 
     def reserved(self, decision: Reserve | Finish) -> None:
+        """Tell the pod which volume each claim got. One Event for all: claims say themselves which volume is theirs."""
         bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
         where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
         reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
         limits = _hint_text(decision)
         if not self._is_news(decision.pod, (reason, limits, tuple(one.volume.name for one in decision.placements))):
             return
-        for placed in _few(decision.placements):
-            note = f"{verb} volume {placed.volume.name}{where} for pod {decision.pod.name}"
-            self._publish(_claim_reference(placed.claim), _pod_reference(decision.pod), "Normal", reason, note)
         self._refused.pop(decision.pod.key, None)
         self._seen.pop(decision.pod.key, None)
-        names = ", ".join(placed.volume.name for placed in decision.placements)
+        link = "to" if bound else "for"
+        pairs = ", ".join(f"{placed.volume.name} {link} claim {placed.claim.name}" for placed in decision.placements)
+        claims = [_claim_reference(placed.claim) for placed in decision.placements]
         self._publish(
             _pod_reference(decision.pod),
-            None,
+            claims[0] if len(claims) == 1 else None,
             "Normal",
             reason,
-            shortened(f"{verb} {names}{where}{limits}", NOTE_BYTES),
+            shortened(f"{verb} {pairs}{where}{limits}", NOTE_BYTES),
         )
 
     def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:

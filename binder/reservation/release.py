@@ -4,6 +4,10 @@ The safe rule: a claimRef is cleared only while it is ours (the volume records t
 names, or the attempt that takes it back wrote it), the volume is neither Bound nor Released, and no claim of that name
 says that this volume is its own. What Kubernetes completed is never undone.
 
+The considerate rule: while a bind of the volume or of the claim is under way, nothing ends but by its time. Who binds
+writes volume and claim as it last saw them, so that a write of ours in between fails its next one: the PV controller
+would start over, with one more of its few requests a second.
+
 Garbage: annotations that a user broke hold nothing. They are removed; the claimRef beside them goes only if the record
 can still be read. Otherwise it stays, for it may be an administrator's own, or kube-scheduler's.
 """
@@ -22,7 +26,7 @@ UNUSED_PHASES = frozenset(("", "Pending", "Available"))
 
 
 class Cause(StrEnum):
-    """Why a reservation ended."""
+    """Why a reservation ended. `BOUND`: it was kept, so that its annotations are in nobody's way."""
 
     BOUND = "bound"
     EXPIRED = "expired"
@@ -40,7 +44,7 @@ class Release:
     """Take the annotations off the claim, then free the volume; None where there is nothing to take.
 
     `clear_reference`: the volume's claimRef is ours and goes too, if the claim, read again, still allows it.
-    `since` is when the reservation was made, None when that is not readable.
+    `since` is when the reservation was made, None when that is not readable. `until` is when it ended, if not now.
     """
 
     cause: Cause
@@ -48,6 +52,7 @@ class Release:
     claim: Claim | None = None
     clear_reference: bool = False
     since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,8 @@ def release_of_claim(key: str, look: Look) -> Release | None:
     volume = look.snapshot.volumes.get(reservation.volume)
     held = look.annotations.reservation_of(volume) if volume is not None else None
     if held is not None and held.is_for(claim):
+        return None
+    if reservation.in_force(look.now) and _is_being_bound(claim, look.snapshot, reservation.volume):
         return None
     return Release(_cause_on_claim(claim, reservation, look.now), claim=claim, since=reservation.bound_at)
 
@@ -172,6 +179,8 @@ def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, 
     """Return the most telling cause; the order is from what is final to what may change again."""
     if claim is None or claim.uid != reservation.claim_uid or claim.deleting:
         return Cause.CLAIM_DELETED
+    if reservation.in_force(look.now) and _is_under_way(volume, claim, look.snapshot):
+        return None
     if claim.volume_name == volume.name and _bound(claim, volume):
         return Cause.BOUND
     if claim.volume_name not in {"", volume.name} or _taken_by_other(volume, reservation):
@@ -195,6 +204,22 @@ def _cause_on_claim(claim: Claim, reservation: ClaimReservation, now: datetime) 
 
 def _bound(claim: Claim, volume: Volume) -> bool:
     return volume.phase == "Bound" and claim.bind_completed
+
+
+def _is_under_way(volume: Volume, claim: Claim, snapshot: Snapshot) -> bool:
+    """Whether somebody is binding the claim, or the volume to another claim."""
+    reference = volume.claim
+    other = snapshot.claims.get(reference.key) if reference is not None and reference.uid else None
+    given_away = other is not None and other.key != claim.key and names(volume, other)
+    return (given_away and volume.phase in UNUSED_PHASES) or _is_being_bound(claim, snapshot, volume.name)
+
+
+def _is_being_bound(claim: Claim, snapshot: Snapshot, reserved: str) -> bool:
+    """Whether the claim's status is still to be written, or another volume than the reserved one names the claim."""
+    if claim.volume_name:
+        return claim.bind_completed and not claim.bind_finished
+    others = snapshot.volumes_by_claim.get(claim.key, ())
+    return any(name != reserved and names(snapshot.volumes[name], claim) for name in others)
 
 
 def _taken_by_other(volume: Volume, reservation: VolumeReservation) -> bool:

@@ -11,7 +11,7 @@ from datetime import datetime
 from binder.model.decision import Applied, Mode, Outcome, Placement, Reserve
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
-from binder.reservation.release import doubles, former_reservations, reference_is_ours
+from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
 from binder.writers.attempt import TRIES, ActSettings, LostPlacement, OutdatedDecision, same_offer, what_happened
 from binder.writers.last_look import LastLook
@@ -130,7 +130,11 @@ class Applier:
         for _ in range(TRIES):
             if claim is None or claim.uid != placement.claim.uid or claim.deleting:
                 raise LostPlacement(placement, f"claim {placement.claim.key} was deleted")
-            if claim.volume_name == volume.name or self._is_told(claim, volume, now):
+            if (
+                claim.volume_name == volume.name
+                or self._is_told(claim, volume, now)
+                or self._is_being_bound(claim, volume)
+            ):
                 return
             if claim.volume_name:
                 raise LostPlacement(placement, f"claim {claim.key} was bound to volume {claim.volume_name}")
@@ -142,6 +146,11 @@ class Applier:
                 continue
             return
         raise LostPlacement(placement, f"claim {placement.claim.key} kept changing")
+
+    def _is_being_bound(self, claim: Claim, volume: Volume) -> bool:
+        """Whether the PV controller is at it already: there is nothing to tell, and a write of ours would stop it."""
+        known = self._live.snapshot().volumes.get(volume.name)
+        return known is not None and names(known, claim)
 
     def _is_told(self, claim: Claim, volume: Volume, now: datetime) -> bool:
         told = self._settings.annotations.reservation_of_claim(claim)

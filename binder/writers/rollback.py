@@ -115,7 +115,8 @@ class Undo:
     def _report(self, release: Release) -> None:
         told = release.volume or release.claim
         # A clock that was set back makes no negative times.
-        held = None if release.since is None else max(0.0, (self._clock.now() - release.since).total_seconds())
+        until = release.until or self._clock.now()
+        held = None if release.since is None else max(0.0, (until - release.since).total_seconds())
         self._metrics.released((told.storage_class if told else None) or "", release.cause, held)
         logger.info(
             "Released reservation",

@@ -129,7 +129,7 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
     for key in snapshot.volumes_reserved_for:
         claim = snapshot.claims.get(key)
         reservation = annotations.reservation_of_claim(claim) if claim is not None else None
-        if claim is not None and reservation is not None:
+        if claim is not None and reservation is not None and not claim.bind_finished:
             # Whoever may change the claim may write any zone on it.
             zone = reservation.zone if reservation.zone in zones else OTHER
             counts[zone, _class_label(claim, snapshot)] += 1

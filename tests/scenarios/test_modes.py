@@ -31,13 +31,11 @@ async def crowd(world: World, mode: str, *, gated: bool, words: Sequence[str] = 
 
 
 async def announced(world: World, reason: str) -> dict[str, str]:
-    """Claim -> volume, by the Events that said so."""
+    """Claim -> volume, by the Events about pods that said so."""
     found = {}
     for event in await world.events(reason):
-        if event["regarding"]["kind"] == "PersistentVolumeClaim":
-            volume = re.search(r"volume (\S+)", event["note"])
-            assert volume is not None, event["note"]
-            found[event["regarding"]["name"]] = volume[1]
+        assert event["regarding"]["kind"] == "Pod"
+        found |= {claim: volume for volume, claim in re.findall(r"(\S+) (?:to|for) claim ([^\s,]+)", event["note"])}
     return found
 
 

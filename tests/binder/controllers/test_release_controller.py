@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from binder.controllers.clean_up import CALM, LOOK_AGAIN
 from binder.model.decision import Mode
 from binder.reservation.release import Cause
 from tests.binder.world import World, bind, reservation
@@ -99,6 +100,47 @@ async def test_a_bound_reservation_leaves_only_what_kubernetes_wrote() -> None:
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
     assert process.metrics.counted["released", Cause.BOUND] == 1
     assert [write.plural for write in world.server.writes[-2:]] == ["persistentvolumeclaims", "persistentvolumes"]
+
+
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+async def test_nothing_is_written_between_two_writes_of_a_bind(mode: Mode) -> None:
+    """The PV controller's next write names the version that it saw, and would fail."""
+    world = reserved_world(mode)
+    async with world.process() as process:
+        await process.run()
+        written = len(world.server.writes)
+        claim, key = world.claim("data"), "default/data"
+        reference = {"namespace": "default", "name": "data", "uid": claim["metadata"]["uid"]}
+        completed = {"pv.kubernetes.io/bind-completed": "yes"}
+        for plural, name, change in (
+            ("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference)),
+            ("persistentvolumes", "pv-1", lambda found: found["status"].update(phase="Bound")),
+            ("persistentvolumeclaims", key, lambda found: found["metadata"]["annotations"].update(completed)),
+            ("persistentvolumeclaims", key, lambda found: found["spec"].update(volumeName="pv-1")),
+        ):
+            world.server.change(plural, name, change)
+            await process.run()
+        assert len(world.server.writes) == written
+        world.server.change("persistentvolumeclaims", key, lambda found: found["status"].update(phase="Bound"))
+        await process.run()
+    assert world.annotations("persistentvolumes", "pv-1") == world.annotations("persistentvolumeclaims", key) == {}
+
+
+async def test_annotations_of_kept_reservations_wait_until_no_more_claims_are_bound() -> None:
+    world = World(Mode.PREBIND)
+    names = [f"data-{number}" for number in range(4)]
+    for number, name in enumerate(names):
+        world.put(volume_object(f"pv-{number}"), claim_object(name), pod_object(f"web-{number}", [name]))
+    async with world.process() as process:
+        await process.run()
+        written, volumes = len(world.server.writes), {name: world.reserved(name) or "" for name in names}
+        for name in names:
+            bind(world, name, volumes[name])
+            await process.run(CALM - 0.5)
+        assert len(world.server.writes) == written
+        await process.run(LOOK_AGAIN + CALM)
+    assert len(world.server.writes) == written + 2 * len(names)
+    assert process.metrics.counted["released", Cause.BOUND] == len(names)
 
 
 async def test_a_bind_in_progress_is_left_alone() -> None:

@@ -85,14 +85,27 @@ def test_a_refusal_after_a_reservation_is_news() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "reason", "verb"), [(Mode.PREBIND, "VolumeReserved", "Reserved"), (Mode.COMPLETE, "VolumeBound", "Bound")]
+    ("mode", "reason", "note"),
+    [
+        (Mode.PREBIND, "VolumeReserved", "Reserved pv-1 for claim data, pv-2 for claim wal in zone a"),
+        (Mode.COMPLETE, "VolumeBound", "Bound pv-1 to claim data, pv-2 to claim wal in zone a"),
+    ],
 )
-def test_a_reservation_names_volume_zone_and_pod(mode: Mode, reason: str, verb: str) -> None:
+def test_one_event_about_the_pod_says_which_volume_each_claim_got(mode: Mode, reason: str, note: str) -> None:
     sink = Sink()
-    Announcer(sink, FakeClock()).reserved(reserve(mode))
-    to_claim, to_pod = sink.events
-    assert (to_claim.reason, to_claim.note) == (reason, f"{verb} volume pv-1 in zone a for pod web")
-    assert (to_pod.type, to_pod.note) == ("Normal", f"{verb} pv-1 in zone a")
+    first, second = (Placement(claim(name), volume(its)) for name, its in (("data", "pv-1"), ("wal", "pv-2")))
+    Announcer(sink, FakeClock()).reserved(replace(reserve(mode), placements=(first, second)))
+    (event,) = sink.events
+    assert (event.regarding.kind, event.regarding.name, event.related) == ("Pod", "web", None)
+    assert (event.type, event.reason, event.note) == ("Normal", reason, note)
+
+
+def test_the_event_about_a_pod_with_one_claim_relates_to_the_claim() -> None:
+    sink = Sink()
+    Announcer(sink, FakeClock()).reserved(reserve())
+    assert [(event.related.kind, event.related.name) for event in sink.events if event.related] == [
+        ("PersistentVolumeClaim", "data")
+    ]
 
 
 def test_a_loss_says_to_whom() -> None:

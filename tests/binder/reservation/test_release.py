@@ -107,11 +107,67 @@ def look(*records: Record, late: bool = False) -> Look:
             (held(phase="Released"), PLACE), False, Cause.CLAIM_DELETED, False, id="released: data may be on it"
         ),
         pytest.param(
-            (held(phase="Bound"), wanted(volume_name="pv-1", annotations=COMPLETED), USER, PLACE),
+            (held(phase="Bound"), wanted(volume_name="pv-1", annotations=COMPLETED, phase="Bound"), USER, PLACE),
             False,
             Cause.BOUND,
             False,
             id="bound",
+        ),
+        pytest.param(
+            (held(phase="Bound"), wanted(volume_name="pv-1", annotations=COMPLETED), USER, PLACE),
+            False,
+            None,
+            False,
+            id="the claim's status is still to be written",
+        ),
+        pytest.param(
+            (held(phase="Bound"), wanted(volume_name="pv-1", annotations=COMPLETED), USER, PLACE),
+            True,
+            Cause.BOUND,
+            False,
+            id="the claim's status is not written for too long",
+        ),
+        pytest.param(
+            (held(), wanted(volume_name="pv-2", annotations=COMPLETED), USER, PLACE),
+            False,
+            None,
+            False,
+            id="claim being bound elsewhere",
+        ),
+        pytest.param(
+            (held(), wanted(volume_name="pv-2", annotations=COMPLETED, phase="Bound"), USER, PLACE),
+            False,
+            Cause.LOST,
+            True,
+            id="claim bound elsewhere with all writes",
+        ),
+        pytest.param(
+            (held(claim=None), wanted(), volume("pv-2", claim=reference("default/data", UID)), PLACE),
+            False,
+            None,
+            False,
+            id="another volume names the claim",
+        ),
+        pytest.param(
+            (held(claim=reference("default/other", "o")), claim("other", uid="o"), wanted(), USER, PLACE),
+            False,
+            None,
+            False,
+            id="being bound to another claim",
+        ),
+        pytest.param(
+            (held(claim=reference("default/other", "o")), claim("other", uid="o"), wanted(), USER, PLACE),
+            True,
+            Cause.LOST,
+            False,
+            id="being bound to another claim for too long",
+        ),
+        pytest.param(
+            (held(claim=reference("default/other", "o"), phase="Bound"), claim("other", uid="o"), wanted(), USER),
+            False,
+            Cause.LOST,
+            False,
+            id="bound to another claim, as far as the volume goes",
         ),
         pytest.param((held(), wanted(volume_name="pv-1"), PLACE), False, None, False, id="bind in progress, pod gone"),
         pytest.param(
@@ -161,6 +217,15 @@ def test_the_claim_that_says_so_is_told_first_and_no_other() -> None:
         pytest.param((wanted(uid="new"), held()), False, Cause.LOST, id="held for an earlier claim"),
         pytest.param((wanted(),), True, Cause.EXPIRED, id="its time is over"),
         pytest.param((wanted(volume_name="pv-1"), volume()), False, Cause.BOUND, id="bound"),
+        pytest.param(
+            (wanted(volume_name="pv-1", annotations=SAYS | COMPLETED), volume()), False, None, id="being bound"
+        ),
+        pytest.param(
+            (wanted(), volume(), volume("pv-2", claim=reference("default/data", UID))),
+            False,
+            None,
+            id="another volume names it",
+        ),
         pytest.param(
             (wanted(annotations=SAYS | {Annotations().expires_at: "x"}), held()),
             False,

@@ -69,7 +69,7 @@ async def test_complete_does_what_is_left(world: World, left: list[str]) -> None
     assert world.annotations("persistentvolumes", "pv-1") == {}
     assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True, False] == 1
     assert process.metrics.counted["bound", "fast", "WaitForFirstConsumer"] == 1
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["VolumeBound"]
+    assert process.sink.told("Pod", "web") == ["VolumeBound"]
 
 
 def second_volume() -> World:
@@ -156,7 +156,7 @@ async def test_the_pv_controller_being_faster_is_success(ending: str) -> None:
     async with world.process() as process:
         await process.run()
     assert world.claim("data")["status"]["phase"] == "Bound"
-    assert process.sink.told("PersistentVolumeClaim", "data") == ["VolumeBound"]
+    assert process.sink.told("Pod", "web") == ["VolumeBound"]
     assert world.violations() == []
 
 

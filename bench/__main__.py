@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
+from os import getloadavg
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +20,7 @@ from bench.hostile import hostile_bench
 from bench.in_memory import cache_bench, match_bench
 from bench.machine import Machine, this_machine
 from bench.progress import say
-from bench.rows import Row
+from bench.rows import Row, medians
 from bench.scheduling import extended_bench, extender_bench, scheduler_bench
 
 RESULTS: Final = Path(__file__).with_name("results")
@@ -46,9 +48,12 @@ def main() -> None:
         title, run = PARTS[letter]
         say(f"({letter}) {title}")
         if letter == "c" and (arguments.pairs or arguments.mode):
-            found[letter] = pairs_bench.measure(_chosen_cases(arguments))
-        else:
-            found[letter] = run(arguments.quick)
+            run = partial(_measure_chosen, arguments)
+        rounds = []
+        for number in range(arguments.repeat):
+            say(f"({letter}) round {number + 1} of {arguments.repeat}, load {getloadavg()[0]:.1f}")
+            rounds.append(run(arguments.quick))
+        found[letter] = medians(rounds)
         _print(f"({letter}) {title}", found[letter])
     _print_machine(machine)
     print(f"Written to {_write(machine, started, found)}")
@@ -70,7 +75,19 @@ def _arguments() -> argparse.Namespace:
         metavar="MODE",
         help="part c with these only: in-tree annotate prebind complete",
     )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="N rounds of each part, so that each case alternates with what it is compared with; prints the median"
+        " and the range",
+    )
     return parser.parse_args()
+
+
+def _measure_chosen(arguments: argparse.Namespace, _: bool) -> list[Row]:
+    return pairs_bench.measure(_chosen_cases(arguments))
 
 
 def _chosen_cases(arguments: argparse.Namespace) -> list[pairs_bench.Case]:

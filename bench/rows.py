@@ -1,6 +1,8 @@
 """What a measurement yields."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +27,22 @@ class Row:
         return (self.at_most is None or self.value <= self.at_most) and (
             self.at_least is None or self.value >= self.at_least
         )
+
+
+def medians(rounds: Sequence[Sequence[Row]]) -> list[Row]:
+    """Merge the rows of several rounds by their names: the median of each, and the range in its detail."""
+    if len(rounds) < 2:
+        return [row for rows in rounds for row in rows]
+    values: dict[str, list[float]] = {}
+    last: dict[str, Row] = {}
+    for row in (row for rows in rounds for row in rows):
+        values.setdefault(row.name, []).append(row.value)
+        last[row.name] = row
+    return [
+        replace(
+            row,
+            value=median(values[name]),
+            detail=f"{min(values[name]):.4g} to {max(values[name]):.4g} in {len(values[name])} rounds; {row.detail}",
+        )
+        for name, row in last.items()
+    ]

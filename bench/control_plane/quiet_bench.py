@@ -6,8 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from bench.control_plane.audit import READING, Request, entries
 from bench.control_plane.documents import claim, pod, volume
 from bench.control_plane.stage import stage
 from bench.control_plane.timeline import Timeline
@@ -20,19 +19,6 @@ PAIRS: Final = 100
 SETTLE_SECONDS: Final = 30.0
 """After the last bind: Events are still being sent."""
 SECONDS: Final = 300.0
-READING: Final = frozenset({"get", "list", "watch"})
-
-
-class _Subject(msgspec.Struct):
-    resource: str = ""
-
-
-class Request(msgspec.Struct):
-    """One of the API server's notes."""
-
-    audit_id: str = msgspec.field(name="auditID")
-    verb: str
-    request: _Subject = msgspec.field(name="objectRef", default_factory=_Subject)
 
 
 def run(quick: bool) -> list[Row]:
@@ -65,13 +51,6 @@ async def count_requests(pairs: int, settling: float, seconds: float) -> list[Ro
 
 def _pod(number: int) -> dict[str, object]:
     return pod(f"pod-{number:04}", [f"claim-{number:04}"], gated=True)
-
-
-def entries(audit: Path) -> list[Request]:
-    """Return the requests of our controller that are in the API server's log, each once."""
-    lines = [line for line in audit.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-    decoder = msgspec.json.Decoder(Request)
-    return list({entry.audit_id: entry for entry in map(decoder.decode, lines)}.values())
 
 
 def _rows(seen: list[Request], seconds: float, pairs: int) -> list[Row]:

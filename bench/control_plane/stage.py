@@ -4,15 +4,16 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import msgspec
 import yaml
 
+from bench.control_plane.audit import write_policy
 from bench.control_plane.documents import NAMESPACE, Document, storage_class
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
@@ -42,23 +43,18 @@ AT_ONCE: Final = 32
 """Requests in flight while objects are created."""
 NODE_COUNT: Final = 12
 
-_AUDIT_POLICY: Final = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "users": [f"system:serviceaccount:{SYSTEM}:{ACCOUNT}"]}, {"level": "None"}],
-}
+OURS: Final = {"level": "Metadata", "users": [f"system:serviceaccount:{SYSTEM}:{ACCOUNT}"]}
+"""A rule of an audit policy: the requests of our controller."""
 
 _HEAD: Final = msgspec.json.Decoder(ObjectHead)
 _SAMPLE: Final = re.compile(r"^(\w+)(\{.*\})? (\S+)$")
 
 
-def options(*, lifted: bool, audit: Path | None) -> Options:
+def options(*, lifted: bool, audit: Path | None, audited: Mapping[str, Any] = OURS) -> Options:
     """Return a cluster without kubelets, at the default client limits of its components or with them lifted."""
     flags: dict[str, list[str]] = {}
     if audit is not None:
-        policy = audit.with_name("audit-policy.yaml")
-        policy.write_text(yaml.safe_dump(_AUDIT_POLICY), encoding="utf-8")
+        policy = write_policy(audit, audited)
         flags["kube-apiserver"] = [f"--audit-log-path={audit}", f"--audit-policy-file={policy}"]
     if not lifted:
         return Options(kwok=False, flags=flags)
@@ -187,13 +183,15 @@ def _node(number: int, room: int) -> Document:
 
 
 @asynccontextmanager
-async def stage(*, lifted: bool = False, pods: int = 1000, audit: Path | None = None) -> AsyncIterator[Stage]:
+async def stage(
+    *, lifted: bool = False, pods: int = 1000, audit: Path | None = None, audited: Mapping[str, Any] = OURS
+) -> AsyncIterator[Stage]:
     """Yield a control plane with nodes for so many pods in three zones, our class and our namespace.
 
-    `audit` is a file for the API server's notes on each request of our controller.
+    `audit` is a file for the API server's notes on each request that `audited`, a rule of an audit policy, is about.
     """
     async with AsyncExitStack() as stack:
-        cluster = await stack.enter_async_context(DevCluster(options(lifted=lifted, audit=audit)))
+        cluster = await stack.enter_async_context(DevCluster(options(lifted=lifted, audit=audit, audited=audited)))
         transport = await stack.enter_async_context(await connect(str(cluster.kubeconfig)))
         await cluster.create_namespace(NAMESPACE)
         ready = Stage(cluster, KubeApi(transport))

@@ -15,8 +15,8 @@ from random import Random
 from time import monotonic
 from typing import Final
 
+from bench.control_plane.audit import READING, entries
 from bench.control_plane.documents import csi_volume
-from bench.control_plane.quiet_bench import READING, entries
 from bench.control_plane.stage import Controller, Stage, stage
 from bench.health.delay import distribution
 from bench.health.driver import RunningDriver, handles, make_volumes, running

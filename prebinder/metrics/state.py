@@ -134,7 +134,9 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
             zone = reservation.zone if reservation.zone in zones else OTHER
             counts[zone, _class_label(claim, snapshot)] += 1
     family = GaugeMetricFamily(
-        "pvc_prebinder_reservations", "Claims for which a volume is reserved.", labels=["zone", "storage_class"]
+        "pvc_prebinder_reservations",
+        "Claims that are not bound yet and for which a volume is reserved.",
+        labels=["zone", "storage_class"],
     )
     for labels, count in counts.items():
         family.add_metric(labels, count)

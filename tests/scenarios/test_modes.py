@@ -32,7 +32,7 @@ async def crowd(world: World, mode: str, *, gated: bool, words: Sequence[str] = 
 
 async def announced(world: World, reason: str) -> dict[str, str]:
     """Claim -> volume, by the Events about pods that said so."""
-    found = {}
+    found: dict[str, str] = {}
     for event in await world.events(reason):
         assert event["regarding"]["kind"] == "Pod"
         found |= {claim: volume for volume, claim in re.findall(r"(\S+) (?:to|for) claim ([^\s,]+)", event["note"])}

@@ -20,7 +20,7 @@ LOG_KEYS: Final = {
     *("namespace", "kind", "resource", "key", "zone", "plugin", "gate", "endpoint", "storage_class"),
     # What happened to it.
     *("error", "code", "reason", "note", "cause", "effect", "health", "published", "quarantine", "mode", "protocol"),
-    *("subject", "found", "version", "transition", "resource_version", "unknown_capabilities"),
+    *("change", "subject", "found", "version", "transition", "resource_version", "unknown_capabilities"),
     # Of how many, or how long.
     *("count", "seconds", "objects", "volumes", "claims", "nodes", "pods"),
     # The process and its surroundings.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from binder.controllers.listening import listening
-from binder.controllers.release_controller import Releasing
 from binder.health.care import Care, CareSettings, care_for
 from binder.health.node_storage import NodeStorage, conditions_on
 from binder.health.quarantine import Pools, Step
@@ -25,6 +24,7 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import Cause, take_back
 from binder.writers.locks import KeyedLocks
 from binder.writers.object_client import FASTER, LiveObjects
+from binder.writers.rollback import Undo
 from csi.health.health import Finding, HealthRecord
 from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
@@ -68,7 +68,7 @@ class Caretaker:
     store: Store
     known: KnownHealth
     live: LiveObjects
-    releasing: Releasing
+    undo: Undo
     queue: WorkQueue[str]
     locks: KeyedLocks
     waiting: Waiting
@@ -147,9 +147,6 @@ class Caretaker:
 
     async def _carry_out(self, care: Care) -> None:
         """Write and tell. Raises TryAgain when the volume changed, and KubeError when the API server refuses."""
-        if self.settings.dry_run:
-            logger.info("Would update volume health", extra=_facts(care))
-            return
         try:
             await self.live.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
         except FASTER:
@@ -181,7 +178,7 @@ class Caretaker:
             release = take_back(volume.name, claim, snapshot, self.settings.annotations)
             if release is None:
                 return True
-            if not await self.releasing.carry_out(replace(release, cause=Cause.UNHEALTHY)):
+            if not await self.undo.carry_out(replace(release, cause=Cause.UNHEALTHY)):
                 return False
         self.announcer.reservation_ended(volume, reservation.claim, finding, snapshot)
         return True

@@ -8,19 +8,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from binder.controllers.listening import listening
 from binder.controllers.planner import Planner
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
-from binder.model.decision import Applied, Decision, Finish, Lost, Outcome, Outdated, Refuse, Reserve, Wait
+from binder.model.decision import Applied, Decision, Finish, Lost, Outdated, Refuse, Reserve, Wait
 from binder.model.demand import MOST_CLAIMS
 from binder.planning.commitment import scheduler_may_serve
 from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
+from binder.writers.actor import Actor
 from binder.writers.health_gate import HealthGate
+from binder.writers.scheduling_gate import PodGate
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -61,25 +63,6 @@ NOTHING_LEFT: Final = frozenset(
 """Waits in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
 
 
-class Acting(Protocol):
-    """Carries out a Reserve (binder.writers.actor.Actor), or says that it would (binder.writers.actor.Rehearsal)."""
-
-    dry_run: bool
-
-    async def act(self, decision: Reserve) -> Outcome:
-        """Reserve all volumes of the pod, or none."""
-
-    async def finish(self, decision: Finish) -> Outcome:
-        """Finish binds that were begun for the pod."""
-
-
-class Lifting(Protocol):
-    """Lets kube-scheduler look at a pod (binder.writers.scheduling_gate.PodGate), or says that it would."""
-
-    async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:
-        """Remove our scheduling gate if the claims (key, uid) still stand; False: it has to be tried again."""
-
-
 @dataclass(slots=True)
 class _History:
     """What happened to a pod so far: refusals, losses and gates that would not open, in a row."""
@@ -101,8 +84,8 @@ class Reconciler:
     store: Store
     planner: Planner
     gate: HealthGate
-    actor: Acting
-    pod_gate: Lifting
+    actor: Actor
+    pod_gate: PodGate
     announcer: Announcer
     wakeups: Wakeups
     queue: WorkQueue[str]
@@ -251,7 +234,7 @@ class Reconciler:
         claims = open_claims(decision.pod, snapshot)
         for claim in claims:
             binding = binding_mode(claim, snapshot.classes) or ""
-            self.metrics.attempted(class_of(claim), binding, success=False, dry_run=self.actor.dry_run)
+            self.metrics.attempted(class_of(claim), binding, success=False)
             self.metrics.failed(class_of(claim), decision.reason)
         self.announcer.refused(decision, claims if len(claims) <= MOST_CLAIMS else ())
         wait = self._later(decision)
@@ -270,7 +253,7 @@ class Reconciler:
             binding = binding_mode(placement.claim, classes) or ""
             name = class_of(placement.claim)
             success = isinstance(outcome, Applied)
-            self.metrics.attempted(name, binding, success=success, dry_run=self.actor.dry_run)
+            self.metrics.attempted(name, binding, success=success)
             if isinstance(outcome, Lost):
                 self.metrics.failed(name, outcome.reason)
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from binder.controllers.clean_up import CleanUp
 from binder.controllers.listening import listening
@@ -18,6 +18,7 @@ from binder.reporting.observe import ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
 from binder.writers.locks import KeyedLocks
+from binder.writers.rollback import Undo
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -38,20 +39,13 @@ LONGEST: Final = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Releasing(Protocol):
-    """Carries out a release (binder.writers.rollback.Undo), or says that it would (binder.writers.actor.Rehearsal)."""
-
-    async def carry_out(self, release: Release) -> bool:
-        """Return False when the objects changed and have to be looked at again."""
-
-
 class Sweeper:
     """Looks at every object that carries our annotations."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a release needs
         self,
         store: Store,
-        releasing: Releasing,
+        undo: Undo,
         queue: WorkQueue[Subject],
         locks: KeyedLocks,
         clock: Clock,
@@ -59,7 +53,7 @@ class Sweeper:
         annotations: Annotations,
     ) -> None:
         self._store = store
-        self._releasing = releasing
+        self._undo = undo
         self._queue = queue
         self._locks = locks
         self._clock = clock
@@ -99,7 +93,7 @@ class Sweeper:
     async def _carry_out(self, subject: Subject, release: Release) -> float | None:
         """Release; return the seconds until the next try if that did not work, growing."""
         try:
-            done = await self._releasing.carry_out(release)
+            done = await self._undo.carry_out(release)
         except TerminalError as error:
             logger.warning("Release rejected by the API server", extra={"key": str(subject), "error": str(error)})
             done = False

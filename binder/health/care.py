@@ -28,7 +28,6 @@ class CareSettings:
     namespace: str
     quarantine: bool = False
     max_share: float = 0.3
-    dry_run: bool = False
     only_asked: bool = False
 
 

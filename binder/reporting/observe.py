@@ -22,7 +22,7 @@ class ConflictKind(StrEnum):
 class BindMetrics(Protocol):
     """How the claims fare."""
 
-    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool) -> None:
         """Count one claim that was decided on, and whether volumes were reserved for it."""
 
     def failed(self, storage_class: str, reason: Reason) -> None:

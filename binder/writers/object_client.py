@@ -87,13 +87,6 @@ async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
         raise Conflict(refusal.method, refusal.path, 409, "Conflict", refusal.message) from refusal
 
 
-class Fence(Protocol):
-    """Stands between a lease that may be lost and a write (kube.leaderelection.leadership.Leadership)."""
-
-    def check(self) -> None:
-        """Raise LeadershipLost unless the lease is held at this moment."""
-
-
 @dataclass(frozen=True, slots=True)
 class LiveVolume:
     """A volume as the API server just sent it: the record, and the JSON for what the record does not keep."""
@@ -103,11 +96,13 @@ class LiveVolume:
 
 
 class LiveObjects:
-    """Reads and conditional writes of volumes and claims, under the lease."""
+    """Reads and conditional writes of volumes and claims.
 
-    def __init__(self, api: ObjectApi, fence: Fence, store: Store, annotations: Annotations) -> None:
+    `api` is fenced: it refuses a write without the Lease (kube.leaderelection.leadership.FencedTransport).
+    """
+
+    def __init__(self, api: ObjectApi, store: Store, annotations: Annotations) -> None:
         self._api = api
-        self._fence = fence
         self._store = store
         self._annotations = annotations
 
@@ -144,7 +139,6 @@ class LiveObjects:
 
     async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
         """Patch a volume that is still exactly this one. Raises as `patch_as_seen`."""
-        self._fence.check()
         answer = await patch_as_seen(
             self._api,
             VOLUMES,
@@ -158,7 +152,6 @@ class LiveObjects:
 
     async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "") -> Claim:
         """Patch a claim that is still exactly this one. Raises as `patch_as_seen`."""
-        self._fence.check()
         answer = await patch_as_seen(
             self._api,
             CLAIMS,

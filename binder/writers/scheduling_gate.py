@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import FASTER, Fence, ObjectApi, patch_as_seen
+from binder.writers.object_client import FASTER, ObjectApi, patch_as_seen
 from kube.decoding.decode import decode_pod_record
 from kube.errors import Forbidden, TerminalError
 from kube.objects.api_resource import PODS
@@ -39,13 +39,12 @@ class Claims(Protocol):
 
 
 class PodGate:
-    """Lifts gates, under the lease. `turns` are shared with all who write for pods: so many at a time."""
+    """Lifts gates by a fenced API. `turns` are shared with all who write for pods: so many at a time."""
 
-    def __init__(  # noqa: PLR0913 - a composition of ports
+    def __init__(
         self,
         api: ObjectApi,
         claims: Claims,
-        fence: Fence,
         store: Store,
         annotations: Annotations,
         complaint: Complaint,
@@ -55,7 +54,6 @@ class PodGate:
         self._api = api
         self._claims = claims
         self._turns = turns
-        self._fence = fence
         self._store = store
         self._annotations = annotations
         self._complaint = complaint
@@ -81,7 +79,6 @@ class PodGate:
 
     async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]
-        self._fence.check()
         try:
             answer = await patch_as_seen(
                 self._api,
@@ -110,16 +107,4 @@ class PodGate:
             claim = await self._claims.claim(key)
             if (claim.uid if claim is not None else "") != uid or (claim is not None and claim.deleting):
                 return False
-        return True
-
-
-class GateRehearsal:
-    """Lifts nothing and says what would be lifted."""
-
-    def __init__(self, annotations: Annotations) -> None:
-        self._annotations = annotations
-
-    async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:  # noqa: ARG002 - as PodGate
-        if self._annotations.carries_gate(pod):
-            logger.info("Would remove the scheduling gate", extra={"pod": pod.key, "gate": self._annotations.gate})
         return True

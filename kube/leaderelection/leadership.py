@@ -4,7 +4,8 @@ Leadership is a promise that runs out by itself: when the last renewal is too ol
 gone, whether or not anybody noticed. So a process that was stopped and wakes up after its time does not write.
 """
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from math import inf
 
 from msgspec.structs import replace
@@ -60,6 +61,18 @@ class Leadership:
     def end(self) -> None:
         """End the term for good."""
         self._over = True
+
+
+@contextmanager
+def one_loss() -> Iterator[None]:
+    """Turn every LeadershipLost of the tasks of a group into one."""
+    lost = False
+    try:
+        yield
+    except* LeadershipLost:
+        lost = True
+    if lost:
+        raise LeadershipLost("the lease was lost during a write")
 
 
 class FencedTransport:

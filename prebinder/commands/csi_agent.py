@@ -9,6 +9,7 @@ import cloup
 
 from binder.model.decision import Mode
 from csi.client.endpoint import Endpoint
+from kube.objects.api_resource import VOLUMES
 from prebinder.command_line.command import Command
 from prebinder.command_line.flags import CLUSTER_FLAGS, FLAGS, PROBE_FLAGS, Flag, Flags, override, settings_flags
 from prebinder.command_line.parameters import FILE
@@ -26,6 +27,7 @@ Exit codes:
   0 stopped by a signal   1 error   2 usage
 """
 
+COMPONENT: Final = "pvc-prebinder-csi-agent"
 _LEASE: Final = "pvc-prebinder-csi-agent-"
 
 AGENT_FLAGS: Final[Flags] = {
@@ -75,10 +77,9 @@ def command(config: str | None, print_config: bool, print_schema: bool, **given:
         sys.stdout.write(AGENT.dump(settings))
         return ExitCode.FINE
     chosen = controller_settings(settings)
-    from prebinder.agent.duty import AGENT as DUTY  # noqa: PLC0415
     from prebinder.controller.process import run_controller  # noqa: PLC0415
 
-    return run_controller(chosen, DUTY)
+    return run_controller(chosen, COMPONENT, (VOLUMES,))
 
 
 def controller_settings(chosen: AgentSettings) -> Settings:

@@ -1,64 +1,72 @@
 """The controller: builds every part, hands each what it needs, starts them and stops them in order.
 
 Read `Controller.__init__` as a table of contents. What the holder of the Lease does is in `prebinder.controller.term`.
-Another duty (`prebinder.controller.duty`) makes another controller of it: the agent beside a CSI driver.
+Watching PersistentVolumes alone it publishes their health and does nothing else: the agent beside a CSI driver.
 """
 
 import asyncio
 import logging
+from collections.abc import Collection
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from random import Random
 from typing import Final
 
+from binder.reservation.contract import Holder
 from csi.drivers import Drivers
 from csi.health.health import Debounce, HealthRecord
 from kube.client.connect import connect
+from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventRecorder
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
 from kube.errors import KubeconfigError
 from kube.leaderelection.elector import new_identity
 from kube.leaderelection.leadership import Leadership
+from kube.objects.api_resource import WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
 from prebinder.config.settings import Settings
-from prebinder.controller.duty import CONTROLLER, Duty, Work
 from prebinder.controller.sweeps import all_job_names, sweep_jobs
-from prebinder.controller.term import Surroundings
+from prebinder.controller.term import Term, compose
 from prebinder.errors import CommandError
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.instruments import Instruments
 from prebinder.metrics.state import ClusterState
 from prebinder.runtime.clients import Access, own_namespace
-from prebinder.runtime.dry_run import LoggedEvents, ReadOnlyTransport
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, Tenure
+from prebinder.runtime.logged_events import LoggedEvents
 from prebinder.runtime.logs import configure
 from prebinder.runtime.signals import stop_requested
 
+COMPONENT: Final = "pvc-prebinder"
 FLUSH_SECONDS: Final = 5.0
 
 logger = logging.getLogger(__name__)
 
 
-def run_controller(settings: Settings, duty: Duty = CONTROLLER) -> int:
-    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+def run_controller(settings: Settings, component: str = COMPONENT, watched: Collection[Resource] = WATCHED) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start.
+
+    `component` names it in Events and logs.
+    """
     configure(settings.logging)
     calm_collector()
     try:
-        return asyncio.run(_run(settings, duty))
+        return asyncio.run(_run(settings, component, watched))
     except KubeconfigError as error:
         raise CommandError(str(error)) from error
 
 
-async def _run(settings: Settings, duty: Duty) -> int:
+async def _run(settings: Settings, component: str, watched: Collection[Resource]) -> int:
     transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
     async with transport:
-        controller = Controller(settings, transport, duty)
-        about = {"component": duty.component, "mode": settings.binding.mode.value}
+        controller = Controller(settings, transport, component, watched)
+        about = {"component": component, "mode": settings.binding.mode.value}
         logger.info("Starting", extra={"server": transport.server, **about})
         with stop_requested() as stop:
             await controller.run(stop)
@@ -70,25 +78,31 @@ class Controller:
     """All parts of one process. `run` it once."""
 
     def __init__(
-        self, settings: Settings, transport: Transport, duty: Duty = CONTROLLER, clock: Clock | None = None
+        self,
+        settings: Settings,
+        transport: Transport,
+        component: str = COMPONENT,
+        watched: Collection[Resource] = WATCHED,
+        clock: Clock | None = None,
     ) -> None:
-        self._settings, self._duty = settings, duty
+        self._settings = settings
         self._clock = clock = clock or SystemClock()
-        self._identity = new_identity()
-        binding, lease = settings.binding, settings.leader_election
-        namespace = lease.namespace or own_namespace()
-        rng = Random()
+        self._sees_cluster = set(watched) == set(WATCHED)
+        binding, lease, identity = settings.binding, settings.leader_election, new_identity()
+        self._namespace = lease.namespace or own_namespace()
+        rng = self._rng = Random()
 
         jobs = ("drift", *all_job_names(settings.health))
-        self._instruments = instruments = Instruments(lease.name, jobs, duty.resources)
-        transport = ReadOnlyTransport(transport) if binding.dry_run else transport
-        access = Access(transport, clock, settings.cluster, instruments.requests)
+        self._instruments = instruments = Instruments(lease.name, jobs, watched, dry_run=binding.dry_run)
+        if binding.dry_run:
+            transport, lease = DryRun(transport), replace(lease, enabled=False)
+        access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
         self._store = Store(binding.annotation_prefix)
         self._store.classes.listeners.append(self._class_changed)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
         self._cache = Cache(
             access.api(),
-            collections_in(self._store, duty.resources),
+            collections_in(self._store, watched),
             binding.annotation_prefix,
             clock,
             rng,
@@ -104,17 +118,12 @@ class Controller:
             access.api(),
             clock,
             instruments.events,
-            controller=duty.component,
-            instance=self._identity,
+            controller=component,
+            instance=identity,
         )
-        candidate = Candidate(self._identity, namespace, rng)
-        self._elector = None if binding.dry_run else candidate.elector(access, lease, instruments.leader)
-        events = LoggedEvents(None if binding.dry_run else self._recorder)
-        around = Surroundings(settings, access, self._store, self._drivers, events, instruments, clock, rng, namespace)
+        self._elector = Candidate(identity, self._namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)
-        self._tenure: Tenure[Work] = Tenure(
-            self._elector, Leadership.unelected(clock, self._identity), lambda leadership: duty.term(around, leadership)
-        )
+        self._tenure: Tenure[Term] = Tenure(self._elector, Leadership.unelected(clock, identity), self._begin)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
@@ -144,6 +153,22 @@ class Controller:
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:
                 task.cancel()
+
+    def _begin(self, leadership: Leadership) -> Term:
+        return compose(
+            self._settings,
+            self._access.fenced(leadership),
+            store=self._store,
+            source=self._drivers,
+            known=self._drivers,
+            events=LoggedEvents(self._recorder),
+            metrics=self._instruments,
+            clock=self._clock,
+            rng=self._rng,
+            holder=Holder(leadership.holder, leadership.transition),
+            namespace=self._namespace,
+            publish_only=not self._sees_cluster,
+        )
 
     async def _synced(self) -> None:
         await self._cache.synced()
@@ -188,7 +213,7 @@ class Controller:
     async def _render(self) -> bytes:
         term = self._tenure.term
         state = ClusterState(
-            snapshot=self._store.snapshot() if term is not None and self._duty.sees_the_cluster else None,
+            snapshot=self._store.snapshot() if term is not None and self._sees_cluster else None,
             health=self._drivers.state,
             told=term.told() if term is not None else {},
             quarantine=term.quarantine() if term is not None else {},

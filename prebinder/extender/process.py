@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from random import Random
 
 from kube.client.connect import connect
+from kube.client.dry_run import DryRun
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
 from kube.errors import KubeconfigError
@@ -15,7 +16,6 @@ from prebinder.errors import CommandError
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.instruments import ExtenderInstruments
 from prebinder.runtime.clients import Access
-from prebinder.runtime.dry_run import ReadOnlyTransport
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
@@ -54,7 +54,7 @@ class ExtenderProcess:
         self._instruments = instruments = ExtenderInstruments()
         self._store = Store(settings.binding.annotation_prefix)
         self._extender = ExtenderPart(settings, self._store, self._waiting_for, clock, instruments.extender)
-        access = Access(ReadOnlyTransport(transport), clock, settings.cluster, instruments.requests)
+        access = Access(DryRun(transport), clock, settings.cluster, instruments.requests)
         self._cache = Cache(
             access.api(),
             collections_in(self._store),

@@ -12,9 +12,10 @@ from prebinder.metrics.class_label import ClassLabel
 
 
 class BindingMetrics:
-    """Port of binder.reporting.observe.BindMetrics."""
+    """Port of binder.reporting.observe.BindMetrics. `dry_run` says whether what is counted was only answered as if."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, *, dry_run: bool = False) -> None:
+        self._dry_run = str(dry_run).lower()
         self._attempts = Counter(
             "pvc_prebinder_bind_attempts_total",
             "Decisions about claims; success means that volumes were reserved.",
@@ -39,17 +40,17 @@ class BindingMetrics:
     def expect_class(self, storage_class: str, binding_mode: str) -> None:
         """Start the class's counters at 0, so that a rate sees the first failure."""
         self._classes.expect(storage_class)
-        for result, dry_run in product(("success", "failure"), ("false", "true")):
-            self._attempts.labels(storage_class, binding_mode, result, dry_run)
+        for result in ("success", "failure"):
+            self._attempts.labels(storage_class, binding_mode, result, self._dry_run)
         self._seconds.labels(storage_class, binding_mode)
 
     def forget_class(self, storage_class: str) -> None:
         """Drop the series of a class that is gone."""
         self._classes.forget(storage_class)
 
-    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool) -> None:
         result = "success" if success else "failure"
-        self._attempts.labels(self._classes.of(storage_class), binding_mode, result, str(dry_run).lower()).inc()
+        self._attempts.labels(self._classes.of(storage_class), binding_mode, result, self._dry_run).inc()
 
     def failed(self, storage_class: str, reason: Reason) -> None:
         self._failures.labels(self._classes.of(storage_class), reason).inc()

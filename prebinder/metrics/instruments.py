@@ -20,14 +20,16 @@ from prebinder.metrics.state import ClusterState, StateCollector
 class Instruments:
     """Everything that is measured, made once and handed to whoever feeds it."""
 
-    def __init__(self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED) -> None:
+    def __init__(
+        self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED, *, dry_run: bool = False
+    ) -> None:
         self.registry = new_registry()
         self.watches = WatchMetrics(self.registry, [resource.label for resource in watched])
         self.requests = RequestMetrics(self.registry)
         self.events = EventMetrics(self.registry)
         self.queues = QueueMetrics(self.registry)
         self.drivers = DriverMetrics(self.registry)
-        self.binding = BindingMetrics(self.registry)
+        self.binding = BindingMetrics(self.registry, dry_run=dry_run)
         self.reservations = ReservationMetrics(self.registry)
         self.leader = LeaderMetrics(self.registry, lease)
         self.jobs = JobMetrics(self.registry, jobs)

@@ -58,7 +58,7 @@ class SchedulerTerm:
 
     def __init__(self, around: SchedulerSurroundings, leadership: Leadership) -> None:
         api, clock, planning = around.access.fenced(leadership), around.clock, around.planning
-        live = LiveObjects(api, leadership, around.store, planning.annotations)
+        live = LiveObjects(api, around.store, planning.annotations)
         self.waiting = WaitingPods(around.sort_key)
         for assumed in around.cluster.assumed():
             # Under way when the last term ended: whether it was assigned is asked at the first look.

@@ -14,8 +14,8 @@ class Counts:
     def __init__(self) -> None:
         self.counted: Counter[tuple[Any, ...]] = Counter()
 
-    def attempted(self, storage_class: str, binding_mode: str, *, success: bool, dry_run: bool) -> None:
-        self.counted["attempted", storage_class, binding_mode, success, dry_run] += 1
+    def attempted(self, storage_class: str, binding_mode: str, *, success: bool) -> None:
+        self.counted["attempted", storage_class, binding_mode, success] += 1
 
     def failed(self, storage_class: str, reason: Reason) -> None:
         self.counted["failed", storage_class, reason] += 1

@@ -10,41 +10,49 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from binder.controllers.health_controller import Caretaker
-from binder.controllers.planner import Planner
 from binder.controllers.reconciler import Reconciler
-from binder.controllers.release_controller import Sweeper
-from binder.controllers.wakeups import Wakeups
-from binder.health.care import CareSettings
 from binder.model.decision import Mode
-from binder.model.view import PlanSettings
-from binder.reporting.announce import Announcer, EventSink
-from binder.reporting.health_events import HealthAnnouncer
-from binder.reservation.contract import DEFAULT_PREFIX, Annotations, Holder, format_time
-from binder.writers.actor import Actor, Rehearsal
-from binder.writers.apply import Applier
-from binder.writers.attempt import ActSettings
-from binder.writers.complete import Completer
-from binder.writers.health_gate import HealthGate
-from binder.writers.last_look import LastLook
-from binder.writers.locks import KeyedLocks
-from binder.writers.object_client import LiveObjects
-from binder.writers.rollback import Undo
-from binder.writers.scheduling_gate import GateRehearsal, PodGate
-from csi.health.health import Debounce, HealthRecord
-from csi.health.verdict import USABLE, HealthState, Verdict
+from binder.reporting.announce import EventSink
+from binder.reservation.contract import DEFAULT_PREFIX, Holder, format_time
+from csi.client.endpoint import Endpoint
+from csi.health.health import Debounce
+from csi.health.verdict import HealthState, Verdict
 from csi.records import HealthRecords
 from kube.client.api import KubeApi
+from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventDraft
 from kube.leaderelection.leadership import FencedTransport, Leadership
 from kube.store.store import Store
-from kube.workqueue import WorkQueue
+from prebinder.config.settings import BindingSettings, HealthSettings, Settings
+from prebinder.controller.term import compose
 from tests.binder.counts import Counts
 from tests.fake_clock import START, FakeClock, settle
 from tests.fakes.aside import at_once
 from tests.fakes.kube_api import Connection, FakeKubeApi, Killed
 from tests.fakes.objects import class_object, node_object
 from tests.invariants import violations
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The metrics of a term, all in one place."""
+
+    counts: Counts
+
+    @property
+    def binding(self) -> Counts:
+        return self.counts
+
+    @property
+    def reservations(self) -> Counts:
+        return self.counts
+
+    @property
+    def queues(self) -> "Counters":
+        return self
+
+    def of(self, name: str) -> Counts:
+        return self.counts
 
 
 class Doctor:
@@ -102,6 +110,18 @@ class World:
         self.doctor = Doctor(self.clock)
         self.records = HealthRecords(Debounce())
 
+    def settings(self) -> Settings:
+        return Settings(
+            binding=BindingSettings(
+                mode=self.mode, reservation_ttl=self.ttl, allow_delete_policy=self.allow_delete_policy
+            ),
+            health=HealthSettings(
+                endpoints=tuple(Endpoint(driver, "unix:///csi.sock") for driver in sorted(self.asked)),
+                quarantine=self.quarantine,
+                quarantine_max_share=self.max_share,
+            ),
+        )
+
     def put(self, *documents: dict[str, Any]) -> None:
         for document in documents:
             self.server.put(document)
@@ -141,7 +161,7 @@ class Process:
     """One run of the controller. Use it as a context manager; `killed` says whether it died of `dies_after`."""
 
     def __init__(self, world: World, dies_after: int | None, transition: int, dry_run: bool) -> None:
-        clock, annotations = world.clock, Annotations()
+        clock = world.clock
         self._world = world
         self.metrics = Counts()
         self.sink = Sink()
@@ -149,105 +169,51 @@ class Process:
         self.leadership = Leadership.unelected(clock, "host")
         self.leadership.transition = transition
         self.store = Store()
-        locks = KeyedLocks()
-        api = KubeApi(FencedTransport(self.connection, self.leadership))
-        live = LiveObjects(api, self.leadership, self.store, annotations)
-        undo = Undo(live, clock, self.metrics, annotations)
-        settings = ActSettings(annotations, world.ttl)
-        holder = Holder(self.leadership.holder, transition)
-        turns = asyncio.Semaphore(10)
-        plan_settings = PlanSettings(
-            default_mode=world.mode,
-            allow_delete_policy=world.allow_delete_policy,
-            gated_drivers=world.asked,
-        )
-        announcer = Announcer(self.sink, clock)
-        gate = self.gate = HealthGate(world.doctor, plan_settings.health_max_age)
-        last_look = LastLook(live, gate, clock, plan_settings)
-        self.applier = Applier(live, last_look, undo, clock, holder, self.metrics, settings)
-        self.completer = Completer(live, last_look, undo, clock, self.metrics, settings)
-        acting = Actor(last_look, self.applier, self.completer, locks, turns)
-        actor = Rehearsal() if dry_run else acting
-        self.planner = Planner(self.store, gate, clock, plan_settings, at_once)
-        pods: WorkQueue[str] = WorkQueue(clock, Random(1), self.metrics)
-        self.wakeups = Wakeups(self.store, pods, clock)
-        self.reconciler = Reconciler(
+        transport = DryRun(self.connection) if dry_run else self.connection
+        self.term = compose(
+            world.settings(),
+            KubeApi(FencedTransport(transport, self.leadership)),
             store=self.store,
-            planner=self.planner,
-            gate=gate,
-            actor=actor,
-            pod_gate=GateRehearsal(annotations)
-            if dry_run
-            else PodGate(api, live, self.leadership, self.store, annotations, announcer, turns=turns),
-            announcer=announcer,
-            wakeups=self.wakeups,
-            queue=pods,
-            clock=clock,
-            rng=Random(2),
-            metrics=self.metrics,
-        )
-        releasing = actor if isinstance(actor, Rehearsal) else undo
-        sweeps: WorkQueue[tuple[str, str]] = WorkQueue(clock, Random(3), self.metrics)
-        self.sweeper = Sweeper(self.store, releasing, sweeps, locks, clock, self.metrics, annotations)
-        volumes: WorkQueue[str] = WorkQueue(clock, Random(4), self.metrics)
-        self.caretaker = Caretaker(
-            store=self.store,
+            source=world.doctor,
             known=world.records,
-            live=live,
-            releasing=releasing,
-            queue=volumes,
-            locks=locks,
-            waiting=self.wakeups,
+            events=self.sink,
+            metrics=Counters(self.metrics),
             clock=clock,
-            announcer=HealthAnnouncer(self.sink),
-            metrics=self.metrics,
-            settings=CareSettings(
-                annotations,
-                plan_settings.gated_drivers,
-                "pvc-prebinder-system",
-                quarantine=world.quarantine,
-                max_share=world.max_share,
-                dry_run=dry_run,
-                only_asked=world.only_asked,
-            ),
+            rng=Random(1),
+            holder=Holder(self.leadership.holder, transition),
+            namespace="pvc-prebinder-system",
+            publish_only=world.only_asked,
+            aside=at_once,
         )
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Process":
         self._world.server.feed(self.store)
-        runs = (self.reconciler.run(), self.sweeper.run(), self.caretaker.run())
-        self._tasks = [asyncio.create_task(run) for run in runs]
-        self._world.records.listeners.append(self._health_changed)
+        self._task = asyncio.create_task(self.term.run())
+        self._world.records.listeners.append(self.term.health_changed)
         await settle()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._world.server.forget(self.store)
-        self._world.records.listeners.remove(self._health_changed)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._world.records.listeners.remove(self.term.health_changed)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
 
-    def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
-        refused = self.gate.outdated(driver, handle) or (old is not None and old.state not in USABLE)
-        self.caretaker.health_changed(driver, handle, recovered=refused and new.state in USABLE)
-
-    def driver_answers(self, driver: str) -> None:
-        self.gate.driver_answers(driver)
-        self.wakeups.driver_answers(driver)
+    @property
+    def reconciler(self) -> Reconciler:
+        assert self.term.reconciler is not None
+        return self.term.reconciler
 
     @property
     def killed(self) -> bool:
-        return any(
-            task.done() and not task.cancelled() and isinstance(task.exception(), Killed) for task in self._tasks
-        )
+        failure = self._task.exception() if self._task.done() and not self._task.cancelled() else None
+        return isinstance(failure, BaseExceptionGroup) and failure.split(Killed)[1] is None
 
     async def run(self, seconds: float = 8.0) -> None:
         """Let time pass. A failure of the process that is not a kill fails the test."""
         await self._world.clock.advance(seconds)
-        for task in self._tasks:
-            if task.done() and not isinstance(task.exception(), Killed):
-                task.result()
+        if self._task.done() and not self.killed:
+            self._task.result()
 
 
 def bind(world: World, claim_name: str, volume_name: str) -> None:

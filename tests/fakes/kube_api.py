@@ -161,16 +161,22 @@ class FakeKubeApi:
 
 
 class Connection:
-    """One process's way to the server. It dies after `dies_after` writes, right when the last one has taken place."""
+    """One process's way to the server. It dies after `dies_after` writes, right when the last one has taken place.
+
+    `on_write` is called with each write in the moment it is sent.
+    """
 
     def __init__(self, server: FakeKubeApi, dies_after: int | None = None) -> None:
         self._server = server
         self._left = dies_after
         self.requests = 0
+        self.on_write: Hook = lambda _: None
         self.most_at_once = 0
         self._at_once = 0
 
     async def send(self, request: Request) -> Response:
+        if request.method != "GET":
+            self.on_write(request)
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         await asyncio.sleep(0)

@@ -102,7 +102,7 @@ async def composed(
         store, pods = Store(prefix), Collection[Pod]()
         cluster = LiveCluster(store, settings := PlanSettings(annotations=Annotations(prefix)))
         waiting = WaitingPods(default_profile(name).queue_sort.key)
-        live = LiveObjects(api, leadership, store, settings.annotations)
+        live = LiveObjects(api, store, settings.annotations)
         bind_volumes = BindVolumes(live, store, pods, clock, settings, timedelta(seconds=volume_seconds))
         recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
         configuration = Fixed(Configuration({name: default_profile(name)}))

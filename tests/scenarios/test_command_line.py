@@ -56,9 +56,9 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
         kubeconfig = proxy.kubeconfig_for(await account(world.cluster))
         controller = await start_controller(world, "--dry-run", kubeconfig=kubeconfig)
         for mode in disks:
-            would = f"Would reserve volume pvc={world.namespace}/{mode} pv={world.name(mode)}"
-            await logged(controller, would)
-            await logged(controller, f"Would remove the scheduling gate pod={world.namespace}/{mode}-app")
+            await logged(controller, f"Would write pv={world.name(mode)}")
+            await logged(controller, f"Would write pvc={world.namespace}/{mode}")
+            await logged(controller, f"Would write pod={world.namespace}/{mode}-app")
             await logged(controller, f"{world.namespace}/{mode}-big")
         await controller.stop()
         assert [(call.method, call.path) for call in proxy.calls if call.writes] == []

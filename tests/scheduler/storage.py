@@ -110,7 +110,7 @@ class Instance:
         self.leadership = Leadership.unelected(cluster.clock, "host")
         self.connection = Connection(cluster.server, dies_after)
         api = KubeApi(FencedTransport(self.connection, self.leadership))
-        live = LiveObjects(api, self.leadership, self.store, Annotations())
+        live = LiveObjects(api, self.store, Annotations())
         self.plugin = BindVolumes(live, self.store, self.store.pods, cluster.clock, PlanSettings(), LIMIT)
 
     def placement(

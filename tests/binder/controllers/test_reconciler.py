@@ -163,14 +163,15 @@ async def test_a_class_names_its_own_mode() -> None:
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
 
 
-async def test_a_rehearsal_writes_nothing_and_counts_what_it_would() -> None:
+async def test_a_dry_run_counts_what_it_would_reserve_and_promises_no_volume_twice() -> None:
     world = World()
     world.put(*(volume_object(name) for name in ("pv-1", "pv-2")), *map(claim_object, ("red", "blue")))
     world.put(pod_object("red", ["red"]), pod_object("blue", ["blue"]))
     async with world.process(dry_run=True) as process:
         await process.run(100)
-    assert process.connection.requests == 0
-    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True, True] == 2
+    assert world.server.writes == []
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True] == 2
+    assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", False] == 0
 
 
 async def test_what_the_api_server_forbids_is_tried_ever_more_slowly_until_it_is_allowed() -> None:

@@ -220,8 +220,8 @@ async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:
     seen = process.store.snapshot()
     placement = Placement(seen.claims["default/data"], seen.volumes["pv-2"])
     decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
-    await process.gate.ask(decision, world.clock.now())
-    assert isinstance(await process.applier.apply(decision), Applied)
+    await process.reconciler.gate.ask(decision, world.clock.now())
+    assert isinstance(await process.reconciler.actor.applier.apply(decision), Applied)
     assert world.reserved("data") == "pv-2"
     assert world.annotations("persistentvolumes", "pv-1") == {}
     assert [write.name for write in world.server.writes] == ["pv-1", "pv-2", "default/data"], (

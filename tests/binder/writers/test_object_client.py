@@ -6,7 +6,7 @@ from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
 from kube.errors import Conflict, Invalid, LeadershipLost, NotFound
-from kube.leaderelection.leadership import Leadership
+from kube.leaderelection.leadership import FencedTransport, Leadership
 from kube.store.store import Store
 from tests.fake_clock import FakeClock
 from tests.fakes.kube_api import Connection, FakeKubeApi, failure
@@ -16,16 +16,14 @@ NOTE = {"metadata": {"annotations": {"note": "x"}}}
 
 
 class Desk:
-    """No FencedTransport here: the check under test is the one of LiveObjects itself."""
-
     def __init__(self) -> None:
         self.server, self.store = FakeKubeApi(), Store()
         self.server.put(volume_object("pv-1"))
         self.server.put(claim_object("data"))
         self.server.feed(self.store)
         self.leadership = Leadership.unelected(FakeClock(), "host")
-        api = KubeApi(Connection(self.server))
-        self.live = LiveObjects(api, self.leadership, self.store, Annotations())
+        api = KubeApi(FencedTransport(Connection(self.server), self.leadership))
+        self.live = LiveObjects(api, self.store, Annotations())
 
 
 async def test_no_write_without_the_lease() -> None:

@@ -117,10 +117,6 @@ class Server:
             self._more.set()
 
 
-class Unfenced:
-    def check(self) -> None: ...
-
-
 class Drift(Observer):
     """Counts what the drift check finds."""
 
@@ -143,7 +139,7 @@ class Orders(RuleBasedStateMachine):
         self.clock, self.server, self.observer = FakeClock(), Server(), Drift()
         self.volumes = (store := Store()).volumes
         api = KubeApi(self.server)
-        self.live = LiveObjects(api, Unfenced(), store, Annotations("example/"))
+        self.live = LiveObjects(api, store, Annotations("example/"))
         self.reflector = Reflector(
             api, VOLUMES, decode_volume, self.volumes, clock=self.clock, observer=self.observer, rng=random.Random(1)
         )

@@ -102,7 +102,7 @@ async def test_no_claim_makes_a_series_of_its_own(instruments: Instruments) -> N
     claims = [claim(f"data-{number}", storage_class=f"{LONG}-{number}") for number in range(100)]
     for asking in claims:
         name = asking.storage_class or ""
-        instruments.binding.attempted(name, "", success=False, dry_run=False)
+        instruments.binding.attempted(name, "", success=False)
         instruments.binding.failed(name, Reason.CLASS_NOT_FOUND)
         instruments.binding.bound(name, "", 1.0)
         instruments.reservations.reserved(name)
@@ -134,7 +134,7 @@ async def test_the_series_of_a_class_go_with_it(instruments: Instruments) -> Non
 async def test_ports_count(instruments: Instruments) -> None:
     instruments.binding.expect_class("fast", WAIT_FOR_FIRST_CONSUMER)
     instruments.reservations.expect_class("fast")
-    instruments.binding.attempted("fast", WAIT_FOR_FIRST_CONSUMER, success=False, dry_run=False)
+    instruments.binding.attempted("fast", WAIT_FOR_FIRST_CONSUMER, success=False)
     instruments.binding.failed("fast", Reason.NO_VOLUME_FITS)
     instruments.reservations.released("fast", Cause.EXPIRED, 600.0)
     instruments.reservations.conflicted("persistentvolumes", ConflictKind.RESOURCE_VERSION)

@@ -7,7 +7,6 @@ from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
 from kube.client.transport import Request, Response
-from kube.leaderelection.leadership import Leadership
 from scheduler.binding.volume_orders import AT_ONCE, VolumeOrders
 from tests.fakes.kube_api import Connection, FakeKubeApi
 from tests.scheduler.storage import Cluster
@@ -34,8 +33,7 @@ async def test_a_crowd_of_pods_with_volumes_leaves_room_for_other_requests() -> 
     for number in range(crowd):
         cluster.pair(f"data-{number}", f"pv-{number}")
     instance, slow = cluster.instance(), Slow(cluster.server)
-    leadership = Leadership.unelected(cluster.clock, "host")
-    live = LiveObjects(KubeApi(slow), leadership, instance.store, Annotations())
+    live = LiveObjects(KubeApi(slow), instance.store, Annotations())
     orders = VolumeOrders(live, instance.store, cluster.clock, PlanSettings())
     placements = [
         instance.placement({f"data-{number}": f"pv-{number}"}, pod=f"web-{number}") for number in range(crowd)

@@ -1,0 +1,21 @@
+"""Events in the log too, where whoever debugs a pod looks first."""
+
+import logging
+
+from binder.reporting.announce import EventSink
+from kube.client.event_recorder import EventDraft
+
+logger = logging.getLogger(__name__)
+
+
+class LoggedEvents:
+    """Logs each Event about a pod, and hands all of them on. Events about claims repeat those about the pod."""
+
+    def __init__(self, sink: EventSink) -> None:
+        self._sink = sink
+
+    def publish(self, draft: EventDraft) -> None:
+        if draft.regarding.kind == "Pod":
+            pod = f"{draft.regarding.namespace}/{draft.regarding.name}"
+            logger.info("Event occurred", extra={"pod": pod, "reason": draft.reason, "note": draft.note})
+        self._sink.publish(draft)

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from binder.controllers.listening import listening
 from binder.health.care import Care, CareSettings, care_for
 from binder.health.node_storage import NodeStorage, conditions_on
 from binder.health.quarantine import Pools, Step
@@ -22,7 +21,7 @@ from binder.matching.matching import class_of
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import Cause, take_back
-from binder.writers.locks import KeyedLocks
+from binder.writers.actor import KeyedLocks
 from binder.writers.object_client import FASTER, LiveObjects
 from binder.writers.rollback import Undo
 from csi.health.health import Finding, HealthRecord
@@ -90,8 +89,8 @@ class Caretaker:
     async def run(self) -> None:
         """React until the queue is shut down. Start it when all kinds are synced, not before."""
         with ExitStack() as stack:
-            stack.enter_context(listening(self.store.volumes, self._volume_changed))
-            stack.enter_context(listening(self.store.csi_nodes, self._csi_node_changed))
+            stack.enter_context(self.store.volumes.listening(self._volume_changed))
+            stack.enter_context(self.store.csi_nodes.listening(self._csi_node_changed))
             for number, name in enumerate(self.store.snapshot().volumes):
                 self._volume_changed(None, self.store.snapshot().volumes.get(name))
                 if number % STEP == 0:

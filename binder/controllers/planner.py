@@ -17,9 +17,8 @@ from typing import Final, Protocol, TypeVar
 
 from immutables import Map
 
-from binder.assignment.former_bookings import former_bookings
+from binder.assignment.promised_pods import former_bookings
 from binder.assignment.topologies import Groupings
-from binder.controllers.listening import listening
 from binder.health.node_storage import NodeStorage
 from binder.health.volume_policy import refuse_health
 from binder.matching.index import VolumeIndex
@@ -90,9 +89,9 @@ class Planner:
         """Follow the store while inside; `decide` works only then."""
         self._catch_up()
         with ExitStack() as stack:
-            stack.enter_context(listening(self._store.volumes, self._volume_changed))
-            stack.enter_context(listening(self._store.claims, self._claim_changed))
-            stack.enter_context(listening(self._store.pods, self._pod_changed))
+            stack.enter_context(self._store.volumes.listening(self._volume_changed))
+            stack.enter_context(self._store.claims.listening(self._claim_changed))
+            stack.enter_context(self._store.pods.listening(self._pod_changed))
             try:
                 yield
             finally:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from binder.controllers.listening import listening
 from binder.controllers.planner import Planner
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
@@ -103,7 +102,7 @@ class Reconciler:
         await self.planner.prepare()
         with ExitStack() as stack:
             stack.enter_context(self.planner.following())
-            stack.enter_context(listening(self.store.claims, self._claim_changed))
+            stack.enter_context(self.store.claims.listening(self._claim_changed))
             stack.enter_context(self.wakeups.following())
             await self.queue.run(PODS_AT_ONCE, self.handle)
 

@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from binder.controllers.clean_up import CleanUp
-from binder.controllers.listening import listening
 from binder.planning.pod_demand import unknown_mode
 from binder.reporting.observe import ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
-from binder.writers.locks import KeyedLocks
+from binder.writers.actor import KeyedLocks
 from binder.writers.rollback import Undo
 from kube.backoff import backoff
 from kube.clock import Clock
@@ -114,11 +113,11 @@ class Sweeper:
     @contextmanager
     def _following(self) -> Iterator[None]:
         with ExitStack() as stack:
-            stack.enter_context(listening(self._store.volumes, self._volume_changed))
-            stack.enter_context(listening(self._store.claims, self._claim_changed))
-            stack.enter_context(listening(self._store.pods, self._pod_changed))
-            stack.enter_context(listening(self._store.nodes, self._node_changed))
-            stack.enter_context(listening(self._store.classes, self._class_changed))
+            stack.enter_context(self._store.volumes.listening(self._volume_changed))
+            stack.enter_context(self._store.claims.listening(self._claim_changed))
+            stack.enter_context(self._store.pods.listening(self._pod_changed))
+            stack.enter_context(self._store.nodes.listening(self._node_changed))
+            stack.enter_context(self._store.classes.listening(self._class_changed))
             yield
 
     async def _look_at_all(self) -> None:

@@ -14,7 +14,6 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from binder.controllers.listening import listening
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
 from kube.objects.model import Claim, CSINode, Node, Pod, StorageClass, Volume
@@ -78,12 +77,12 @@ class Wakeups:
     def following(self) -> Iterator[None]:
         """Follow the store while inside, and begin with every pod there is."""
         with ExitStack() as stack:
-            stack.enter_context(listening(self._store.pods, self._pod_changed))
-            stack.enter_context(listening(self._store.claims, self._claim_changed))
-            stack.enter_context(listening(self._store.volumes, self._volume_changed))
-            stack.enter_context(listening(self._store.classes, self._class_changed))
-            stack.enter_context(listening(self._store.nodes, self._node_changed))
-            stack.enter_context(listening(self._store.csi_nodes, self._csi_node_changed))
+            stack.enter_context(self._store.pods.listening(self._pod_changed))
+            stack.enter_context(self._store.claims.listening(self._claim_changed))
+            stack.enter_context(self._store.volumes.listening(self._volume_changed))
+            stack.enter_context(self._store.classes.listening(self._class_changed))
+            stack.enter_context(self._store.nodes.listening(self._node_changed))
+            stack.enter_context(self._store.csi_nodes.listening(self._csi_node_changed))
             for pod in self._store.snapshot().pods.values():
                 self._pod_changed(None, pod)
             yield

@@ -32,7 +32,7 @@ class Reserve:
     `zone` is the zone of the topology chosen, empty when the nodes carry no zone label. `node` is a node that fits
     the pod and reaches all its volumes. `local_nodes` names the nodes that alone reach a local volume, for
     the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere. `limits`: for what the
-    mode is annotate although the classes say more (binder.planning.hint_only).
+    mode is annotate although the classes say more (binder.planning.commitment).
     """
 
     pod: Pod

@@ -25,7 +25,7 @@ class Demand:
     `nodes`: the only nodes that come into question, None for all. `hints`: volume and claim of the pod's hints, which
     are made anew because the volumes may now be committed.
     `limits`: for what the volumes are not committed although the mode of the classes says so
-    (binder.planning.hint_only).
+    (binder.planning.commitment).
     `begun`: a bind of one of its claims has begun, so that it is tied to that volume for good.
     """
 

@@ -1,4 +1,4 @@
-"""For whom volumes are committed, and which binds that somebody else began are finished.
+"""For whom volumes are committed, for whom they are hinted only, and which binds that somebody else began are finished.
 
 Nobody races kube-scheduler for a pod that it is looking at: it commits volumes claim by claim and does not take back
 what it committed before it lost, so that two who commit at once may divide a pod's claims between them. It looks at no
@@ -9,18 +9,23 @@ claim of a pod that it serves, and so does a process of ours that dies in the mi
 one after the other at its own rate; in mode complete we do, with the same writes. No volume is chosen here: what is
 asked is what the PV controller asks of a volume that names an unbound claim (syncUnboundClaim in pv_controller.go),
 and what we ask of any volume before a write of ours gives it to a pod.
+
+A commitment is never taken back, so it needs every filter of kube-scheduler. Where one is not understood, or goes by
+what only kube-scheduler will decide, the pod gets the hint of mode annotate and kube-scheduler chooses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from binder.health.volume_policy import refuse_health
-from binder.matching.matching import controller_refusal
+from binder.matching.matching import class_of, controller_refusal
 from binder.matching.rejection import Rejection
 from binder.model.decision import Finish, Placement, Refuse
 from binder.model.view import View
 from binder.reservation.release import UNUSED_PHASES
-from kube.objects.model import Pod
+from kube.objects.model import NO_PROVISIONER, Claim, Pod
+from kube.pod_topology.pod_ties import asks_for_namespace_labels
+from kube.rules.unsupported import not_understood
 from kube.store.snapshot import Snapshot
 
 
@@ -73,3 +78,34 @@ def _may_finish(view: View, placement: Placement, now: datetime) -> bool:
     reservation = view.settings.annotations.reservation_of(volume)
     # A reservation for another claim of that name, or one whose time is over, is being taken back.
     return reservation is None or reservation.holds(now, claim)
+
+
+def hint_only(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> tuple[str, ...]:
+    """Return everything for which the pod's volumes must not be committed, in words; nothing if they may be.
+
+    `left_alone` are unbound claims of the pod for which others choose a volume whatever we do.
+    """
+    return tuple(_limits(view, pod, left_alone))
+
+
+def _limits(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> Iterator[str]:
+    yield from not_understood(pod)
+    if asks_for_namespace_labels(pod.constraints):
+        yield "namespaceSelector in spec.affinity"
+    for claim in left_alone:
+        if view.snapshot.classes[class_of(claim)].provisioner != NO_PROVISIONER:
+            continue
+        yield f"claim {claim.name} of class {class_of(claim)} in mode off"
+    claims = (view.snapshot.claims.get(key) for key in pod.claim_keys)
+    for claim in (found for found in claims if found is not None and not found.volume_name):
+        if _is_made_in_places(view, claim):
+            yield f"claim {claim.name} of class {class_of(claim)}, which provisions in some topologies only"
+
+
+def _is_made_in_places(view: View, claim: Claim) -> bool:
+    """Whether a volume may have to be provisioned for the claim that cannot be everywhere (checkVolumeProvisions)."""
+    storage_class = view.snapshot.classes.get(class_of(claim))
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
+        return False
+    driver = view.snapshot.csi_drivers.get(storage_class.provisioner)
+    return storage_class.allowed_topologies is not None or (driver is not None and driver.storage_capacity)

@@ -13,7 +13,7 @@ from typing import Final
 from binder.assignment.assignment import assign
 from binder.assignment.exchange import Bits, Exchange
 from binder.assignment.node_booking import Attach, Seats, attach_of
-from binder.assignment.offers import Offers
+from binder.assignment.placing import Offers
 from binder.assignment.topologies import Reach, Topology
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import reasons_text

@@ -11,9 +11,8 @@ from datetime import datetime
 from typing import Final
 
 from binder.assignment.node_booking import Seats
-from binder.assignment.offers import Offers
 from binder.assignment.other_pods import OtherPods, other_pods_of
-from binder.assignment.placing import Placing, Seated
+from binder.assignment.placing import Offers, Placing, Seated
 from binder.assignment.topologies import Groupings, Reach, reach_of
 from binder.matching.rejection import Reason
 from binder.model.decision import Decision, Mode, Placement, Refuse, Reserve, Wait

@@ -16,8 +16,7 @@ from binder.model.decision import Finish, Mode, Placement, Refuse, Wait
 from binder.model.demand import MOST_CLAIMS, Demand
 from binder.model.ledger import Hold
 from binder.model.view import PlanSettings, View
-from binder.planning.commitment import finish_of, may_commit
-from binder.planning.hint_only import hint_only
+from binder.planning.commitment import finish_of, hint_only, may_commit
 from binder.reservation.contract import Annotations
 from kube.objects.model import (
     NO_PROVISIONER,

@@ -29,11 +29,18 @@ from binder.planning.commitment import all_gated
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
-from binder.writers.attempt import TRIES, ActSettings, LostPlacement, OutdatedDecision, same_offer, what_happened
-from binder.writers.last_look import LastLook
+from binder.writers.last_look import (
+    TRIES,
+    ActSettings,
+    LastLook,
+    LostPlacement,
+    OutdatedDecision,
+    same_offer,
+    side_by_side,
+    what_happened,
+)
 from binder.writers.object_client import FASTER, LiveObjects, LiveVolume
 from binder.writers.rollback import Now, Undo
-from binder.writers.side_by_side import side_by_side
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
 from kube.objects.model import Claim, Volume

@@ -1,28 +1,100 @@
 """The last look before a write, inside the worker's turn: a decision may have waited for it while the cluster went on.
 
 Pod and claims are read from the API server where volumes are going to be committed. A volume's health is judged by the
-record that is about to be written, never by the one that was planned with.
+record that is about to be written, never by the one that was planned with. Here too is what those who write share: the
+settings of writing, how an attempt ends, and when a volume is still the one that was offered.
 """
 
 import asyncio
-from dataclasses import replace
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
 
+import msgspec
 from msgspec import structs
 
 from binder.health.node_storage import NodeStorage
 from binder.health.volume_policy import refuse_health
 from binder.matching.index import VolumeIndex
 from binder.matching.matching import is_mine
-from binder.model.decision import Finish, Mode, Placement, Reserve
+from binder.matching.rejection import Reason
+from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reserve
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive, may_commit
-from binder.writers.attempt import LostPlacement, OutdatedDecision
+from binder.reservation.contract import Annotations
 from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import LiveObjects
-from binder.writers.side_by_side import side_by_side
 from kube.clock import Clock
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
+
+TRIES: Final = 3
+"""Writes of one object that keeps changing in ways that do not concern us, before the pod is planned again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActSettings:
+    """What the user decided about writing. `ttl`: how long a reservation lasts."""
+
+    annotations: Annotations = field(default_factory=Annotations)
+    ttl: timedelta = timedelta(minutes=10)
+
+
+class LostPlacement(Exception):
+    """Ends the writing for a pod."""
+
+    def __init__(self, placement: Placement, why: str, reason: Reason = Reason.CLAIMED_BY_OTHER) -> None:
+        super().__init__(why)
+        self.outcome = Lost(placement, why, reason)
+
+
+class OutdatedDecision(Exception):
+    """Ends the writing for a pod that has to be planned again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.outcome = Outdated(why)
+
+
+def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:
+    """Whether a volume that changed since it was chosen is still free for the claim and offers the same."""
+    reservation = annotations.reservation_of(fresh)
+    if reservation is not None and reservation.excludes(now, claim):
+        return False
+    unchanged = msgspec.structs.replace(fresh, resource_version=chosen.resource_version, annotations=chosen.annotations)
+    return unchanged == chosen
+
+
+def what_happened(fresh: Volume) -> str:
+    """Say in a few words why a volume is no longer the one that was chosen."""
+    if fresh.deleting:
+        return "is being deleted"
+    if fresh.claim is not None:
+        return f"was taken by claim {fresh.claim.key}"
+    return "changed"
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+AT_ONCE: Final = 4
+"""Claims of one pod that are read or bound side by side."""
+
+
+async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S]) -> list[T]:
+    """Let all finish, then raise the first failure: no bind is cut off in the middle because another one failed."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(subject: S) -> T:
+        async with turns:
+            return await work(subject)
+
+    results = await asyncio.gather(*map(in_turn, subjects), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
 
 LONGEST_QUESTION: Final = 1.0
 """Seconds that a driver may take while a turn is held; the answer is waited for outside, where it holds up nobody."""

@@ -13,7 +13,7 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
 from binder.reservation.writes import release_claim, release_volume, volume_phase_available
-from binder.writers.attempt import TRIES
+from binder.writers.last_look import TRIES
 from binder.writers.object_client import FASTER, LiveObjects
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES

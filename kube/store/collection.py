@@ -8,6 +8,7 @@ a reader keep the state of one moment at no cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
@@ -48,6 +49,15 @@ class Collection(Generic[T]):
         self.listeners: list[Listener[T]] = []
         self._indexes = indexes
         self._on_change = on_change
+
+    @contextmanager
+    def listening(self, listener: Listener[T]) -> Iterator[None]:
+        """Have the listener called on each change while inside."""
+        self.listeners.append(listener)
+        try:
+            yield
+        finally:
+            self.listeners.remove(listener)
 
     def replace(self, items: Iterable[T], resource_version: str) -> None:
         """Take a whole list: it overrides all that is held, except what is newer than the list."""

@@ -22,13 +22,10 @@ from binder.reporting.announce import Announcer, EventSink
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import BindMetrics, ReservationMetrics
 from binder.reservation.contract import Holder
-from binder.writers.actor import Actor
-from binder.writers.apply import Applier
-from binder.writers.attempt import ActSettings
+from binder.writers.actor import Actor, Applier, KeyedLocks
 from binder.writers.complete import Completer
 from binder.writers.health_gate import HealthGate, HealthSource
-from binder.writers.last_look import LastLook
-from binder.writers.locks import KeyedLocks
+from binder.writers.last_look import ActSettings, LastLook
 from binder.writers.object_client import LiveObjects
 from binder.writers.rollback import Undo
 from binder.writers.scheduling_gate import PodGate

@@ -27,7 +27,7 @@ def configure(settings: LoggingSettings) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-02T03:04:05.678Z INFO Reserved pvc=web/data pv=pv-1 logger=binder.writers.apply`."""
+    """`2026-01-02T03:04:05.678Z INFO Reserved pvc=web/data pv=pv-1 logger=binder.writers.actor`."""
 
     def format(self, record: logging.LogRecord) -> str:
         pairs = " ".join(f"{key}={_quoted(value)}" for key, value in _pairs(record).items())

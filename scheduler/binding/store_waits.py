@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from binder.controllers.listening import Listened, listening
 from kube.objects.model import Claim, Node, Pod, Volume
+from kube.store.collection import Collection
 from kube.store.store import Store
 from scheduler.framework.plugin import Placement
 
@@ -19,7 +19,7 @@ class StoreWaits:
     `pods` are those that wait to be scheduled.
     """
 
-    def __init__(self, store: Store, pods: Listened[Pod]) -> None:
+    def __init__(self, store: Store, pods: Collection[Pod]) -> None:
         self._store = store
         self._pods = pods
         self._waiting: dict[Subject, set[asyncio.Event]] = {}
@@ -46,10 +46,10 @@ class StoreWaits:
 
     def _listen(self) -> None:
         store = self._store
-        self._listening.enter_context(listening(self._pods, self._pod_changed))
-        self._listening.enter_context(listening(store.nodes, self._node_changed))
-        self._listening.enter_context(listening(store.claims, self._claim_changed))
-        self._listening.enter_context(listening(store.volumes, self._volume_changed))
+        self._listening.enter_context(self._pods.listening(self._pod_changed))
+        self._listening.enter_context(store.nodes.listening(self._node_changed))
+        self._listening.enter_context(store.claims.listening(self._claim_changed))
+        self._listening.enter_context(store.volumes.listening(self._volume_changed))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old

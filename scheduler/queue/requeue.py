@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from binder.controllers.listening import listening
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from kube.objects.model import Claim, Namespace, Pairs, Pod, Record, StorageClass, Volume, VolumeAttachment
@@ -43,17 +42,17 @@ class Changes:
         """Tell of changes while inside."""
         store = self._store
         with ExitStack() as stack:
-            stack.enter_context(listening(store.pods, self._pod_changed))
-            stack.enter_context(listening(store.claims, self._claim_changed))
-            stack.enter_context(listening(store.volumes, self._volume_changed))
-            stack.enter_context(listening(store.classes, self._class_changed))
-            stack.enter_context(listening(store.attachments, self._attachment_changed))
-            stack.enter_context(listening(store.nodes, self._changed))
-            stack.enter_context(listening(store.csi_nodes, self._changed))
-            stack.enter_context(listening(store.csi_drivers, self._changed))
-            stack.enter_context(listening(store.capacities, self._changed))
-            stack.enter_context(listening(store.budgets, self._budget_changed))
-            stack.enter_context(listening(store.namespaces, self._namespace_changed))
+            stack.enter_context(store.pods.listening(self._pod_changed))
+            stack.enter_context(store.claims.listening(self._claim_changed))
+            stack.enter_context(store.volumes.listening(self._volume_changed))
+            stack.enter_context(store.classes.listening(self._class_changed))
+            stack.enter_context(store.attachments.listening(self._attachment_changed))
+            stack.enter_context(store.nodes.listening(self._changed))
+            stack.enter_context(store.csi_nodes.listening(self._changed))
+            stack.enter_context(store.csi_drivers.listening(self._changed))
+            stack.enter_context(store.capacities.listening(self._changed))
+            stack.enter_context(store.budgets.listening(self._budget_changed))
+            stack.enter_context(store.namespaces.listening(self._namespace_changed))
             yield
 
     def _changed(self, old: R | None, new: R | None) -> None:

@@ -11,7 +11,7 @@ from prebinder.runtime.logs import JsonFormatter, TextFormatter
 
 def record(**values: object) -> logging.LogRecord:
     made = logging.makeLogRecord(
-        {"name": "binder.writers.apply", "levelname": "INFO", "msg": "Reserved volume", "created": 0.25}
+        {"name": "binder.writers.actor", "levelname": "INFO", "msg": "Reserved volume", "created": 0.25}
     )
     vars(made).update(values)
     return made
@@ -30,7 +30,7 @@ def record(**values: object) -> logging.LogRecord:
 )
 def test_text(values: dict[str, object], pairs: str) -> None:
     line = TextFormatter().format(record(**values))
-    assert line == f"1970-01-01T00:00:00.250Z INFO Reserved volume {pairs} logger=binder.writers.apply"
+    assert line == f"1970-01-01T00:00:00.250Z INFO Reserved volume {pairs} logger=binder.writers.actor"
 
 
 def test_json() -> None:

@@ -2,7 +2,7 @@
 # Needs make, Python 3.11 or newer, and PyPI or a mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench soak clean
+.PHONY: help install demo test e2e image lock check bench soak clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
@@ -33,6 +33,26 @@ demo: install ## Watch pods get all their volumes in one zone, on a real control
 test: install ## Run every test (the first time builds a control plane: some 5 minutes)
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# The image's base: a reference, pinned by digest for a release, or `debian`, which makes one of Debian's packages
+BASE ?= docker.io/library/python:3.13-slim
+IMAGE := dist/pvc-prebinder-0.1.0.tar
+
+image: install ## Build the container image into dist/ with buildah: make image BASE=debian
+	@SOURCE="$(SOURCE)" $(BIN)/python -m devcluster.build.image --base $(BASE) --archive $(IMAGE)
+
+e2e: install ## Run the stories on a real node (Linux, root): make e2e BASE=debian
+	@$(BIN)/python -m devcluster.node.prerequisites
+	@$(BIN)/python -m devcluster.build node
+	@SOURCE="$(SOURCE)" $(BIN)/python -m devcluster.build.image --base $(BASE) --archive $(IMAGE)
+	@PVC_PREBINDER_IMAGE="$(abspath $(IMAGE))" $(BIN)/pytest tests/e2e $(ARGS)
+
+lock: install ## Pin what goes into the image: image/*.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		--upgrade pyproject.toml --output-file image/runtime.lock
+	@printf 'hatchling>=1.27,<2\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header --upgrade - --output-file image/build.lock
 
 check: install ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, Module, ensure
+from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, Module, ensure
 from devcluster.control_plane import components, kubeconfig
 from devcluster.control_plane.api import Api, answers_ok
 from devcluster.control_plane.assembly import administrator_trust, assemble, prepare
@@ -16,6 +16,8 @@ from devcluster.control_plane.components import Layout, Options
 from devcluster.control_plane.nodes import NodeSpec, is_schedulable
 from devcluster.driver.process import Driver, directory_driver, mock_driver
 from devcluster.errors import AddressInUseError, ClusterError
+from devcluster.node import prerequisites
+from devcluster.node.real_node import RealNode, relay_outside
 from devcluster.processes.component import Component, Probe
 from devcluster.processes.ports import LOOPBACK, free_ports
 from devcluster.processes.state import State, new_directory
@@ -38,6 +40,7 @@ class DevCluster:
     controller_manager: Component
     scheduler: Component
     kwok: Component
+    node: RealNode
 
     def __init__(self, options: Options | None = None, directory: Path | None = None) -> None:
         """Prepare a cluster; by default complete and in a temporary directory."""
@@ -75,7 +78,9 @@ class DevCluster:
 
     async def start(self) -> None:
         """Build what is missing, start everything and return when it is ready; ClusterError says what went wrong."""
-        programs = await asyncio.to_thread(ensure, self._modules())
+        if self.options.real_node:
+            prerequisites.require(prerequisites.PROGRAMS)
+        programs = await asyncio.to_thread(ensure, modules(self.options))
         for attempt in range(_ATTEMPTS):
             self._state = State(self._requested or new_directory())
             try:
@@ -180,9 +185,6 @@ class DevCluster:
         await component.start()
         return component
 
-    def _modules(self) -> list[Module]:
-        return [CONTROL_PLANE, KWOK] if self.options.kwok else [CONTROL_PLANE]
-
     async def _start_in(self, state: State, binaries: Mapping[str, Path]) -> None:
         layout = await asyncio.to_thread(prepare, state.directory, binaries, self.options)
         self._layout = layout
@@ -198,6 +200,18 @@ class DevCluster:
         if self.options.controller_manager:
             # The first thing that controllers do which anybody waits for; their health check says ready before it.
             await self._service_account_exists("default")
+        if self.options.real_node:
+            await self._start_node(layout, state)
+
+    async def _start_node(self, layout: Layout, state: State) -> None:
+        await relay_outside(layout.node, layout.ports.apiserver, state, state.directory).start()
+        self.node = RealNode(layout.node, self._schedulable, state, state.directory)
+        await self.node.start()
+
+    async def _schedulable(self, name: str) -> bool:
+        async with self.api() as api:
+            nodes = (await api.get("/api/v1/nodes"))["items"]
+        return any(node["metadata"]["name"] == name and is_schedulable(node) for node in nodes)
 
     async def _not_schedulable(self, api: Api, nodes: Sequence[NodeSpec]) -> list[str]:
         answer = await api.get("/api/v1/nodes")
@@ -219,3 +233,9 @@ class DevCluster:
         if self._layout is None:
             raise ClusterError("the cluster is not running")
         return self._layout
+
+
+def modules(options: Options) -> list[Module]:
+    """Return what has to be built for a cluster with these options."""
+    kwok, node = [KWOK] if options.kwok else [], NODE if options.real_node else ()
+    return [CONTROL_PLANE, *kwok, *node]

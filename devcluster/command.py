@@ -9,24 +9,33 @@ import time
 from pathlib import Path
 
 from devcluster.build import binaries
+from devcluster.cluster import modules
+from devcluster.control_plane.components import Options
 from devcluster.errors import ClusterError
-from devcluster.keeper import READY
+from devcluster.keeper import READY, REAL
+from devcluster.node import images, prerequisites
 from devcluster.processes.state import is_owned, owner_pid, remove_if_abandoned
 from devcluster.progress import Progress
 
 _STOP_SECONDS = 30.0
 
 
-def up(directory: Path, nodes: int) -> None:
-    """Start a cluster that lives until `down`; ClusterError if there is one already or it does not start."""
+def up(directory: Path, nodes: int, real_node: bool = False) -> None:
+    """Start a cluster that lives until `down`; ClusterError if there is one already or it does not start.
+
+    `nodes` is how many kwok plays; a real node is instead of them.
+    """
     if is_owned(directory):
         raise ClusterError(
             f"a cluster is running in {directory} already; `{command('env', directory)}` says how to use it"
         )
-    binaries.ensure([binaries.CONTROL_PLANE, binaries.KWOK] if nodes else [binaries.CONTROL_PLANE])
-    progress = Progress(f"starting a control plane in {directory}")
+    if real_node:
+        prerequisites.require(prerequisites.PROGRAMS)
+    options = Options(kwok=nodes > 0, real_node=real_node)
+    binaries.ensure(modules(options))
+    progress = Progress(f"starting a control plane{' and a node' if real_node else ''} in {directory}")
     keeper = subprocess.Popen(
-        [sys.executable, "-m", "devcluster.keeper", str(directory), str(nodes)],
+        [sys.executable, "-m", "devcluster.keeper", str(directory), str(nodes), *([REAL] if real_node else [])],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -59,6 +68,15 @@ def down(directory: Path) -> None:
         if time.monotonic() > deadline:
             raise ClusterError(f"{directory} is still there {_STOP_SECONDS:.0f} s after process {owner} was ended")
         time.sleep(0.05)
+
+
+def load(directory: Path, archive: Path) -> None:
+    """Give the real node of the cluster in this directory the images of an archive; ClusterError if it has none."""
+    node = directory / "node"
+    if not is_owned(directory) or not node.exists():
+        start = command("up --node real", directory)
+        raise ClusterError(f"no cluster with a real node in {directory}; start one with `{start}`")
+    images.load(node, archive)
 
 
 def env(directory: Path) -> str:

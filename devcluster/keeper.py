@@ -14,11 +14,15 @@ from devcluster.control_plane.nodes import spread
 from devcluster.errors import ClusterError
 
 READY = "ready\n"
+REAL = "real"
 
 
-async def keep(directory: Path, nodes: int) -> None:
-    """Start a cluster with that many nodes and never return; ClusterError if it cannot be started."""
-    cluster = DevCluster(Options(kwok=nodes > 0), directory)
+async def keep(directory: Path, nodes: int, real_node: bool) -> None:
+    """Start a cluster with that many nodes played by kwok, or a real one, and never return.
+
+    ClusterError if it cannot be started.
+    """
+    cluster = DevCluster(Options(kwok=nodes > 0, real_node=real_node), directory)
     await cluster.start()
     await cluster.add_nodes(spread(nodes))
     sys.stdout.write(READY)
@@ -37,6 +41,6 @@ def detach(log: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(keep(Path(sys.argv[1]), int(sys.argv[2])))
+        asyncio.run(keep(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] == [REAL]))
     except ClusterError as error:
         sys.exit(str(error))

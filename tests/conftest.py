@@ -22,6 +22,13 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(4, (os.cpu_count() or 1) + 1)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the stories on a real node, which need root and an image, unless they are named: `make e2e`."""
+    stories = Path(__file__).with_name("e2e")
+    named = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
+    return True if collection_path == stories and not any(stories in (path, *path.parents) for path in named) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "cluster" in getattr(item, "fixturenames", ()):

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from csi.client.endpoint import Endpoint
@@ -12,19 +12,20 @@ from csi.client.endpoint import Endpoint
 class DriverProcess:
     """`python -m devcluster.driver` on a socket below `directory`; its volumes are below `root` and outlive it.
 
-    `arguments` are those of its next start.
+    `arguments` are those of its next start; `within` is a command that it is started by.
     """
 
-    def __init__(self, directory: Path, name: str, *arguments: str) -> None:
+    def __init__(self, directory: Path, name: str, *arguments: str, within: Sequence[str] = ()) -> None:
         self.name, self.root = name, directory / name
         self.socket = directory / f"{name}.sock"
         self.endpoint = Endpoint(name, str(self.socket))
-        self.arguments = arguments
+        self.arguments, self._within = arguments, within
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Return when the driver accepts connections."""
         command = [sys.executable, "-m", "devcluster.driver", "--socket", str(self.socket), "--root", str(self.root)]
+        command = [*self._within, *command]
         self._process = await asyncio.create_subprocess_exec(*command, "--name", self.name, *self.arguments)
         await eventually(self._accepts, f"{self.name} accepts connections")
 
@@ -33,6 +34,11 @@ class DriverProcess:
         self._process.send_signal(number)
         if number in (signal.SIGKILL, signal.SIGTERM):
             await self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the driver was not started"
+        return self._process.pid
 
     @property
     def exit_code(self) -> int | None:

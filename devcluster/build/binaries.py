@@ -56,6 +56,32 @@ CONTROL_PLANE = Module(
     f"-s -w -X {_VERSION}.gitVersion=v1.36.3 -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
 )
 KWOK = Module("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+NODE = (
+    Module(
+        "kubelet",
+        {"kubelet": "k8s.io/kubernetes/cmd/kubelet"},
+        CONTROL_PLANE.linker_flags,
+    ),
+    Module(
+        "containerd",
+        {
+            "containerd": "github.com/containerd/containerd/v2/cmd/containerd",
+            "containerd-shim-runc-v2": "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+            "ctr": "github.com/containerd/containerd/v2/cmd/ctr",
+        },
+    ),
+    Module(
+        "node",
+        {
+            "bridge": "github.com/containernetworking/plugins/plugins/main/bridge",
+            "host-local": "github.com/containernetworking/plugins/plugins/ipam/host-local",
+            "loopback": "github.com/containernetworking/plugins/plugins/main/loopback",
+            "pause": "./pause",
+        },
+    ),
+)
+"""What a real node runs, but for runc, which needs a C library to limit system calls."""
+
 SANITY = Module("sanity", {"csi-sanity": "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity"})
 
 
@@ -115,7 +141,7 @@ def _built(module: Module, cache: Path) -> Path:
 def _build(module: Module, directory: Path) -> None:
     """Build into a directory beside it and rename that at the end: an interrupted build leaves nothing half done."""
     required = toolchain.required_version((module.source / "go.mod").read_text(encoding="utf-8"))
-    go = toolchain.find(required, directory.parent, _run)
+    go = toolchain.find(required, directory.parent, run)
     partial = directory.with_suffix(".partial")
     # Holding the lock, whatever is there was left by a build that was killed.
     shutil.rmtree(partial, ignore_errors=True)
@@ -123,11 +149,11 @@ def _build(module: Module, directory: Path) -> None:
     flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags={module.linker_flags}"]
     for number, (name, package) in enumerate(module.packages.items(), start=1):
         what = f"building {name} ({module.name} {number} of {len(module.packages)})"
-        _run([str(go), "build", *flags, "-o", str(partial / name), package], what, module.source)
+        run([str(go), "build", *flags, "-o", str(partial / name), package], what, module.source)
     partial.rename(directory)
 
 
-def _run(command: Sequence[str], what: str, directory: Path | None = None) -> None:
+def run(command: Sequence[str], what: str, directory: Path | None = None) -> None:
     """Run a command with a progress line; ClusterError with the end of its output if it fails."""
     progress = Progress(what)
     with tempfile.TemporaryFile() as output:

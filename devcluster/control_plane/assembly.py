@@ -2,6 +2,7 @@
 
 import json
 import ssl
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from devcluster.control_plane import components, kubeconfig
 from devcluster.control_plane.api import answers_ok
 from devcluster.control_plane.certificates import Authority, service_account_key
 from devcluster.control_plane.components import Layout, Options, Ports
+from devcluster.node import files
 from devcluster.processes.component import Component, Probe, ProcessOwner
 from devcluster.processes.ports import LOOPBACK, free_ports
 
@@ -45,6 +47,8 @@ def prepare(directory: Path, binaries: Mapping[str, Path], options: Options) -> 
     (directory / "scheduler.yaml").write_text(json.dumps(configuration), encoding="utf-8")
     layout.kubectl.parent.mkdir()
     layout.kubectl.symlink_to(binaries["kubectl"])
+    if options.real_node:
+        files.write(layout.node, sys.executable, authority)
     return layout
 
 

@@ -49,10 +49,12 @@ class Authority:
         self.certificate = directory / "ca.crt"
         self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def serving(self, name: str) -> KeyPair:
-        """Issue a certificate for servers on loopback and for the cluster's own service address."""
-        alternatives: list[x509.GeneralName] = [x509.DNSName(each) for each in SERVING_NAMES]
-        alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in SERVING_ADDRESSES]
+    def serving(
+        self, name: str, names: Sequence[str] = SERVING_NAMES, addresses: Sequence[str] = SERVING_ADDRESSES
+    ) -> KeyPair:
+        """Issue a certificate for servers; by default on loopback and for the cluster's own service address."""
+        alternatives: list[x509.GeneralName] = [x509.DNSName(each) for each in names]
+        alternatives += [x509.IPAddress(ipaddress.ip_address(each)) for each in addresses]
         return self._issue(name, (), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.control_plane.certificates import KeyPair
+from devcluster.node.files import NodeFiles, apiserver_flags
 from devcluster.processes.ports import LOOPBACK
+from devcluster.processes.reaper import cgroup_of
 
 SERVICE_RANGE = "10.0.0.0/24"
 STAGES = Path(__file__).with_name("stages.yaml")
@@ -18,15 +20,22 @@ class Options:
 
     `flags` are added to a component's command line, where a later flag wins: keys are etcd, kube-apiserver,
     kube-controller-manager, kube-scheduler and kwok. `scheduler_configuration` is laid over the
-    KubeSchedulerConfiguration (profiles, extenders, clientConnection with qps and burst).
+    KubeSchedulerConfiguration (profiles, extenders, clientConnection with qps and burst). A real node runs containers
+    (devcluster.node); kwok would play that node too, so it is one or the other.
     """
 
     controller_manager: bool = True
     scheduler: bool = True
     kwok: bool = True
+    real_node: bool = False
     flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     scheduler_configuration: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ready_nodes(self) -> bool:
+        """Whether anybody makes nodes ready and sends their heartbeat."""
+        return self.kwok or self.real_node
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,15 @@ class Layout:
     def kubectl(self) -> Path:
         """A link to kubectl, in a directory of its own that can be put on PATH."""
         return self.directory / "bin" / "kubectl"
+
+    @property
+    def node(self) -> NodeFiles:
+        """The files of a real node, if there is one."""
+        return NodeFiles(self.directory / "node", self.binaries, cgroup_of(self.directory))
+
+    @property
+    def administrator(self) -> KeyPair:
+        return KeyPair(self.authority.with_name("admin.crt"), self.authority.with_name("admin.key"))
 
     def kubeconfig(self, user: str) -> Path:
         return self.directory / f"{user}.kubeconfig"
@@ -96,8 +114,9 @@ def apiserver(layout: Layout, options: Options) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
-        # Without kwok nobody makes a node ready, so the taint that every new node gets would stay for ever.
-        *([] if options.kwok else ["--disable-admission-plugins=TaintNodesByCondition"]),
+        # If nobody makes a node ready, the taint that every new node gets would stay for ever.
+        *([] if options.ready_nodes else ["--disable-admission-plugins=TaintNodesByCondition"]),
+        *(apiserver_flags(layout.node, layout.administrator, layout.authority) if options.real_node else []),
         *_feature_gates(options),
         *options.flags.get("kube-apiserver", ()),
     ]
@@ -115,8 +134,8 @@ def controller_manager(layout: Layout, options: Options) -> list[str]:
         f"--root-ca-file={layout.authority}",
         f"--service-account-private-key-file={layout.service_account_key}",
         "--leader-elect=false",
-        # Without kwok nodes have no heartbeat, and their pods would be evicted.
-        *([] if options.kwok else ["--controllers=*,-node-lifecycle-controller"]),
+        # Without a heartbeat their pods would be evicted.
+        *([] if options.ready_nodes else ["--controllers=*,-node-lifecycle-controller"]),
         *_feature_gates(options),
         *options.flags.get("kube-controller-manager", ()),
     ]

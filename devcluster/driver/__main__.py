@@ -2,7 +2,7 @@
 
 Its volumes become unhealthy when their directory is removed, made unreadable or read-only, or filled
 (devcluster.driver.volumes), and it reports that in the words of any generation of CSI. It is a correct driver by
-csi-sanity, but publishes by links and not by mounts.
+csi-sanity. It publishes by links or, on a node with a kubelet, by mounts.
 """
 
 import argparse
@@ -16,9 +16,11 @@ from pathlib import Path
 import grpc
 
 from csi.proto import csi_v1_pb2_grpc as services
+from devcluster.driver import registration
 from devcluster.driver.controller import Controller, Identity
 from devcluster.driver.generation import EXPLAINED, Generation
 from devcluster.driver.node import Node
+from devcluster.driver.publishing import Links, Mounts, Publisher
 
 DRIVER_NAME = "directory.csi.example"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
@@ -27,7 +29,8 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code."""
     options = _parser().parse_args(arguments)
-    options.root.mkdir(parents=True, exist_ok=True)
+    for directory in (options.root, options.socket.absolute().parent):
+        directory.mkdir(parents=True, exist_ok=True)
     try:
         asyncio.run(serve(options))
     except RuntimeError as error:
@@ -42,10 +45,14 @@ async def serve(options: argparse.Namespace) -> None:
     server = grpc.aio.server()
     # The generated functions carry no types.
     services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
-    controller, node = Controller(root, segment, generation), Node(root, options.node, segment, generation)
+    publisher: Publisher = Mounts() if options.publish == "mount" else Links()
+    controller, node = Controller(root, segment, generation), Node(root, options.node, segment, generation, publisher)
     services.add_ControllerServicer_to_server(controller, server)  # type: ignore[no-untyped-call]
     services.add_NodeServicer_to_server(node, server)  # type: ignore[no-untyped-call]
     server.add_insecure_port(f"unix://{options.socket.absolute()}")
+    if options.registration:
+        server.add_generic_rpc_handlers((registration.service(options.name, str(options.socket.absolute())),))
+        server.add_insecure_port(f"unix://{options.registration.absolute()}")
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -79,6 +86,18 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="KEY=VALUE",
         help="a label of the segment the driver runs in; repeat it for more labels (default: the hostname)",
+    )
+    parser.add_argument(
+        "--publish",
+        choices=["link", "mount"],
+        default="link",
+        help="how a volume appears at a path; a kubelet needs mount, which needs root (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--registration",
+        type=Path,
+        metavar="SOCKET",
+        help="path of a socket in the kubelet's plugins_registry, where the kubelet asks for the driver",
     )
     parser.add_argument(
         "--generation",

@@ -1,7 +1,6 @@
-"""The Node service of the directory driver. It publishes by a symbolic link, which needs no privilege to mount."""
+"""The Node service of the directory driver. How it publishes is told it: see devcluster.driver.publishing."""
 # ruff: noqa: N802, ARG002  (gRPC gives the methods their names and arguments)
 
-import os
 from pathlib import Path
 
 import grpc
@@ -10,6 +9,7 @@ from csi.proto import csi_v1_pb2 as csi
 from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.driver.controller import Context
 from devcluster.driver.generation import Generation, condition, node_calls
+from devcluster.driver.publishing import Publisher
 from devcluster.driver.volumes import Volume, data_directory, find_volume, look_at
 
 _Rpc = csi.NodeServiceCapability.RPC
@@ -18,8 +18,11 @@ _Rpc = csi.NodeServiceCapability.RPC
 class Node(services.NodeServicer):
     """Makes directories appear where a pod wants them. The node lies in `segment`."""
 
-    def __init__(self, root: Path, node: str, segment: dict[str, str], generation: Generation) -> None:
+    def __init__(
+        self, root: Path, node: str, segment: dict[str, str], generation: Generation, publisher: Publisher
+    ) -> None:
         self._root, self._node, self._segment, self._generation = root, node, segment, generation
+        self._publisher = publisher
 
     async def NodeGetInfo(self, request: csi.NodeGetInfoRequest, context: Context) -> csi.NodeGetInfoResponse:
         topology = csi.Topology(segments=self._segment)
@@ -39,11 +42,9 @@ class Node(services.NodeServicer):
         if not request.HasField("volume_capability"):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "volume_capability is missing")
         volume = await self._existing(request.volume_id, request.target_path, "target_path", context)
-        if request.readonly:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a link cannot be made read-only")
         target, directory = Path(request.target_path), data_directory(self._root, volume.volume_id)
-        if not _link(target, directory):
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{target} is something else")
+        if problem := self._publisher.publish(directory, target, request.readonly):
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
         return csi.NodePublishVolumeResponse()
 
     async def NodeUnpublishVolume(
@@ -52,14 +53,14 @@ class Node(services.NodeServicer):
         if not request.volume_id or not request.target_path:
             missing = "target_path" if request.volume_id else "volume_id"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{missing} is missing")
-        _unlink(Path(request.target_path), data_directory(self._root, request.volume_id))
+        self._publisher.unpublish(data_directory(self._root, request.volume_id), Path(request.target_path))
         return csi.NodeUnpublishVolumeResponse()
 
     async def NodeGetVolumeStats(
         self, request: csi.NodeGetVolumeStatsRequest, context: Context
     ) -> csi.NodeGetVolumeStatsResponse:
         volume = await self._existing(request.volume_id, request.volume_path, "volume_path", context)
-        if not _links_to(Path(request.volume_path), data_directory(self._root, volume.volume_id)):
+        if not self._publisher.is_published(data_directory(self._root, volume.volume_id), Path(request.volume_path)):
             await context.abort(grpc.StatusCode.NOT_FOUND, f"not published at {request.volume_path}")
         used = look_at(self._root, volume.volume_id).used
         usage = csi.VolumeUsage(
@@ -80,21 +81,3 @@ class Node(services.NodeServicer):
         if volume is None:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"volume {volume_id!r} does not exist")
         return volume
-
-
-def _link(target: Path, directory: Path) -> bool:
-    """Make the target a link to the directory, and say whether it is one now."""
-    if not os.path.lexists(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(directory)
-    return _links_to(target, directory)
-
-
-def _unlink(target: Path, directory: Path) -> None:
-    """Remove the target, but only if it is our link."""
-    if _links_to(target, directory):
-        target.unlink()
-
-
-def _links_to(target: Path, directory: Path) -> bool:
-    return target.is_symlink() and target.readlink() == directory

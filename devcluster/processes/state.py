@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from devcluster.errors import ClusterError
+from devcluster.processes.reaper import remove
 
 _LOCK, _PIDS = "owner.lock", "pids"
 _STOP_SECONDS = 15.0
@@ -109,7 +110,7 @@ def remove_if_abandoned(directory: Path) -> bool:
     for pid in _recorded(directory):
         if _works_on(pid, directory):
             os.kill(pid, signal.SIGKILL)
-    shutil.rmtree(directory, ignore_errors=True)
+    remove(directory)
     os.close(lock)
     return True
 

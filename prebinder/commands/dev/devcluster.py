@@ -10,13 +10,14 @@ import click
 import cloup
 
 from devcluster.command import command as typed
-from devcluster.command import default_directory, down, env, up
+from devcluster.command import default_directory, down, env, load, up
 from devcluster.errors import ClusterError
 from prebinder.command_line.command import Command, Verbs
 from prebinder.command_line.parameters import whole_number
 from prebinder.errors import CommandError, ExitCode
 
 _MOST_NODES: Final = 10_000
+_DEFAULT_NODES: Final = 6
 
 EXAMPLES: Final = """
 Examples:
@@ -62,18 +63,31 @@ def _directory(function: Callable[..., None]) -> Callable[..., int]:
 @cloup.option(
     "--nodes",
     type=whole_number(0, _MOST_NODES),
-    default=6,
+    default=None,
     metavar="N",
-    help="nodes in three zones, default 6; 0 starts no kwok",
+    help="nodes in three zones that kwok plays, default 6; 0 starts no kwok",
+)
+@cloup.option(
+    "--node",
+    type=click.Choice(["kwok", "real"]),
+    default="kwok",
+    show_choices=True,
+    help="kwok plays nodes and pods (default); real runs containers on one node, which needs Linux and root",
 )
 @_directory
-def up_command(directory: Path, nodes: int) -> None:
+def up_command(directory: Path, nodes: int | None, node: str) -> None:
     """Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in the background.
 
     They listen on free loopback ports and take about 550 MB of memory. The first start builds them from source, which
     takes some minutes; later ones take seconds.
+
+    With --node real, kubelet, containerd and runc run in namespaces of their own instead of kwok. That node reaches
+    nothing outside; `load` gives it images.
     """
-    up(directory, nodes)
+    real = node == "real"
+    if real and nodes is not None:
+        raise click.UsageError("--nodes is how many nodes kwok plays; with --node real there is one, without kwok")
+    up(directory, 0 if real else _DEFAULT_NODES if nodes is None else nodes, real)
     sys.stdout.write(
         f"{env(directory)}\n"
         f'Run the lines above (or: eval "$({typed("env", directory)})"), then look around:\n'
@@ -81,6 +95,17 @@ def up_command(directory: Path, nodes: int) -> None:
         "  pvc-prebinder controller --dry-run\n"
         f"Logs are in {directory}. It runs until `{typed('down', directory)}`.\n"
     )
+
+
+@command.command("load", cls=Command, short_help="load a container image")
+@cloup.argument("archive", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_directory
+def load_command(directory: Path, archive: Path) -> None:
+    """Loads the images of an archive, as `docker save` and `buildah push docker-archive:` write it, into the real node.
+
+    Pods use them with imagePullPolicy IfNotPresent or Never.
+    """
+    load(directory, archive)
 
 
 @command.command("down", cls=Command, short_help="stop it")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, SANITY, Module, fingerprint
+from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, SANITY, Module, fingerprint
 
 # Stands in for Go: notes each build in a file, takes long enough for two builders to meet, writes a "binary".
 FAKE_GO = """\
@@ -23,7 +23,7 @@ echo binary > "$output"
 """
 
 
-@pytest.mark.parametrize("module", [CONTROL_PLANE, KWOK, SANITY], ids=lambda module: module.name)
+@pytest.mark.parametrize("module", [CONTROL_PLANE, KWOK, SANITY, *NODE], ids=lambda module: module.name)
 def test_every_package_is_pinned_by_its_module(module: Module) -> None:
     go_mod = (module.source / "go.mod").read_text(encoding="utf-8")
     sums = (module.source / "go.sum").read_text(encoding="utf-8")
@@ -46,9 +46,17 @@ def test_the_version_the_api_server_reports_is_the_one_it_is_built_from() -> Non
         assert flag in CONTROL_PLANE.linker_flags.replace("k8s.io/component-base/version.", "").split()
 
 
+def test_the_kubelet_is_of_the_control_planes_version() -> None:
+    versions = set()
+    for module in (CONTROL_PLANE, NODE[0]):
+        go_mod = (module.source / "go.mod").read_text(encoding="utf-8")
+        versions |= set(re.findall(r"k8s\.io/kubernetes (v\S+)", go_mod))
+    assert len(versions) == 1
+
+
 def test_modules_have_different_fingerprints_and_keep_them() -> None:
-    modules = [CONTROL_PLANE, KWOK, SANITY]
-    assert len({fingerprint(module) for module in modules}) == 3
+    modules = [CONTROL_PLANE, KWOK, SANITY, *NODE]
+    assert len({fingerprint(module) for module in modules}) == len(modules)
     assert fingerprint(KWOK) == fingerprint(KWOK)
     assert fingerprint(KWOK) != fingerprint(Module(KWOK.name, KWOK.packages, "-s"))
 

@@ -1,0 +1,24 @@
+"""Gives a running node the images it is to run: it can pull none."""
+
+import subprocess
+from pathlib import Path
+
+from devcluster.errors import ClusterError
+
+
+def socket_in(directory: Path) -> Path:
+    """Return where containerd of the node in this directory listens."""
+    return directory / "containerd.sock"
+
+
+def client_in(directory: Path) -> Path:
+    """Return containerd's command, linked into the node's directory."""
+    return directory / "ctr"
+
+
+def load(directory: Path, archive: Path) -> None:
+    """Load the images of an archive (docker save, OCI) into the node; ClusterError says why that failed."""
+    command = [str(client_in(directory)), "--address", str(socket_in(directory)), "--namespace", "k8s.io"]
+    result = subprocess.run([*command, "images", "import", str(archive)], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise ClusterError(f"cannot load {archive}: {result.stderr.strip() or result.stdout.strip()}")

@@ -1,0 +1,105 @@
+"""Process 1 of a real node: arranges its namespaces, starts its programs and ends with the first of them that ends.
+
+It is started by unshare(1) in mount, network and process namespaces of its own, with nothing but the standard library.
+`python inside.py PLAN` reads a JSON file: see `files.plan`.
+
+The machine's file system is seen as it is, but for three places. /run is new, as after a boot. Writes to /var go to the
+node's directory, because the container runtime and the kubelet have paths there that cannot be configured. The node's
+directory stays what it is, wherever it lies.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+CGROUPS = Path("/sys/fs/cgroup")
+_SOCKET_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+def main(plan: Mapping[str, Any]) -> int:
+    """Run the node until one of its programs ends; returns 1."""
+    directory = Path(plan["directory"])
+    _arrange_mounts(directory, plan["state"])
+    _arrange_network(plan["addresses"])
+    _make_cgroups(plan["cgroup"])
+    children = {_started("containerd", plan["containerd"], directory): "containerd"}
+    _wait_for_socket(plan["socket"])
+    children[_started("relay-inside", plan["relay"], directory)] = "relay"
+    children[_started("kubelet", plan["kubelet"], directory)] = "kubelet"
+    while True:
+        # As process 1 this also reaps what containers leave behind.
+        pid, status = os.wait()
+        if pid in children:
+            sys.stderr.write(f"{children[pid]} ended with exit code {os.waitstatus_to_exitcode(status)}\n")
+            return 1
+
+
+def _arrange_mounts(directory: Path, state: Mapping[str, str]) -> None:
+    """Mount what this node alone sees. `state` is what lies in its directory, by where the node looks for it."""
+    # A volume that a driver mounts in its pod has to appear in the other pods.
+    _run("mount", "--make-rshared", "/")
+    _run("mount", "-t", "tmpfs", "tmpfs", "/run")
+    kept = Path("/run/node-directory")
+    kept.mkdir()
+    _run("mount", "--bind", str(directory), str(kept))
+    upper, work = kept / "var", kept / "var.work"
+    for each in (upper, work):
+        each.mkdir(exist_ok=True)
+    _run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/var,upperdir={upper},workdir={work}", "/var")
+    directory.mkdir(parents=True, exist_ok=True)
+    _run("mount", "--bind", str(kept), str(directory))
+    for path, name in state.items():
+        (directory / name).mkdir(exist_ok=True)
+        Path(path).mkdir(parents=True, exist_ok=True)
+        _run("mount", "--bind", str(directory / name), path)
+
+
+def _arrange_network(addresses: Sequence[str]) -> None:
+    """Give the node its addresses. There is no way out: the only interface beside those of the pods is loopback."""
+    _run("ip", "link", "set", "lo", "up")
+    for address in addresses:
+        _run("ip", "address", "add", f"{address}/32", "dev", "lo")
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
+
+
+def _make_cgroups(name: str) -> None:
+    """Make the group that all pods are in: one for each controller in version 1, a single one in version 2."""
+    unified = (CGROUPS / "cgroup.controllers").exists()
+    for hierarchy in [CGROUPS] if unified else [path for path in CGROUPS.iterdir() if not path.is_symlink()]:
+        (hierarchy / name).mkdir(exist_ok=True)
+
+
+def _started(name: str, command: Sequence[str], directory: Path) -> int:
+    with (directory / f"{name}.log").open("ab") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+    return process.pid
+
+
+def _wait_for_socket(path: str) -> None:
+    deadline = time.monotonic() + _SOCKET_SECONDS
+    while time.monotonic() < deadline:
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(path)
+            except OSError:
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
+    raise TimeoutError(f"nobody listens on {path} after {_SOCKET_SECONDS:.0f} s")
+
+
+def _run(*command: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {result.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

@@ -1,0 +1,68 @@
+"""Installs manifests/ with kubectl, and looks at what runs then."""
+
+import json
+import os
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from devcluster.cluster import DevCluster
+from tests.scenarios.admin import Admin, Document
+from tests.scenarios.controller import MANIFESTS, SYSTEM, kubectl
+from tests.scenarios.waiting import eventually
+
+SECONDS: Final = 240.0
+"""Containers start in a second or two, on a machine that is busy in a minute."""
+
+CONTROLLER: Final = "app.kubernetes.io/name=pvc-prebinder"
+_numbers: Final = count(1)
+
+
+async def install(cluster: DevCluster, components: Sequence[str]) -> None:
+    """`kubectl apply -k` an overlay of base with these components; return when all of it is ready."""
+    await kubectl(cluster, "apply", "-k", str(write_overlay(cluster.directory, components)))
+    await rolled_out(cluster, "deployment/pvc-prebinder")
+
+
+def write_overlay(directory: Path, components: Sequence[str], **more: object) -> Path:
+    overlay = directory / f"installation-{next(_numbers)}"
+    overlay.mkdir()
+    # kustomize takes directories by relative paths only.
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [os.path.relpath(MANIFESTS / "base", overlay)],
+        "components": [os.path.relpath(MANIFESTS / "components" / name, overlay) for name in components],
+    }
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization | more))
+    return overlay
+
+
+async def rolled_out(cluster: DevCluster, what: str, namespace: str = SYSTEM) -> None:
+    await kubectl(cluster, "-n", namespace, "rollout", "status", what, f"--timeout={SECONDS:.0f}s")
+
+
+async def controller_pods(cluster: DevCluster) -> dict[str, Document]:
+    """Return the controller's pods by name, those on their way out left out."""
+    answer = await kubectl(cluster, "-n", SYSTEM, "get", "pods", "--selector", CONTROLLER, "--output", "json")
+    return {
+        pod["metadata"]["name"]: pod
+        for pod in json.loads(answer)["items"]
+        if "deletionTimestamp" not in pod["metadata"]
+    }
+
+
+async def leader(admin: Admin) -> str:
+    """Return the name of the pod that holds the Lease; wait for one that does."""
+    lease = await eventually(
+        lambda: admin.find("Lease", "pvc-prebinder", SYSTEM),
+        lambda lease: lease and lease["spec"].get("holderIdentity"),
+        "somebody holds the Lease",
+        SECONDS,
+    )
+    assert lease is not None
+    name: str = lease["spec"]["holderIdentity"].rpartition("_")[0]
+    return name

@@ -1,0 +1,103 @@
+"""manifests/base as it is shipped, on a node that runs containers."""
+
+import asyncio
+
+import pytest
+
+from devcluster.cluster import DevCluster
+from tests.e2e.driver import Driver
+from tests.e2e.installation import CONTROLLER, SECONDS, controller_pods, leader, rolled_out
+from tests.scenarios.admin import Admin, Document
+from tests.scenarios.controller import SYSTEM, kubectl
+from tests.scenarios.documents import claim_spec
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+PODS, CLAIMS = 10, 5
+
+
+def is_ready(pod: Document) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
+
+
+async def test_two_replicas_run_under_restricted_with_the_projected_token(
+    real: DevCluster, admin: Admin, installed: None
+) -> None:
+    namespace = await admin.get("Namespace", SYSTEM)
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    pods = await controller_pods(real)
+    assert len(pods) == 2
+    assert all(is_ready(pod) for pod in pods.values())
+    assert [each["restartCount"] for pod in pods.values() for each in pod["status"]["containerStatuses"]] == [0, 0]
+    sources = [list(each) for pod in pods.values() for volume in pod["spec"]["volumes"] for each in projected(volume)]
+    assert sources.count(["serviceAccountToken"]) == 2
+    assert await leader(admin) in pods
+
+
+def projected(volume: Document) -> list[Document]:
+    sources: list[Document] = volume.get("projected", {}).get("sources", [])
+    return sources
+
+
+async def test_metrics_are_served_by_every_replica(real: DevCluster, installed: None) -> None:
+    for name in await controller_pods(real):
+        path = f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics"
+        assert "pvc_prebinder_" in await kubectl(real, "get", "--raw", path)
+
+
+@pytest.mark.parametrize("end", ["deleted", "killed"])
+async def test_another_replica_goes_on_in_the_middle_of_fifty_binds(
+    world: World, real: DevCluster, admin: Admin, driver: Driver, end: str
+) -> None:
+    disks = await storage(world, driver)
+    first = await leader(admin)
+    await pods_with_claims(world, disks, range(PODS // 2))
+    await eventually(world.bound, lambda bound: bound, "the first claims are bound", SECONDS)
+    grace = "30" if end == "deleted" else "0"
+    flags = [f"--grace-period={grace}", "--wait=false", *(["--force"] if end == "killed" else [])]
+    await kubectl(real, "-n", SYSTEM, "delete", "pod", first, *flags)
+    await pods_with_claims(world, disks, range(PODS // 2, PODS))
+    await all_bound(world)
+    assert await leader(admin) != first
+    await rolled_out(real, "deployment/pvc-prebinder")
+
+
+async def test_a_rolling_upgrade_loses_no_bind(world: World, real: DevCluster, admin: Admin, driver: Driver) -> None:
+    disks = await storage(world, driver)
+    before = set(await controller_pods(real))
+    await pods_with_claims(world, disks, range(PODS // 2))
+    await kubectl(real, "-n", SYSTEM, "rollout", "restart", "deployment/pvc-prebinder")
+    creating = asyncio.create_task(pods_with_claims(world, disks, range(PODS // 2, PODS)))
+    await rolled_out(real, "deployment/pvc-prebinder")
+    await creating
+    await all_bound(world)
+    after = await eventually(
+        lambda: controller_pods(real), lambda pods: len(pods) == 2 and not before & set(pods), "only new pods", SECONDS
+    )
+    assert await leader(admin) in after
+    # A replica that is told to end does so by itself: nobody had to kill it.
+    reasons = await kubectl(
+        real, "-n", SYSTEM, "get", "events", "--output", "jsonpath={.items[*].reason}", "--selector", CONTROLLER
+    )
+    assert "ExceededGracePeriod" not in reasons
+
+
+async def storage(world: World, driver: Driver) -> str:
+    """Return a class of mode complete with fifty volumes."""
+    disks = await world.storage_class("complete")
+    await world.volumes(disks, *(driver.volume(world, f"v{number}", disks) for number in range(PODS * CLAIMS)))
+    return disks
+
+
+async def pods_with_claims(world: World, storage_class: str, numbers: range) -> None:
+    for number in numbers:
+        claims = {f"c{number}-{each}": claim_spec(storage_class) for each in range(CLAIMS)}
+        await world.pod(f"p{number}", claims, gated=True)
+
+
+async def all_bound(world: World) -> None:
+    """Every claim has a volume, no two the same, and the controller and nobody else gave it."""
+    bound = await eventually(world.bound, lambda bound: len(bound) == PODS * CLAIMS, "all claims are bound", SECONDS)
+    assert len(set(bound.values())) == PODS * CLAIMS
+    events = await world.events("VolumeBound")
+    assert {each["regarding"]["name"] for each in events} >= set(bound)

@@ -1,0 +1,84 @@
+"""Volumes that pods really write to: what was written is there after the pods, and after the node, were restarted."""
+
+import pytest
+
+from devcluster.cluster import DevCluster
+from tests.e2e.driver import Driver
+from tests.e2e.installation import SECONDS
+from tests.scenarios.admin import Document
+from tests.scenarios.controller import kubectl
+from tests.scenarios.documents import claim_spec, stateful_set
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+TEMPLATES = ("data", "log")
+# Says what each volume holds, then writes to each whose it is.
+SCRIPT = """
+for volume in data log; do
+  if [ -e /$volume/owner ]; then cat /$volume/owner; else echo empty; echo "$volume of $HOSTNAME" > /$volume/owner; fi
+done
+echo done
+exec sleep 100000
+"""
+EMPTY = "empty\nempty\ndone\n"
+
+
+@pytest.mark.parametrize("mode", ["complete", "prebind"])
+async def test_files_written_before_a_restart_are_read_after_it(
+    world: World, real: DevCluster, driver: Driver, mode: str
+) -> None:
+    disks = await world.storage_class(mode)
+    await world.volumes(disks, *(driver.volume(world, f"v{number}", disks) for number in range(4)))
+    await world.admin.create(writers(world.namespace, disks))
+    for number in range(2):
+        await says(world, f"web-{number}", EMPTY)
+    await world.all_run("web-0", "web-1", seconds=SECONDS)
+
+    await kubectl(real, "-n", world.namespace, "delete", "pods", "web-0", "web-1")
+    for number in range(2):
+        await says(world, f"web-{number}", written_by(f"web-{number}"))
+
+    await real.node.kill()
+    await real.node.start()
+    for number in range(2):
+        await restarted(world, f"web-{number}")
+        await says(world, f"web-{number}", written_by(f"web-{number}"))
+
+
+def writers(namespace: str, storage_class: str) -> Document:
+    """Return a StatefulSet of two pods, non-root, which write to two volumes each."""
+    templates = {name: claim_spec(storage_class) for name in TEMPLATES}
+    document = stateful_set(namespace, "web", templates, replicas=2, gated=True)
+    spec = document["spec"]["template"]["spec"]
+    spec |= {"terminationGracePeriodSeconds": 1, "securityContext": {"runAsUser": 65532, "fsGroup": 65532}}
+    spec["containers"][0] |= {"image": "pvc-prebinder:0.1.0", "command": ["sh", "-c", SCRIPT]}
+    return document
+
+
+def written_by(pod: str) -> str:
+    return f"data of {pod}\nlog of {pod}\ndone\n"
+
+
+async def says(world: World, pod: str, log: str) -> None:
+    """Wait until the pod's container has looked at its volumes, and compare what it saw."""
+
+    async def look() -> str:
+        phases = await world.pod_phases()
+        return await logs(world, pod) if phases.get(pod) == "Running" else str(phases)
+
+    assert await eventually(look, lambda seen: seen.endswith("done\n"), f"{pod} has looked", SECONDS) == log
+
+
+async def logs(world: World, pod: str) -> str:
+    try:
+        return await kubectl(world.cluster, "-n", world.namespace, "logs", pod)
+    except AssertionError as error:  # the container is not there yet, or was not told to the kubelet
+        return str(error)
+
+
+async def restarted(world: World, pod: str) -> None:
+    def again(pods: dict[str, Document]) -> bool:
+        statuses = pods.get(pod, {}).get("status", {}).get("containerStatuses", [])
+        return any(each["restartCount"] > 0 and "running" in each["state"] for each in statuses)
+
+    await eventually(world.pods, again, f"the container of {pod} runs again", SECONDS)

@@ -111,6 +111,6 @@ def texts_of(module: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
-@pytest.mark.parametrize("module", modules("kube", "csi", "binder"), ids=name_of)
+@pytest.mark.parametrize("module", modules("kube", "csi", "binder", "scheduler"), ids=name_of)
 def test_texts_are_in_the_words_of_the_field(module: Path) -> None:
     assert [f"{line}: {text}" for line, text in texts_of(module) if FORBIDDEN.search(text)] == []

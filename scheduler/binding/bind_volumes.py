@@ -72,7 +72,7 @@ class BindVolumes:
         try:
             return await within(self._clock, self._limit, self._wait(placement))
         except TimeoutError:
-            wanted = f"claims bound within {self._limit:.0f} s"
+            wanted = f"all claims bound within {self._limit:.0f} s"
             return Rejection(Reason.BIND_TIMEOUT, placement.pod.key, wanted, f"unbound: {self._unbound(placement)}")
 
     async def _wait(self, placement: Placement) -> Rejection | None:

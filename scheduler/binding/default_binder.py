@@ -85,12 +85,12 @@ def binding(placement: Placement) -> dict[str, Any]:
 
 
 def _gone(pod: Pod) -> Rejection:
-    return Rejection(Reason.POD_ENDED, pod.key, "the pod that was scheduled", "it was deleted")
+    return Rejection(Reason.POD_ENDED, pod.key, "the pod that was scheduled", "deleted")
 
 
 def _refused(seen: Pod, failure: Conflict | Unavailable) -> Rejection:
     """Say why a pod that exists is not assigned: by somebody else, on its way out, or gated again."""
     if seen.node_name:
-        return Rejection(Reason.ALREADY_ASSIGNED, seen.key, "an unassigned pod", f"it is on node {seen.node_name}")
+        return Rejection(Reason.ALREADY_ASSIGNED, seen.key, "an unassigned pod", f"bound to node {seen.node_name}")
     reason = Reason.POD_ENDED if seen.deleting else Reason.KEPT_CHANGING
-    return Rejection(reason, seen.key, "a pod that can be assigned", failure.message)
+    return Rejection(reason, seen.key, "a pod that can be bound", failure.message)

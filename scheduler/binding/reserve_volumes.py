@@ -62,9 +62,14 @@ def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView
     for hold in cluster.storage.ledger.of_claim(claim.key):
         same = hold.volume == volume and (hold.node == node or not volume.startswith(_MADE))
         if hold.claim_uid == claim.uid and not same:
-            promised = f"a volume made for node {hold.node}" if hold.volume.startswith(_MADE) else hold.volume
+            promised = (
+                f"a volume being provisioned for node {hold.node}" if hold.volume.startswith(_MADE) else hold.volume
+            )
             return Rejection(
-                Reason.CLAIM_PROMISED, claim.key, "an undecided claim", f"{promised}, as promised to pod {hold.pod_key}"
+                Reason.CLAIM_PROMISED,
+                claim.key,
+                "a claim without an assigned volume",
+                f"{promised}, assigned to pod {hold.pod_key}",
             )
     return None
 
@@ -77,7 +82,7 @@ def _refuse_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Reject
         return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {chosen.name}", "no such volume")
     reason = scheduler_refusal(claim, volume)
     if reason is not None:
-        return Rejection(reason, volume.name, f"a volume for {claim.key}", "it changed since it was chosen")
+        return Rejection(reason, volume.name, f"a volume that matches {claim.key}", "changed since it was chosen")
     # A volume whose claimRef names the claim was given to it already; whether it was wise is not asked any more.
     return refuse_use(storage, volume, cluster.now, claim) if volume.claim is None else None
 
@@ -94,7 +99,7 @@ def _used_alone(placement: Placement, cluster: ClusterView) -> Rejection | None:
             continue
         user = next((other for other in cluster.claim_users.get(key, Map()) if other != pod.key), None)
         if user is not None:
-            wanted = f"claim {key} for itself ({READ_WRITE_ONCE_POD})"
+            wanted = f"exclusive use of claim {key} ({READ_WRITE_ONCE_POD})"
             return Rejection(Reason.VOLUME_IN_USE, placement.node, wanted, f"in use by pod {user}")
     return None
 

@@ -45,6 +45,6 @@ def refuse_taken(placement: Placement, node: NodeState | None, snapshot: Snapsho
     """Return what others took of the node since the pod was counted there, None if it still has its place."""
     pod = placement.pod
     if node is None:
-        return Rejection(Reason.NODE_MISSING, placement.node, "a node", "it is gone")
+        return Rejection(Reason.NODE_MISSING, placement.node, "a node", "deleted")
     others = state_without_pod(node, pod, snapshot) or node
     return refuse_resources(pod, node.name, others.free) or refuse_ports(pod, others) or refuse_disks(pod, others)

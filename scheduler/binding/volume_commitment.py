@@ -57,8 +57,8 @@ def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now:
         return Rejection(reason, volume.name, f"a volume for {claim.key} on node {node_name}", _state(fresh))
     selected = value_of(snapshot.claims[claim.key].annotations, SELECTED_NODE)
     if selected is not None:
-        found = f"one is being made for node {selected}"
-        return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for a volume", found)
+        found = f"one is being provisioned for node {selected}"
+        return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for the pod to be scheduled", found)
     unreached = refuse_storage([fresh.driver], snapshot, node_name)
     return unreached or (refuse_use(view, fresh, now, claim) if fresh.claim is None else None)
 
@@ -75,7 +75,7 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
     fresh = snapshot.claims[claim.key]
     selected = value_of(fresh.annotations, SELECTED_NODE)
     if selected not in {None, node_name}:
-        found = f"node {selected} was chosen to make it"
+        found = f"selected for provisioning: node {selected}"
         return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", found)
     unreached = refuse_storage([provisioner_of(fresh, snapshot)], snapshot, node_name)
     return refuse_provisioning(fresh, node, snapshot) or unreached
@@ -91,7 +91,7 @@ def progress(placement: Placement, pod: Pod | None, snapshot: Snapshot) -> bool 
             Reason.POD_ENDED,
             placement.pod.key,
             "a pod that waits for its node",
-            "it is gone, or somebody else placed it",
+            "deleted, or bound by another scheduler",
         )
     node = snapshot.nodes.get(placement.node)
     if node is None:
@@ -125,8 +125,8 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
         selected = value_of(fresh.annotations, SELECTED_NODE)
         if selected == node.name:
             return False
-        found = "it was given up" if selected is None else f"node {selected} was chosen instead"
-        return Rejection(Reason.PROVISIONING_FAILED, claim.key, f"a volume made for node {node.name}", found)
+        found = "provisioning was abandoned" if selected is None else f"node {selected} was chosen instead"
+        return Rejection(Reason.PROVISIONING_FAILED, claim.key, f"a volume provisioned for node {node.name}", found)
     volume = snapshot.volumes.get(chosen.name)
     if volume is None:
         return _volume_gone(chosen, claim)
@@ -138,16 +138,16 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
 def _refuse_claim(claim: Claim, snapshot: Snapshot) -> Rejection | None:
     fresh = snapshot.claims.get(claim.key)
     if fresh is None or fresh.uid != claim.uid:
-        return Rejection(Reason.CLAIM_NOT_FOUND, claim.key, "the claim that was scheduled", "it was deleted")
+        return Rejection(Reason.CLAIM_NOT_FOUND, claim.key, "the claim that was scheduled", "deleted")
     if fresh.deleting:
-        return Rejection(Reason.CLAIM_DELETING, claim.key, "a claim that stays", "being deleted")
+        return Rejection(Reason.CLAIM_DELETING, claim.key, "a claim not being deleted", "being deleted")
     if fresh.phase == "Lost":
         return Rejection(Reason.CLAIM_LOST, claim.key, "the volume it was bound to", "phase Lost")
     return None
 
 
 def _refuse_node(name: str, node: Node | None) -> Rejection | None:
-    return None if node is not None else Rejection(Reason.NODE_MISSING, name, "a node of that name", "it was deleted")
+    return None if node is not None else Rejection(Reason.NODE_MISSING, name, "an existing node", "deleted")
 
 
 def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:
@@ -156,7 +156,7 @@ def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> R
         volume = snapshot.volumes[name]
         if (chosen is None or name != chosen.name) and _is_given(volume, claim):
             wanted = "a claim without a volume" if chosen is None else f"volume {chosen.name}"
-            return Rejection(Reason.OTHER_VOLUME_PREBOUND, claim.key, wanted, f"it was given volume {name}")
+            return Rejection(Reason.OTHER_VOLUME_PREBOUND, claim.key, wanted, f"bound to volume {name}")
     return None
 
 
@@ -170,16 +170,18 @@ def _is_given(volume: Volume, claim: Claim) -> bool:
 def _refuse_reach(volume: Volume, claim: Claim, node: Node) -> Rejection | None:
     if node_matches(volume.node_affinity, dict(node.labels)):
         return None
-    wanted = f"a volume for {claim.key} that node {node.name} reaches"
-    return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, f"volume {volume.name}, which it does not reach")
+    wanted = f"a volume for {claim.key} that is accessible from node {node.name}"
+    return Rejection(
+        Reason.VOLUME_UNREACHABLE, node.name, wanted, f"volume {volume.name}, which is not accessible from it"
+    )
 
 
 def _volume_gone(volume: Volume, claim: Claim) -> Rejection:
-    return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {volume.name}", "it was deleted")
+    return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {volume.name}", "deleted")
 
 
 def _state(volume: Volume) -> str:
     reference = volume.claim
     if reference is None:
-        return f"it has no claim, phase {volume.phase or '(none)'}"
-    return f"it belongs to claim {reference.key}"
+        return f"no claimRef, phase {volume.phase or '(none)'}"
+    return f"bound to claim {reference.key}"

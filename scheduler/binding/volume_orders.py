@@ -124,16 +124,16 @@ class VolumeOrders:
             if gone is not None:
                 return gone
         what = order.claim.key if order.volume is None else f"volume {order.volume.name}"
-        return Rejection(Reason.KEPT_CHANGING, order.claim.key, f"{what} to stay for a moment", "it kept changing")
+        return Rejection(Reason.KEPT_CHANGING, order.claim.key, f"{what} not being changed", "kept changing")
 
     async def _look_again(self, order: Order) -> Rejection | None:
         """Bring claim and volume up to date. The store learns from the watch alone that something is gone."""
         claim = await self._live.claim(order.claim.key)
         if claim is None:
-            return Rejection(Reason.CLAIM_NOT_FOUND, order.claim.key, "the claim that was scheduled", "it was deleted")
+            return Rejection(Reason.CLAIM_NOT_FOUND, order.claim.key, "the claim that was scheduled", "deleted")
         if order.volume is not None and await self._live.volume(order.volume.name) is None:
             wanted = f"volume {order.volume.name}"
-            return Rejection(Reason.VOLUME_MISSING, order.claim.key, wanted, "it was deleted")
+            return Rejection(Reason.VOLUME_MISSING, order.claim.key, wanted, "deleted")
         return None
 
     def _served(self, order: Order) -> bool:

@@ -250,4 +250,4 @@ def _bound_refusal(snapshot: Snapshot, pod: PodClaims, cut: Set[str]) -> str:
 
 
 def _unreached(driver: str) -> str:
-    return f"{Reason.STORAGE_UNREACHABLE}, the node's CSINode says so of {driver}"
+    return f"{Reason.STORAGE_UNREACHABLE}, reported for {driver} by the node's CSINode"

@@ -88,7 +88,7 @@ def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
         path = f"profiles[{place}]"
         name = profile.scheduler_name
         if name in profiles:
-            raise ConfigurationError(f"{path}.schedulerName", f'there is another profile "{name}"')
+            raise ConfigurationError(f"{path}.schedulerName", f'duplicate profile "{name}"')
         profiles[name] = build(_data(profile, path, registry, defaults(name)), registry)
     return Configuration(profiles)
 

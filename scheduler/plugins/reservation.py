@@ -60,9 +60,9 @@ class ReservedVolume(PreFilter, Filter):
         def why(state: NodeState) -> Rejection | None:
             for volume in promised:
                 if not node_matches(volume.node_affinity, state.labels):
-                    wanted = f"a node that reaches the reserved volume {volume.name}"
+                    wanted = f"a node from which the reserved volume {volume.name} is accessible"
                     where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
-                    return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is reachable where {where}")
+                    return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is accessible where {where}")
             found = _only_choice(info, cluster, state)
             return found if found is not None and found.reason in _PROMISED else None
 

@@ -101,15 +101,15 @@ VOLUME_MESSAGES: Final[Mapping[Reason, str]] = {
     Reason.VOLUME_UNREACHABLE: "didn't match PersistentVolume's node affinity",
     Reason.VOLUME_MISSING: "unavailable due to one or more pvc(s) bound to non-existent pv(s)",
     Reason.NO_VOLUME_FITS: "didn't find available persistent volumes to bind",
-    Reason.PROVISIONING_ELSEWHERE: "didn't match the node chosen to make a volume of the pod",
+    Reason.PROVISIONING_ELSEWHERE: "didn't match the node selected for provisioning a volume of the pod",
     Reason.TOPOLOGY_NOT_ALLOWED: "didn't find available persistent volumes to bind",
     Reason.INSUFFICIENT_STORAGE: "did not have enough free storage",
-    Reason.STORAGE_UNREACHABLE: "didn't reach the storage of the pod's volumes",
+    Reason.STORAGE_UNREACHABLE: "had no access to the storage of the pod's volumes",
     Reason.RESERVED_FOR_OTHER: "had only volumes reserved for other claims",
     Reason.UNHEALTHY: "had only volumes known to be unhealthy",
     Reason.QUARANTINED: "had only volumes in quarantine",
     Reason.HEALTH_UNKNOWN: "had only volumes whose health is unknown",
-    Reason.TOPOLOGY_CONTRADICTED: "had only volumes that are not where they say",
+    Reason.TOPOLOGY_CONTRADICTED: "had only volumes whose driver contradicts their node affinity",
     Reason.NO_JOINT_ASSIGNMENT: "didn't find persistent volumes for all claims of the pod together",
 }
 """Of the plugins that go by what a pod's claims get on a node: which of them refuses it first is a matter of order."""
@@ -237,7 +237,7 @@ class VolumeRestrictions(Filter):
         if used is None:
             return None
         claim, user = used
-        wanted = f"claim {claim.key} for itself ({READ_WRITE_ONCE_POD})"
+        wanted = f"exclusive use of claim {claim.key} ({READ_WRITE_ONCE_POD})"
         return NodeRule(
             lambda state: Rejection(Reason.VOLUME_IN_USE, state.name, wanted, f"in use by pod {user}"), among=0
         )

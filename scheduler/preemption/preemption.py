@@ -34,7 +34,7 @@ NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
 WAITING: Final = "preemption: not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
-NOT_ENOUGH: Final = "node(s) would not fit the pod without all pods of lower priority either"
+NOT_ENOUGH: Final = "node(s) would not fit the pod even without all pods of lower priority"
 PROTECTED: Final = "node(s) whose pods of lower priority are protected by disruption budgets"
 
 _NO_PRIORITY: Final = 2**31

@@ -14,4 +14,4 @@ def refuse_pod(pod: Pod) -> Rejection | None:
     field = next(iter(unsupported(pod)), None)
     if field is None:
         return None
-    return Rejection(Reason.POD_UNSUPPORTED, pod.key, "a pod that this scheduler can place", f"{field}, not supported")
+    return Rejection(Reason.POD_UNSUPPORTED, pod.key, "a pod that this scheduler supports", f"{field}, not supported")

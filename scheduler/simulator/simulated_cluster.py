@@ -143,7 +143,7 @@ After = tuple[ClusterView, Placed]
 def _placing(view: ClusterView, placed: Placed, entry: Entry) -> After:
     node, there = _node(view, entry.node), placed.get(entry.pod)
     if there is not None:
-        raise ImpossibleChange(f"{entry.pod} is on {there} already")
+        raise ImpossibleChange(f"{entry.pod} is already on {there}")
     if entry.volumes or entry.made:
         storage, snapshot = view.storage, view.storage.snapshot
         for claim_key, name in entry.volumes:
@@ -176,7 +176,7 @@ def _removing(view: ClusterView, placed: Placed, entry: Entry) -> After:
 
 def _adding(view: ClusterView, placed: Placed, entry: Entry) -> After:
     if view.node(entry.node) is not None or not entry.node:
-        raise ImpossibleChange(f'there is a node "{entry.node}" already')
+        raise ImpossibleChange(f'node "{entry.node}" already exists')
     return with_added_node(view, entry.node, _node(view, entry.like)), placed
 
 

@@ -38,7 +38,7 @@ def with_bound(storage: View, claim: Claim, volume: Volume) -> View:
     """Return the storage after the bind of a claim is complete. Raises ImpossibleChange where either has another."""
     before = storage.snapshot.volumes.get(volume.name)
     if claim.volume_name not in {"", volume.name}:
-        raise ImpossibleChange(f"{claim.key} has {claim.volume_name} already")
+        raise ImpossibleChange(f"claim {claim.key} already has volume {claim.volume_name}")
     holder = None if before is None else before.claim
     if holder is not None and (holder.namespace, holder.name) != (claim.namespace, claim.name):
         raise ImpossibleChange(f"{volume.name} is of {holder.namespace}/{holder.name} already")

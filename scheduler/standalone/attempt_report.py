@@ -110,7 +110,7 @@ class AttemptReport:
     def lost(self, pod: Pod, reason: Reason) -> None:
         """The pod is gone or somebody else was faster: nothing that people should hear of."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)
-        self._end(Ending(pod, reason=reason, text="the pod is gone, has a node, or somebody else was faster"))
+        self._end(Ending(pod, reason=reason, text="the pod was deleted or already has a node"))
 
     def expected(self, placement: Placement) -> None:
         """The pod will be on its node when its volumes are bound, which takes a while: autoscalers may know."""

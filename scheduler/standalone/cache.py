@@ -65,8 +65,10 @@ class LiveCluster:
         pod = placement.pod
         shown = self._store.pods.items.get(pod.key)
         if shown is not None and _says_more(shown, pod):
-            wanted = "a pod that is not assigned yet"
-            return Rejection(Reason.POD_ENDED, pod.key, wanted, f"assigned to {shown.node_name or 'no node'} by others")
+            wanted = "a pod without a node"
+            return Rejection(
+                Reason.POD_ENDED, pod.key, wanted, f"bound to {shown.node_name or 'no node'} by another scheduler"
+            )
         if self._looked is None:
             raise RuntimeError("a placement was decided without a view of this cluster")
         cluster = self.view(self._looked)

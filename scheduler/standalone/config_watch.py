@@ -81,7 +81,7 @@ class WatchedConfiguration(ConfigurationInForce):
             content = await asyncio.to_thread(self._path.read_bytes)
         except OSError as error:
             if self._seen is not None:
-                self._refused(f"cannot be read: {error.strerror or error}")
+                self._refused(f"cannot read the file: {error.strerror or error}")
             self._seen = None
             return
         if content == self._seen:
@@ -105,4 +105,4 @@ def _text(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ConfigurationError("", f"expected UTF-8: byte {error.start} is not") from error
+        raise ConfigurationError("", f"expected UTF-8, found an invalid byte at {error.start}") from error

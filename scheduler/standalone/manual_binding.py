@@ -24,7 +24,7 @@ from scheduler.standalone.schedule_one import Attempts, Parts, Work
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo
 
-_STOPPED: Final = Refused(Refusal.NOT_READY, "this replica does not schedule any more: look at the pod")
+_STOPPED: Final = Refused(Refusal.NOT_READY, "this replica stopped scheduling; check the pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class DrivenBinding:
         ending = self._expect(key)
         # What was decided just now begins to be carried out in between.
         await asyncio.sleep(0)
-        await self._cycle.withdraw(promised.pod, "a request to take both back")
+        await self._cycle.withdraw(promised.pod, "a request to unbind it")
         found = await ending
         if found is None:
             return _STOPPED
@@ -99,11 +99,11 @@ class DrivenBinding:
         waiting = self._parts.waiting.get(key)
         pod = waiting or self._assigned.items.get(key) or self._parts.pods.items.get(key)
         if pod is None:
-            return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: none that waits for this scheduler, or has a node")
+            return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: no pod that waits for this scheduler or has a node")
         if uid not in ("", pod.uid):
             return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: expected uid {uid}, found {pod.uid}")
         if pod.scheduler_name not in self._parts.configuration.current.profiles:
-            return Refused(Refusal.NOT_OURS, f"pod {key} is for scheduler {pod.scheduler_name}")
+            return Refused(Refusal.NOT_OURS, f"pod {key} has schedulerName {pod.scheduler_name}")
         if pod.deleting or pod.finished:
             return Refused(Refusal.NOT_OURS, f"pod {key} has ended or is being deleted")
         if waiting is not None:
@@ -138,10 +138,10 @@ class DrivenBinding:
         self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
         state = view.node(node)
         if state is None:
-            return Refused(Refusal.REJECTED, f"there is no node {node}")
+            return Refused(Refusal.REJECTED, f"node {node} does not exist")
         why = judge(pod, view, profile).why(state)
         if why is None:
-            return Refused(Refusal.REJECTED, f"node {node} is being cleared for pods of higher priority")
+            return Refused(Refusal.REJECTED, f"pods on node {node} are being preempted for pods of higher priority")
         return Refused(Refusal.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
 
     def _look(self, pod: Pod) -> tuple[ClusterView, Profile]:
@@ -166,7 +166,7 @@ class DrivenBinding:
         if ending.reason is Reason.ALREADY_ASSIGNED:
             return _has_node(ending.pod.key, "a node")
         if ending.reason is Reason.POD_ENDED:
-            return Refused(Refusal.POD_NOT_FOUND, f"pod {ending.pod.key} is gone")
+            return Refused(Refusal.POD_NOT_FOUND, f"pod {ending.pod.key} was deleted")
         if not ending.refused:
             return Refused(Refusal.FAILED, ending.text)
         view, profile = self._look(ending.pod)
@@ -222,5 +222,5 @@ def _refuse_kept_aside(pod: Pod) -> Refused | None:
 
 def _has_node(key: str, node: str) -> Refused:
     return Refused(
-        Refusal.ALREADY_BOUND, f"pod {key} is bound to {node} already; Kubernetes cannot take that back: evict the pod"
+        Refusal.ALREADY_BOUND, f"pod {key} is already bound to {node}; Kubernetes cannot unbind it: evict the pod"
     )

@@ -151,7 +151,7 @@ def _with_provisioning(
     for claim in provision:
         selected = value_of(claim.annotations, SELECTED_NODE)
         if selected is not None and selected != node.name:
-            chosen = f"node {selected}, chosen to make the volume of {claim.key}"
+            chosen = f"node {selected}, selected for provisioning the volume of {claim.key}"
             return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
         refused = refuse_provisioning(claim, node, storage.snapshot)
         if refused is not None:

@@ -106,14 +106,14 @@ def static_volume(
 def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
     """Return the first that is wrong with a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
     if claim is None:
-        return Rejection(Reason.CLAIM_NOT_FOUND, key, "a claim of that name", "none")
+        return Rejection(Reason.CLAIM_NOT_FOUND, key, "an existing claim", "none")
     if claim.phase == "Lost":
         volume = claim.volume_name or "(none)"
         return Rejection(Reason.CLAIM_LOST, key, f"the volume it was bound to, {volume}", "phase Lost")
     if claim.deleting:
-        return Rejection(Reason.CLAIM_DELETING, key, "a claim that stays", "being deleted")
+        return Rejection(Reason.CLAIM_DELETING, key, "a claim not being deleted", "being deleted")
     if owner is not None and claim.owner != owner:
-        wanted = "a claim made for this pod's ephemeral volume"
+        wanted = "a claim created for this pod's ephemeral volume"
         return Rejection(Reason.CLAIM_NOT_OWNED, key, wanted, f"owner {claim.owner}" if claim.owner else "no owner")
     return None
 
@@ -126,7 +126,7 @@ def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Reject
         return Rejection(Reason.BINDING_MODE_MISSING, claim.key, f"a volumeBindingMode of class {name}", "none")
     if mode != WAIT_FOR_FIRST_CONSUMER or claim.volume_name:
         found = (
-            f"asks for volume {claim.volume_name}, not bound yet" if claim.volume_name else _immediate(name, classes)
+            f"requests volume {claim.volume_name}, not bound yet" if claim.volume_name else _immediate(name, classes)
         )
         return Rejection(Reason.IMMEDIATE_CLAIM, claim.key, "a bound claim", found)
     return None
@@ -135,7 +135,7 @@ def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Reject
 def _immediate(name: str, classes: Mapping[str, StorageClass]) -> str:
     if not name:
         return "unbound, without a class"
-    return f"unbound, class {name} " + ("binds at once" if name in classes else "does not exist")
+    return f"unbound, class {name} " + ("binds immediately" if name in classes else "does not exist")
 
 
 def _sorted_out(pod: Pod, found: Iterable[Claim], wanted: Iterable[Claim], snapshot: Snapshot) -> PodClaims | Rejection:
@@ -158,9 +158,9 @@ def _refuse_bound(claims: PodClaims, node: Node) -> Rejection | None:
     labels = dict(node.labels)
     for _, volume in claims.bound:
         if not node_matches(volume.node_affinity, labels):
-            wanted = f"a node that reaches volume {volume.name}"
+            wanted = f"a node from which volume {volume.name} is accessible"
             where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
-            offered = f"the volume is reachable where {where}"
+            offered = f"the volume is accessible where {where}"
             return Rejection(Reason.VOLUME_UNREACHABLE, node.name, wanted, offered)
     for claim in claims.orphaned:
         return Rejection(Reason.VOLUME_MISSING, node.name, f"volume {claim.volume_name}", "no such volume")
@@ -174,7 +174,7 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
     for claim in wanted:
         selected = value_of(claim.annotations, SELECTED_NODE)
         if selected is not None and selected != node.name:
-            chosen = f"node {selected}, chosen to make the volume of {claim.key}"
+            chosen = f"node {selected}, selected for provisioning the volume of {claim.key}"
             return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
         if selected is not None:
             provision.append(claim)
@@ -210,11 +210,14 @@ def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejecti
     if storage_class.provisioner in ("", NO_PROVISIONER):
         wanted = f"a volume of class {storage_class.name} with {request} for {claim.key}"
         return Rejection(
-            Reason.NO_VOLUME_FITS, node.name, wanted, "none free that this node reaches, and none can be made"
+            Reason.NO_VOLUME_FITS,
+            node.name,
+            wanted,
+            "no Available volume accessible from this node, and none can be provisioned",
         )
     allowed = storage_class.allowed_topologies
     if allowed is not None and not node_matches(allowed, node.labels):
-        wanted = f"a node where class {storage_class.name} makes volumes: {affinity_text(allowed)}"
+        wanted = f"a node where class {storage_class.name} provisions volumes: {affinity_text(allowed)}"
         return Rejection(Reason.TOPOLOGY_NOT_ALLOWED, node.name, wanted, "labels that do not match")
     if not _has_capacity(claim, storage_class, node, snapshot):
         wanted = f"{request} of class {storage_class.name} for {claim.key}"

@@ -87,7 +87,7 @@ async def test_what_is_promised_is_taken_back_and_given_again(own_world: World, 
     assert await scheduler.call("unbind.pod", own_world, "db") == {"released": True, "node": node}
     assert await node_of(own_world, "db") is None
     notes = await eventually(lambda: refusals(own_world, "db"), bool, "the pod is told")
-    assert notes[0].endswith("found a request to take both back")
+    assert notes[0].endswith("found a request to unbind it")
     # The provisioner was asked already, so the claim keeps the node that was selected for it.
     calling = asyncio.create_task(scheduler.call("bind.pod", own_world, "db", node=node))
     await make_volume(own_world, (await own_world.claims())["data"])

@@ -39,7 +39,7 @@ async def test_a_configuration_is_replaced(tmp_path: Path) -> None:
             CONFIGURATION.replace("BinPack", "BinPuck").encode(), 'profiles[0].scores: there is no "BinPuck"', id="name"
         ),
         pytest.param(b"", "expected a mapping with apiVersion", id="nothing"),
-        pytest.param(b"\xff", "expected UTF-8: byte 0 is not", id="not UTF-8"),
+        pytest.param(b"\xff", "expected UTF-8, found an invalid byte at 0", id="not UTF-8"),
         pytest.param(b"{", "invalid YAML", id="not YAML"),
         pytest.param(b"[" * 100_000, "nested too deeply", id="deep"),
         pytest.param(b"a: &a [1]\nb: *a\n", "alias *a on line 2", id="an alias"),

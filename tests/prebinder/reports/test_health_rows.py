@@ -104,7 +104,7 @@ def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
     assert (found.health, found.reason, found.source) == ("DataLoss", "Gone", "status.healthStatus of the claim")
     assert found.since == "2026-01-01T00:00:00Z"
     assert found.message == (
-        "in words; but ControllerGetVolume says Degraded (Said); but csi-addons on n1 says Healthy "
+        "in words; but ControllerGetVolume reports Degraded (Said); but csi-addons on n1 reports Healthy "
         "(VolumeConditionNormal)"
     )
     assert found.unhealthy

@@ -111,7 +111,7 @@ async def test_a_refusal_of_a_pod_that_could_be_assigned_is_told_in_the_servers_
     desk = Desk()
     desk.refuse(failure(409, "Gated"))
     found = await desk.bind()
-    assert found == Rejection(Reason.KEPT_CHANGING, "default/web", "a pod that can be assigned", "Gated")
+    assert found == Rejection(Reason.KEPT_CHANGING, "default/web", "a pod that can be bound", "Gated")
 
 
 async def test_an_assignment_to_the_same_node_is_ours_whoever_wrote_it() -> None:

@@ -113,7 +113,9 @@ def test_what_is_there_replaces_the_default_as_a_whole() -> None:
             "'Near' is not an operator",
             id="affinity-operator",
         ),
-        pytest.param(ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "another profile", id="name-twice"),
+        pytest.param(
+            ONE + "- schedulerName: ours\n", "profiles[1].schedulerName", "duplicate profile", id="name-twice"
+        ),
         pytest.param(ONE + "  filters: []\n  filters: []\n", "", "duplicate key", id="key-twice"),
         pytest.param(
             ONE + "  percentageOfNodesToScore: 101\n",

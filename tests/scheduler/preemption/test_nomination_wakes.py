@@ -80,7 +80,7 @@ class Truth(Status):
     def bind(self, placement: Placement) -> Rejection | None:
         here = self.pods.get(placement.pod.key)
         if here is None or here.uid != placement.pod.uid:
-            return Rejection(Reason.POD_ENDED, placement.pod.key, "the pod", "it was deleted")
+            return Rejection(Reason.POD_ENDED, placement.pod.key, "the pod", "deleted")
         if here.node_name:
             return Rejection(Reason.ALREADY_ASSIGNED, here.key, "an unassigned pod", "it is on a node")
         self.change(here.key, replace(here, node_name=placement.node, nominated_node=""))

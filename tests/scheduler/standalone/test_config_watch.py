@@ -118,7 +118,7 @@ async def test_bytes_that_are_no_text(mounted: Path) -> None:
     watched = watching(mounted, told)
     write(mounted, b"\xff\xfe")
     await watched.refresh()
-    assert told.changes == [(Outcome.REFUSED, "expected UTF-8: byte 0 is not")]
+    assert told.changes == [(Outcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
 
 
 async def test_a_bad_one_from_elsewhere_is_told_to_whoever_sent_it_alone(mounted: Path) -> None:

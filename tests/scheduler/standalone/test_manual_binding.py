@@ -58,7 +58,7 @@ async def test_after_a_refusal_the_loop_tries_again_although_it_slept() -> None:
 async def test_a_node_that_does_not_exist_is_named() -> None:
     async with driven() as (desk, binding):
         desk.add(pod("web"))
-        assert await binding.bind(WEB, "", "n9") == Refused(Refusal.REJECTED, "there is no node n9")
+        assert await binding.bind(WEB, "", "n9") == Refused(Refusal.REJECTED, "node n9 does not exist")
 
 
 async def test_a_pod_that_fits_nowhere_is_answered_node_by_node() -> None:

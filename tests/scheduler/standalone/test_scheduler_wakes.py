@@ -82,5 +82,5 @@ async def test_a_node_that_reaches_its_storage_again(bound: bool) -> None:
         desk.store.csi_nodes.upsert(builders.csi_node("n1", resource_version=2))
         await desk.clock.advance(30)
     assert tried == []
-    assert "1 node(s) didn't reach the storage of the pod's volumes" in desk.notes("FailedScheduling")[0]
+    assert "1 node(s) had no access to the storage of the pod's volumes" in desk.notes("FailedScheduling")[0]
     assert desk.binder.nodes == {"web": "n1"}

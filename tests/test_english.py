@@ -111,6 +111,9 @@ def texts_of(module: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
-@pytest.mark.parametrize("module", modules("kube", "csi", "binder", "scheduler"), ids=name_of)
+REWRITTEN = ("kube", "csi", "binder", "scheduler", "prebinder")
+
+
+@pytest.mark.parametrize("module", [path for path in modules(*REWRITTEN) if "why" not in path.parts], ids=name_of)
 def test_texts_are_in_the_words_of_the_field(module: Path) -> None:
     assert [f"{line}: {text}" for line, text in texts_of(module) if FORBIDDEN.search(text)] == []

@@ -124,7 +124,7 @@ class Group(Verbs):
         except ModuleNotFoundError as error:
             if error.name not in OPTIONAL:
                 raise
-            missing = f"{cmd_name} needs more than is installed. In the sources: pip install '.[devcluster]'"
+            missing = f"{cmd_name} needs optional dependencies. In the source tree: pip install '.[devcluster]'"
             raise CommandError(missing) from error
         return command
 

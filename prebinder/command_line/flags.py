@@ -62,7 +62,7 @@ def extender_flags(prefix: str) -> tuple[Flag, ...]:
             f"--{prefix}shutdown-delay-duration",
             "extender",
             "shutdown_delay_duration",
-            "answer that long after SIGTERM, until endpoints have moved; default 10s",
+            "keep serving this long after SIGTERM, until endpoints are updated; default 10s",
             "DURATION",
         ),
     )

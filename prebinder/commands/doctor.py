@@ -62,7 +62,7 @@ class _Line(Struct):
     "--scheduler-config",
     type=FILE,
     metavar="FILE",
-    help="check a KubeSchedulerConfiguration instead: does it make kube-scheduler call the extender?",
+    help="check a KubeSchedulerConfiguration instead: whether it makes kube-scheduler call the extender",
 )
 @cloup.option("--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system")
 @cloup.option(
@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     named by --csi-endpoint, and reports what does not work without what is missing. With --scheduler-config it checks
     a file of kube-scheduler instead, and needs no cluster.
 
-    Changes nothing; permissions are queried by SelfSubjectAccessReview, which everybody may create.
+    Changes nothing; permissions are queried by SelfSubjectAccessReview, which every user may create.
     """
     # What a driver answers is in the report; it need not be logged beside it.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.ERROR)))
@@ -138,12 +138,12 @@ async def _driver_check(endpoint: Endpoint) -> Check:
     try:
         agreed = await session.negotiated()
     except CallFailed as failed:
-        return Check(subject, State.PROBLEM, str(failed), "its volumes count as of unknown health")
+        return Check(subject, State.PROBLEM, str(failed), "the health of its volumes is unknown")
     finally:
         await session.close()
     if agreed.protocol is None:
-        return Check(subject, State.NOTE, "answers", "it cannot say how volumes are: their health is unknown")
-    return Check(subject, State.OK, f"answers; volumes are asked about by {agreed.protocol}")
+        return Check(subject, State.NOTE, "answers", "it does not report volume health: it is unknown")
+    return Check(subject, State.OK, f"answers; volumes are probed by {agreed.protocol}")
 
 
 def _report(checks: Iterable[Check], output: str) -> None:

@@ -25,11 +25,11 @@ kube-scheduler's side (KubeSchedulerConfiguration):
     preemptVerb: preempt
     weight: 5
     nodeCacheCapable: true    # only names are sent; without it kube-scheduler scores every node as empty
-    ignorable: true           # scheduling goes on when the extender is down
+    ignorable: true           # scheduling continues when the extender is down
     httpTimeout: 500ms
     enableHTTPS: true
     tlsConfig: {caFile: ca.crt, certFile: client.crt, keyFile: client.key, serverName: the name in the certificate}
-  percentageOfNodesToScore: 100    # else it asks about a sample of the nodes, and reserved local volumes are missed;
+  percentageOfNodesToScore: 100    # else only a sample of the nodes is sent, and reserved local volumes are missed;
                                    # not needed for classes in mode prebind
 
 `pvc-prebinder doctor --scheduler-config FILE` checks such a file.
@@ -64,7 +64,7 @@ def command(**given: Any) -> int:
     defaults = replace(Settings(), extender=ExtenderSettings(bind_address=BIND_ADDRESS))
     settings = override(defaults, given, EXTENDER_FLAGS)
     if parse_address(settings.extender.bind_address) is None:
-        raise UsageError(f"--bind-address 0: an extender needs an address such as {BIND_ADDRESS}")
+        raise UsageError(f"--bind-address 0: the extender needs an address such as {BIND_ADDRESS}")
     # Imported here: the help needs no HTTP.
     from prebinder.extender.process import run_extender  # noqa: PLC0415
 

@@ -145,9 +145,9 @@ def _node(name: str, objects: Objects) -> Node:
     if node is not None:
         return node
     if not objects.nodes:
-        raise CommandError(f"--node {name}: there is no Node in the input. Add the output of: kubectl get node -o json")
+        raise CommandError(f"--node {name}: the input has no Node. Add the output of: kubectl get node -o json")
     named = ", ".join(sorted(objects.nodes)[:_MOST_NODES_NAMED])
     more = len(objects.nodes) - _MOST_NODES_NAMED
     raise CommandError(
-        f"--node {name}: no such Node in the input; there are {named}{f' and {more} more' if more > 0 else ''}"
+        f"--node {name}: no such Node in the input; it has {named}{f' and {more} more' if more > 0 else ''}"
     )

@@ -67,7 +67,7 @@ def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything:
     of our quarantine.
     """
     if bool(volumes) == everything:
-        raise UsageError("expected names of volumes, or --all. See pvc-prebinder quarantine release --help")
+        raise UsageError("expected volume names or --all. See pvc-prebinder quarantine release --help")
     configure(LoggingSettings(level=LogLevel.WARNING))
     return asyncio.run(_release(access, volumes))
 
@@ -110,7 +110,7 @@ async def release(api: KubeApi, name: str, annotations: Annotations) -> None:
                 return
             if has_placeholder(volume) and not holds(volume):
                 raise CommandError(
-                    f'volume "{name}" is {volume.phase}; look into that first, then remove its spec.claimRef by hand'
+                    f'volume "{name}" is {volume.phase}; check why, then remove its spec.claimRef by hand'
                 )
             body = end_patch(volume, Step.RELEASE if holds(volume) else Step.FORGET, annotations)
             try:

@@ -96,6 +96,6 @@ def command(print_schema: bool, **given: Any) -> int:
 def refuse_unclear(settings: SchedulingSettings) -> None:
     """Raise UsageError unless exactly one of --name and --config is given."""
     if settings.scheduler_names and settings.config:
-        raise UsageError("--name and --config exclude each other: the configuration names the schedulers itself")
+        raise UsageError("--name and --config are mutually exclusive: the configuration names the schedulers")
     if not settings.scheduler_names and not settings.config:
         raise UsageError("one of --name or --config is required; --name takes the pods' spec.schedulerName")

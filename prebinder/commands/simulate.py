@@ -59,8 +59,8 @@ Examples:
   pvc-prebinder simulate --weights BinPack=5,LeastAllocated=0 -o json
   pvc-prebinder simulate --seed 7 --trace run && pvc-prebinder simulate --seed 7 --replay run --drain node-00001
 
-It does not answer whom preemption would evict, what an autoscaler or a pod's controller would do, where images are,
-or anything that the dump does not have.
+Not simulated: victims of preemption, autoscalers, the controllers of pods, image locality,
+and anything that is not in the dump.
 
 Exit codes:
   0 every pod has a place   1 error   2 usage   3 a pod has none, or an object could not be read
@@ -133,7 +133,7 @@ class Arguments:
         metavar="pv/NAME|driver/NAME",
         help="this volume, or all storage of this driver, fails; its pods start over with empty claims; repeatable",
     ),
-    cloup.option("--nodes-needed", is_flag=True, help="how many more nodes would do for the pods without a place"),
+    cloup.option("--nodes-needed", is_flag=True, help="number of additional nodes needed for the pods without a place"),
     cloup.option("--node-like", multiple=True, metavar="NODE", help="of this kind, default of any; repeatable"),
 )
 @cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
@@ -214,7 +214,7 @@ class _Answers:
         nodes = self.cluster.state.view.nodes
         kinds = [state for state in nodes if state.name in like] if like else node_kinds(nodes)
         if like and not kinds:
-            raise UsageError(f"--node-like {', '.join(like)}: gone by then; expected a node that is left")
+            raise UsageError(f"--node-like {', '.join(like)}: removed by then; expected a remaining node")
         found = nodes_needed(self.cluster, self.failed, kinds, self.profile, self.arguments.seed)
         return needed_of(found, len(self.failed))
 
@@ -236,7 +236,7 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
         sys.stderr.write(f"pvc-prebinder simulate: {line}\n")
     snapshot = objects.snapshot()
     if not snapshot.nodes:
-        raise CommandError(f"no Node is in {', '.join(arguments.filename)}; dump them too: {DUMP}")
+        raise CommandError(f"no Node in {', '.join(arguments.filename)}; dump them too: {DUMP}")
     namespaces = {
         one.name: one.labels for one in objects.others.get(Namespace, {}).values() if isinstance(one, Namespace)
     }

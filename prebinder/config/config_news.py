@@ -33,11 +33,11 @@ class ConfigurationNews:
     def configuration_changed(self, outcome: Outcome, problem: str) -> None:
         if outcome is Outcome.APPLIED:
             self._metrics.applied(self._clock.now())
-            self._say("Normal", APPLIED, "Scheduling goes by the new configuration from the next pod on")
+            self._say("Normal", APPLIED, "Configuration reloaded")
             self._applied()
         else:
             self._metrics.refused()
-            self._say("Warning", REFUSED, f"The last configuration stays in force: {problem}")
+            self._say("Warning", REFUSED, f"Configuration rejected; the previous one stays in force: {problem}")
 
     def _say(self, kind: str, reason: str, note: str) -> None:
         self._events.publish(EventDraft(self._about, None, kind, reason, "Reload", note))

@@ -15,6 +15,6 @@ def refuse_reachable(host: str, port: int) -> None:
     """Raise ValueError, with a sentence for the user, for a control port that others could connect to."""
     if not is_loopback(host):
         raise ValueError(
-            f'the control port cannot listen on "{host}:{port}", because who uses it decides where pods go: '
-            "expected a loopback address such as 127.0.0.1:10270, or 0 for no control port"
+            f'the control port cannot listen on "{host}:{port}", because its clients decide where pods run: '
+            "expected a loopback address such as 127.0.0.1:10270, or 0 to disable it"
         )

@@ -84,12 +84,12 @@ def _decode(body: bytes) -> object:
     try:
         found = decoder.decode()
     except cbor2.CBORDecodeError as error:
-        raise RpcError(Code.PARSE_ERROR, f"not CBOR as expected: {error.__cause__ or error}") from error
+        raise RpcError(Code.PARSE_ERROR, f"invalid CBOR: {error.__cause__ or error}") from error
     try:
         decoder.read(1)
     except cbor2.CBORDecodeEOF:
         return found
-    raise RpcError(Code.PARSE_ERROR, "not CBOR as expected: more follows after the first item")
+    raise RpcError(Code.PARSE_ERROR, "invalid CBOR: trailing data after the first item")
 
 
 def _refuse_tag(_: object, __: bool) -> NoReturn:
@@ -111,19 +111,19 @@ async def _respond(request: object, methods: Mapping[str, Method]) -> object:
 async def _perform(call: _Call, methods: Mapping[str, Method]) -> object:
     method = methods.get(call.method)
     if method is None:
-        text = f'there is no method "{call.method[:60]}": expected {" or ".join(sorted(methods))}'
+        text = f'unknown method "{call.method[:60]}": expected {" or ".join(sorted(methods))}'
         raise RpcError(Code.METHOD_NOT_FOUND, text)
     if not isinstance(call.params, Mapping):
-        raise RpcError(Code.INVALID_PARAMS, "params: expected a map; they are not taken by position")
+        raise RpcError(Code.INVALID_PARAMS, "params: expected a map; positional parameters are not supported")
     if not all(isinstance(name, str) for name in call.params):
-        raise RpcError(Code.INVALID_PARAMS, "params: expected texts as keys")
+        raise RpcError(Code.INVALID_PARAMS, "params: expected strings as keys")
     try:
         return await method(call.params)
     except RpcError:
         raise
     except Exception as error:
         logger.exception("Request failed", extra={"method": call.method})
-        raise RpcError(Code.INTERNAL_ERROR, "a bug in pvc-prebinder; its log has the traceback") from error
+        raise RpcError(Code.INTERNAL_ERROR, "this is a bug in pvc-prebinder; the traceback is in its log") from error
 
 
 def _read(request: object) -> _Call:
@@ -133,11 +133,11 @@ def _read(request: object) -> _Call:
         raise RpcError(Code.INVALID_REQUEST, 'jsonrpc: expected "2.0"')
     method, params = request.get("method"), request.get("params", {})
     if not isinstance(method, str):
-        raise RpcError(Code.INVALID_REQUEST, "method: expected a text")
+        raise RpcError(Code.INVALID_REQUEST, "method: expected a string")
     if not isinstance(params, dict | list):
         raise RpcError(Code.INVALID_REQUEST, "params: expected a map")
     if not _is_identifier(request.get("id")):
-        raise RpcError(Code.INVALID_REQUEST, "id: expected a text, a number or null")
+        raise RpcError(Code.INVALID_REQUEST, "id: expected a string, a number or null")
     return _Call(method, params, request.get("id"), silent="id" not in request)
 
 

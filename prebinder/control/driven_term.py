@@ -7,7 +7,7 @@ from prebinder.control.pod_binding_rpc import PodBinding
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 
 _NOT_LEADING: Final = Refused(
-    Refusal.NOT_READY, "this replica does not schedule: the cluster is not read yet, or another one holds the Lease"
+    Refusal.NOT_READY, "this replica does not schedule: its caches are not synced, or another replica holds the Lease"
 )
 
 

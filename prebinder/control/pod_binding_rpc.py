@@ -123,7 +123,7 @@ async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outc
         async with asyncio.timeout(seconds):
             found = await outcome
     except TimeoutError as error:
-        text = f"nothing after {seconds:g} s; what has begun goes on: look at the pod"
+        text = f"no result after {seconds:g} s; the operation continues: check the pod"
         raise RpcError(TIMED_OUT, text) from error
     if isinstance(found, Refused):
         raise _error(found)

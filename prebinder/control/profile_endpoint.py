@@ -27,7 +27,7 @@ class ProfileEndpoint:
     async def _profile(self, request: web.Request) -> web.Response:
         seconds, form = _read(request.query)
         if self._running:
-            raise web.HTTPConflict(text="another profile is being taken; ask again when it is done")
+            raise web.HTTPConflict(text="another profile is running; retry when it is done")
         self._running = True
         try:
             with profiler() as profile:

@@ -26,10 +26,10 @@ def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.headers.get("Host", "").lower() not in hosts():
-            return refused(421, "Host must be the address that is listened on")
+            return refused(421, "Host must be the listen address")
         shown = request.headers.get("Authorization", "").encode(errors="replace")
         if not secrets.compare_digest(shown, f"Bearer {token()}".encode()):
-            text = "expected the header Authorization: Bearer TOKEN, the line in --control-token-file of the scheduler"
+            text = "expected the header Authorization: Bearer TOKEN, the token in the scheduler's --control-token-file"
             return refused(401, text, {"WWW-Authenticate": "Bearer"})
         try:
             return await handler(request)
@@ -42,7 +42,7 @@ def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: 
             return refused(error.status, error.text or error.reason)
         except Exception:
             logger.exception("Request failed", extra={"path": request.path})
-            return refused(500, "a bug in pvc-prebinder; its log has the traceback")
+            return refused(500, "this is a bug in pvc-prebinder; the traceback is in its log")
 
     return middleware
 

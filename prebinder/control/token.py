@@ -39,7 +39,7 @@ def obtain_token(path: Path) -> str:
     except FileExistsError:
         return read_token(path)
     except OSError as error:
-        raise CommandError(f"cannot make the control token {path}: {error.strerror}; choose another file") from error
+        raise CommandError(f"cannot create the control token {path}: {error.strerror}; choose another file") from error
     token = secrets.token_urlsafe(32)
     with os.fdopen(file, "w") as writer:
         writer.write(f"{token}\n")
@@ -59,15 +59,19 @@ def read_token(path: Path) -> str:
     except OSError as error:
         raise CommandError(f"cannot read the control token {path}: {error.strerror}") from error
     if found.st_uid not in (0, os.getuid()):
-        raise CommandError(f"the control token {path} belongs to user {found.st_uid}; expected our own file or root's")
+        raise CommandError(
+            f"the control token {path} belongs to user {found.st_uid}; expected this process's user or root"
+        )
     if found.st_mode & _FORBIDDEN:
         mode = stat.S_IMODE(found.st_mode)
-        raise CommandError(f"the control token {path} has mode {mode:04o}: others have access. Run chmod 600 {path}")
+        raise CommandError(
+            f"the control token {path} has mode {mode:04o}: other users have access. Run chmod 600 {path}"
+        )
     token = content.decode("ascii", errors="replace").strip()
     if len(content) > _LARGEST_FILE or len(token) < LEAST_CHARACTERS or not _is_word(token):
         raise CommandError(
             f"the control token {path} must be one line of {LEAST_CHARACTERS} characters or more, ASCII without "
-            "spaces; remove the file to have one made"
+            "spaces; remove the file to have one created"
         )
     return token
 

@@ -80,17 +80,16 @@ def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> Servin
             named = ", ".join(dict.fromkeys(one for one in (certificate, key, authority) if one))
             why = f" ({error.reason})" if error.reason else ""
             raise UsageError(
-                f"cannot use the extender's certificate {certificate}: expected PEM files that belong together in "
-                f"{named}{why}"
+                f"cannot use the extender's certificate {certificate}: expected matching PEM files in {named}{why}"
             ) from error
         except OSError as error:
             file = error.filename or certificate
             raise UsageError(f"cannot use the extender's certificate {file}: {error.strerror or error}") from error
     if certificate or key or authority:
-        raise UsageError("the extender needs both a certificate and its key, and the client authority needs them too")
+        raise UsageError("the extender needs both a certificate and its key; a client CA needs them too")
     if not is_loopback(address[0]):
         raise UsageError(
-            f'the extender on "{settings.bind_address}" needs a certificate and its key, because pods are sent to it '
-            "whole; without them it serves on a loopback address only, such as 127.0.0.1:8443"
+            f'the extender on "{settings.bind_address}" needs a certificate and its key, because it receives whole '
+            "pods; without them it serves on a loopback address only, such as 127.0.0.1:8443"
         )
     return None

@@ -144,7 +144,9 @@ class ExtenderServer:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
             logger.exception("Request failed", extra={"verb": verb})
-            return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a bug in pvc-prebinder; its log has the traceback")
+            return _refused(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in pvc-prebinder; the traceback is in its log"
+            )
         self._observer.looked_at(verb, answer.nodes_in, answer.nodes_out)
         return web.Response(body=answer.body, content_type="application/json")
 

@@ -49,12 +49,12 @@ def check_version(text: str) -> Check:
     """Judge the server's version."""
     version, subject = parse_version(text), "server version"
     if version is None:
-        return Check(subject, State.PROBLEM, text or "none told", "expected a version such as v1.36.3")
+        return Check(subject, State.PROBLEM, text or "not reported", "expected a version such as v1.36.3")
     if version < OLDEST:
         least = ".".join(map(str, OLDEST))
-        return Check(subject, State.PROBLEM, text, f"scheduling gates need {least}; everything else is untested there")
+        return Check(subject, State.PROBLEM, text, f"scheduling gates need {least}; older versions are untested")
     if version > TESTED:
-        return Check(subject, State.NOTE, text, f"newer than {'.'.join(map(str, TESTED))}, the last one tested")
+        return Check(subject, State.NOTE, text, f"newer than {'.'.join(map(str, TESTED))}, the latest tested version")
     return Check(subject, State.OK, text)
 
 
@@ -65,7 +65,7 @@ def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Che
         wanted = [resource for resource in kinds if resource.api_version == api_version]
         missing = [resource for resource in wanted if names is not None and resource.plural not in names]
         if names is None:
-            yield Check(subject, State.NOTE, "not known", f"needed for {_plurals(wanted)}")
+            yield Check(subject, State.NOTE, "unknown", f"needed for {_plurals(wanted)}")
         elif missing:
             lacks = [kinds[resource] for resource in missing]
             state = State.PROBLEM if any(lack.vital for lack in lacks) else State.NOTE
@@ -89,7 +89,7 @@ def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
     unknown = [need for need, answer in allowed.items() if answer is None]
     if unknown:
         yield Check(
-            "rights", State.NOTE, f"{len(unknown)} not known", "the server does not answer reviews of one's own"
+            "rights", State.NOTE, f"{len(unknown)} unknown", "the server does not answer SelfSubjectAccessReviews"
         )
     for need, answer in allowed.items():
         if answer is False:

@@ -103,7 +103,7 @@ def scheduler_file_checks(text: str) -> list[Check]:
 
 def _extenders(entries: Sequence[ExtenderEntry]) -> Iterator[Check]:
     if not entries:
-        meaning = "kube-scheduler asks nobody: it takes unhealthy and reserved volumes"
+        meaning = "kube-scheduler calls no extender: it takes unhealthy and reserved volumes"
         yield Check("extenders", State.PROBLEM, "none", meaning)
         return
     ours = [number for number, entry in enumerate(entries) if OWN_NAME in _names(entry)]
@@ -111,7 +111,7 @@ def _extenders(entries: Sequence[ExtenderEntry]) -> Iterator[Check]:
         subject, entry = f"extenders[{number}]", entries[number]
         checks = [check for judge in _JUDGES for check in judge(entry, subject)]
         if all(check.state is State.OK for check in checks):
-            yield Check(subject, State.OK, f"{entry.url_prefix}: as it should be")
+            yield Check(subject, State.OK, f"{entry.url_prefix}: correct")
         yield from (check for check in checks if check.state is not State.OK)
 
 
@@ -129,12 +129,10 @@ def _address(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     if url.path not in {"", "/"}:
         yield Check(subject, State.PROBLEM, f"path {url.path}", "the verbs are served at the root: every call is a 404")
     if ".svc" in f"{host}.":
-        meaning = (
-            "names of Services are not resolved in the host's network: give the cluster IP, the name as serverName"
-        )
+        meaning = "Service names are not resolved in the host's network: use the cluster IP, and the name as serverName"
         yield Check(subject, State.NOTE, f"the name {host}", meaning)
     if url.scheme == "http" and not is_loopback(host):
-        meaning = "the extender serves plain HTTP on loopback only, because pods are sent whole: use https"
+        meaning = "the extender serves plain HTTP on loopback only, because whole pods are sent: use https"
         yield Check(subject, State.PROBLEM, f"http to {host}", meaning)
 
 
@@ -154,19 +152,19 @@ def _tls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     authority = tls.ca_file or tls.ca_data
     if tls.insecure or (entry.enable_https and not authority):
         found = "insecure" if tls.insecure else "no caFile"
-        meaning = "the server is not verified: whoever answers at that address decides about nodes"
+        meaning = "the server is not verified: any server at that address decides about nodes"
         yield Check(subject, State.PROBLEM, found, meaning)
     elif not authority:
-        yield Check(subject, State.NOTE, "no caFile", "the server is verified by the authorities of the host")
+        yield Check(subject, State.NOTE, "no caFile", "the server is verified by the host's CAs")
     elif not tls.server_name and _is_address(url.hostname or ""):
-        meaning = "the certificate has to name the address; expected the name in the certificate"
+        meaning = "the certificate must contain the address; expected the name in the certificate"
         yield Check(f"{subject}.serverName", State.NOTE, "not set", meaning)
     certificate, key = tls.cert_file or tls.cert_data, tls.key_file or tls.key_data
     if bool(certificate) != bool(key):
         meaning = "kube-scheduler does not start with it: a certificate and its key belong together"
         yield Check(subject, State.PROBLEM, "a key alone" if key else "a certificate alone", meaning)
     elif not certificate:
-        meaning = "refused by an extender with --client-ca-file, as the manifests run it"
+        meaning = "rejected by an extender with --client-ca-file, as in the manifests"
         yield Check(subject, State.NOTE, "no client certificate", meaning)
 
 
@@ -179,7 +177,7 @@ def _is_address(host: str) -> bool:
 
 
 def _verbs(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
-    evicted = "pods are evicted on nodes where the one that wants in is refused afterwards"
+    evicted = "pods are evicted on nodes where the preemptor is rejected afterwards"
     verbs = (
         ("filterVerb", entry.filter_verb, "filter", "pods get unhealthy and reserved volumes"),
         ("prioritizeVerb", entry.prioritize_verb, "prioritize", "no reserved zone or node is preferred"),
@@ -191,7 +189,7 @@ def _verbs(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
         elif verb.strip("/") != expected:
             yield Check(f"{subject}.{key}", State.PROBLEM, show(verb), f"every call is a 404: expected {expected}")
     if entry.bind_verb:
-        meaning = "the extender binds nothing: no pod would be assigned; take the key out"
+        meaning = "the extender binds nothing: no pod would be bound; remove the key"
         yield Check(f"{subject}.bindVerb", State.PROBLEM, show(entry.bind_verb), meaning)
     if entry.prioritize_verb and (entry.weight or 0) <= 0:
         meaning = "kube-scheduler does not start with it: expected a weight such as 5"
@@ -203,18 +201,18 @@ def _calls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
         meaning = "whole nodes are sent, and kube-scheduler scores every node as if it were empty: expected true"
         yield Check(f"{subject}.nodeCacheCapable", State.PROBLEM, show(entry.node_cache_capable), meaning)
     if not entry.ignorable:
-        meaning = "no pod is scheduled while the extender is down or slow: expected true, unless that is wanted"
+        meaning = "no pod is scheduled while the extender is down or slow: expected true, unless that is intended"
         yield Check(f"{subject}.ignorable", State.NOTE, show(entry.ignorable), meaning)
     managed = [resource.name for resource in entry.managed_resources or ()]
     if managed:
-        meaning = "it is asked only about pods that request one of these, not about pods with volumes: take the key out"
+        meaning = "it is called only for pods that request one of these, not for pods with volumes: remove the key"
         yield Check(f"{subject}.managedResources", State.PROBLEM, ", ".join(managed), meaning)
     yield from _timeout(entry.http_timeout, f"{subject}.httpTimeout")
 
 
 def _timeout(said: str | None, subject: str) -> Iterator[Check]:
     if not said or said in {"0", "0s"}:
-        meaning = "every pod waits 5s for an extender that hangs: expected some 500ms"
+        meaning = "every pod waits 5s for an extender that hangs: expected about 500ms"
         yield Check(subject, State.NOTE, "not set", meaning)
         return
     try:
@@ -223,10 +221,10 @@ def _timeout(said: str | None, subject: str) -> Iterator[Check]:
         yield Check(subject, State.PROBLEM, show(said), str(error))
         return
     if timeout > LONGEST_TIMEOUT:
-        meaning = f"every pod waits {format_duration(timeout)} for an extender that hangs: expected some 500ms"
+        meaning = f"every pod waits {format_duration(timeout)} for an extender that hangs: expected about 500ms"
         yield Check(subject, State.NOTE, said, meaning)
     elif timeout < SHORTEST_TIMEOUT:
-        yield Check(subject, State.NOTE, said, "answers that come later are given up: expected some 500ms")
+        yield Check(subject, State.NOTE, said, "later answers are dropped: expected about 500ms")
 
 
 Judge = Callable[[ExtenderEntry, str], Iterator[Check]]
@@ -244,7 +242,7 @@ def _samples(file: SchedulerFile) -> Iterator[Check]:
             continue
         found = f"{percentage or 'not set'} for {profile.scheduler_name}"
         meaning = (
-            "with more than 100 nodes the extender is asked about a sample: reservations of local volumes are strict "
+            "with more than 100 nodes the extender receives a sample of them: reservations of local volumes are strict "
             f"only with {ALL_NODES}, or for classes in mode prebind"
         )
         yield Check(subject, State.NOTE, found, meaning)

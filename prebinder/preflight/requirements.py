@@ -22,9 +22,9 @@ from kube.objects.api_resource import (
 )
 
 _READ: Final = ("list", "watch")
-_UNLED: Final = "no replica becomes leader, so nothing is written"
+_UNLED: Final = "no replica becomes leader, and nothing is written"
 _UNREADY: Final = "the controller does not become ready"
-_BLIND: Final = "nothing can be decided"
+_BLIND: Final = "no decisions can be made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ def _scheduler_rights() -> Iterator[Need]:
         if resource not in {LEASES, EVENTS}:
             for verb in _READ:
                 yield Need(resource, verb, "the scheduler does not become ready")
-    yield Need(PODS, "create", "no pod is assigned", subresource="binding")
-    yield Need(PODS, "get", "an assignment whose answer was lost is not looked up; no pod says why it waits")
-    yield Need(PODS, "patch", "no pod says why it waits", subresource="status")
-    yield Need(PODS, "create", "no pod is evicted for one of higher priority", vital=False, subresource="eviction")
+    yield Need(PODS, "create", "no pod is bound to a node", subresource="binding")
+    yield Need(PODS, "get", "a binding whose response was lost is not verified; no pod reports why it is pending")
+    yield Need(PODS, "patch", "no pod reports why it is pending", subresource="status")
+    yield Need(PODS, "create", "no pod is preempted", vital=False, subresource="eviction")
     for resource in (CLAIMS, VOLUMES):
         for verb in ("get", "patch"):
             yield Need(resource, verb, "pods with volumes that are not bound are not scheduled")
@@ -103,11 +103,11 @@ def _controller_kinds() -> Iterator[tuple[Resource, Lack]]:
 
 
 _DISPENSABLE: Final = {
-    CSI_DRIVERS: "storage capacity is not looked at",
-    CAPACITIES: "storage capacity is not looked at",
+    CSI_DRIVERS: "storage capacity is ignored",
+    CAPACITIES: "storage capacity is ignored",
     ATTACHMENTS: "volumes attached to a node count only while a pod there uses them",
-    DISRUPTION_BUDGETS: "victims of preemption are chosen without regard to PodDisruptionBudgets",
-    NAMESPACES: "a namespaceSelector knows namespaces by their names only",
+    DISRUPTION_BUDGETS: "preemption ignores PodDisruptionBudgets",
+    NAMESPACES: "a namespaceSelector matches namespaces by name only",
     EVENTS: "no Events are written",
 }
 

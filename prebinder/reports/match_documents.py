@@ -16,7 +16,7 @@ _SEPARATOR: Final = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _NEXT_OBJECT: Final = re.compile(rb"^(?:[{]|---)", re.MULTILINE)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _NO_OBJECT: Final = re.compile(r"Expected `object`, got `(\w+)`")
-_NOUNS: Final = {"str": "a text", "array": "a list", "int": "a number", "float": "a number", "bool": "a truth value"}
+_NOUNS: Final = {"str": "a string", "array": "a list", "int": "a number", "float": "a number", "bool": "a boolean"}
 _LONGEST_FLOW: Final = 1 << 20
 """Bytes. YAML may begin with a brace too, but a file longer than this is JSON, and broken."""
 

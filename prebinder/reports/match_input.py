@@ -65,7 +65,7 @@ class Objects:
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
         """Decode and keep an object; what is malformed becomes a fault, what is not needed is counted."""
         if not kind:
-            self.faults.append(f"{source}: an object has no kind")
+            self.faults.append(f"{source}: an object without a kind")
         elif _KINDS.get(kind) != api.partition("/")[0] and (api or kind not in _KINDS):
             self.ignored[kind] += 1
         else:
@@ -88,7 +88,7 @@ class Objects:
             kept = self.others.setdefault(type(record), {})
         key = record_key(record)
         if key in kept:
-            self.duplicates.append(f"{type(record).__name__} {key} is there twice: the later one counts")
+            self.duplicates.append(f"{type(record).__name__} {key} is in the input twice; the later one counts")
         kept[key] = record
 
     def snapshot(self) -> Snapshot:
@@ -103,7 +103,7 @@ class Objects:
         told += [f"{len(found)} {kind.__name__}" for kind, found in self.others.items()]
         read = ", ".join(told)
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
-        return f"Read {read}." + (f" Not needed here: {ignored}." if ignored else "")
+        return f"Read {read}." + (f" Ignored: {ignored}." if ignored else "")
 
 
 class Sink(Protocol):

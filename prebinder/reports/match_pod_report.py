@@ -53,17 +53,17 @@ def _row(answer: NodeAnswer) -> _Node:
 def print_pods(answers: Sequence[PodAnswer], console: Console) -> None:
     """Print on how many nodes each pod's volumes let it run, and then for each pod why not on the others."""
     console.print()
-    overview = plain_table("POD", "NODES", "FOR EXAMPLE", "VOLUMES THERE")
+    overview = plain_table("POD", "NODES", "FOR EXAMPLE", "VOLUMES")
     for answer in answers:
         fitting = [node for node in answer.nodes if node.fits]
-        count = "none asked" if answer.rejection is not None else f"{len(fitting)} of {len(answer.nodes)}"
+        count = "not evaluated" if answer.rejection is not None else f"{len(fitting)} of {len(answer.nodes)}"
         overview.add_row(Text(answer.pod.key), count, *_example(answer, fitting))
     console.print(overview)
     for answer in answers:
         refused = list(_tallies(answer))
         if refused:
             console.print()
-            console.print(Text(f"{answer.pod.key}: why not on every node", style="bold"))
+            console.print(Text(f"{answer.pod.key}: why nodes are rejected", style="bold"))
             console.print(_refusals(refused))
 
 
@@ -77,7 +77,7 @@ def _example(answer: PodAnswer, fitting: Sequence[NodeAnswer]) -> tuple[Text, Te
 
 def _volumes(answer: NodeAnswer) -> str:
     taken = [f"{claim.name}: {volume.name}" for claim, volume in answer.volumes]
-    made = [f"{claim.name}: a new one" for claim in answer.provision]
+    made = [f"{claim.name}: a new volume" for claim in answer.provision]
     told = [*taken, *made]
     more = len(told) - _MOST_VOLUMES_NAMED
     return ", ".join(told[:_MOST_VOLUMES_NAMED]) + (f" and {more} more" if more > 0 else "") or "as bound"

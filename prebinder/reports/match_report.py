@@ -44,15 +44,15 @@ _MOST_TELLING_FIRST: Final = (
 
 _IN_WORDS: Final[Mapping[Reason, str]] = {
     Reason.NO_VOLUME_FITS: "no volume fits",
-    Reason.SELECTOR_MISMATCH: "its selector cannot be parsed",
+    Reason.SELECTOR_MISMATCH: "its selector is invalid",
     Reason.WAIT_FOR_FIRST_CONSUMER: "waits for a pod; see --node for what the scheduler would take",
-    Reason.DYNAMIC_CLASS: "none fits; the provisioner of the class makes one",
-    Reason.PROVISIONING_CHOSEN: "a new volume is already being made for the selected node",
+    Reason.DYNAMIC_CLASS: "none fits; the provisioner of the class creates one",
+    Reason.PROVISIONING_CHOSEN: "a new volume is already being provisioned for the selected node",
     Reason.CLASS_NOT_FOUND: "its StorageClass is not in the input, and no volume fits",
     Reason.BINDING_MODE_MISSING: "its StorageClass has no volumeBindingMode",
-    Reason.REQUESTED_VOLUME_MISSING: "the volume it asks for is not in the input",
-    Reason.REQUESTED_VOLUME_MISMATCH: "the volume it asks for cannot be bound to it",
-    Reason.CLAIM_LOST: "lost: the volume it was bound to is gone or another claim's",
+    Reason.REQUESTED_VOLUME_MISSING: "the volume it requests is not in the input",
+    Reason.REQUESTED_VOLUME_MISMATCH: "the volume it requests cannot be bound to it",
+    Reason.CLAIM_LOST: "lost: the volume it was bound to is gone or bound to another claim",
 }
 
 
@@ -110,7 +110,7 @@ def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
 def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Console) -> None:
     """Print what each claim gets, and then for each claim why it does not get the others."""
     if not matches:
-        console.print("There is no PersistentVolumeClaim in the input. Add the output of: kubectl get pvc -A -o json")
+        console.print("The input has no PersistentVolumeClaim. Add the output of: kubectl get pvc -A -o json")
         return
     console.print(_answers(matches, volumes))
     for match in matches:
@@ -134,11 +134,11 @@ def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
     if match.claim.bind_completed:
         return "bound"
     if match.claim.volume_name:
-        return "asked for by name"
+        return "requested by name"
     if match.volume is not None and match.volume.claim is not None:
         return "reserved for it by its claimRef"
     if match.volume is not None and _modes_decided(match, match.volume, volumes):
-        return "of those with the fewest access modes the smallest that fits"
+        return "the smallest that fits, of those with the fewest access modes"
     return "the smallest that fits"
 
 

@@ -74,7 +74,7 @@ async def cluster_connection(access: ClusterAccess) -> AsyncIterator[tuple[KubeA
         async with await connect(access.kubeconfig, access.context) as transport:
             yield KubeApi(transport), transport.namespace
     except Forbidden as error:
-        raise CommandError(f"{error}; ask for that permission, or choose another --context") from error
+        raise CommandError(f"{error}; request that permission, or choose another --context") from error
     except Unauthorized as error:
         raise CommandError(f"{error}; credentials rejected; log in again") from error
     except (KubeconfigError, KubeError) as error:
@@ -88,7 +88,7 @@ async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[
         try:
             return decode_volume(raw, prefix)
         except MalformedObject as error:
-            sys.stderr.write(f"pvc-prebinder: left out {error}\n")
+            sys.stderr.write(f"pvc-prebinder: skipped {error}\n")
             return None
 
     if 0 < len(names) <= _FEW:
@@ -142,7 +142,9 @@ async def _allowed(resource: Resource, read: Callable[[], Awaitable[list[Record]
     try:
         return await read()
     except Forbidden:
-        sys.stderr.write(f"pvc-prebinder: you may not read {resource.plural}; what is reported there is left out\n")
+        sys.stderr.write(
+            f"pvc-prebinder: you are not permitted to read {resource.plural}; health reported there is omitted\n"
+        )
         return None
 
 
@@ -165,5 +167,5 @@ def _decoded(resource: Resource, prefix: str, raw: Raw) -> Record | None:
     try:
         return decoders(prefix)[resource.kind](raw)
     except MalformedObject as error:
-        sys.stderr.write(f"pvc-prebinder: left out {error}\n")
+        sys.stderr.write(f"pvc-prebinder: skipped {error}\n")
         return None

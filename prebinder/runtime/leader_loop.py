@@ -88,7 +88,7 @@ class Tenure(Generic[T]):
     def overdue(self) -> str | None:
         """Say that it works on long after its term, for livez."""
         overdue = 0.0 if self._leadership is None else -self._leadership.left()
-        return f"still working {overdue:.0f} s after its term" if overdue > STUCK_SECONDS else None
+        return f"still working {overdue:.0f} s after the lease was lost" if overdue > STUCK_SECONDS else None
 
     async def _lead(self, ready: Callable[[], Awaitable[None]]) -> None:
         await ready()

@@ -62,6 +62,7 @@ def _parse_same(text: str, names: Collection[str]) -> Configuration:
     if set(found.profiles) != set(names):
         expected, given = ", ".join(sorted(names)), ", ".join(sorted(found.profiles))
         raise ConfigurationError(
-            f"{_PROFILES}[*].schedulerName", f"expected {expected}, found {given}; other schedulers need a restart"
+            f"{_PROFILES}[*].schedulerName",
+            f"expected {expected}, found {given}; changed scheduler names need a restart",
         )
     return found

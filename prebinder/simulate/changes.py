@@ -43,7 +43,7 @@ def changes_of(
     zones = check_known("--zone-down", zone_down, {state.zone for state in view.nodes if state.zone})
     both = [name for name in drained if name in down]
     if both:
-        raise UsageError(f"--node-down {both[0]}: it is drained too; expected one of the two")
+        raise UsageError(f"--node-down {both[0]}: also drained; expected one of the two")
     gone = {state.name for state in view.nodes if state.zone in zones}
     return [
         *(Asked(node, "drained", what_if.drain) for node in drained),

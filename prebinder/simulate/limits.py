@@ -19,20 +19,20 @@ def _capacities(snapshot: Snapshot) -> Iterator[str]:
         delayed = storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
         if delayed and driver is not None and driver.storage_capacity and name not in told:
             yield (
-                f"class {name}: {driver.name} publishes capacity, but no CSIStorageCapacity is in the dump: nothing "
-                "can be made; dump csistoragecapacity too"
+                f"class {name}: {driver.name} publishes capacity, but the dump has no CSIStorageCapacity: nothing "
+                "can be provisioned; dump csistoragecapacity too"
             )
 
 
 def _attach_limits(snapshot: Snapshot) -> Iterator[str]:
     if not snapshot.csi_nodes and any(volume.driver for volume in snapshot.volumes.values()):
-        yield "no CSINode is in the dump: every node can attach any number of volumes; dump csinode too"
+        yield "the dump has no CSINode: every node can attach any number of volumes; dump csinode too"
 
 
 def _namespaces(snapshot: Snapshot, has_namespaces: bool) -> Iterator[str]:
     if not has_namespaces and any(map(_selects_namespaces, snapshot.pods.values())):
         yield (
-            "pods select namespaces by labels and no Namespace is in the dump: each has its name as its only label; "
+            "pods select namespaces by labels and the dump has no Namespace: each has its name as its only label; "
             "dump ns too"
         )
 

@@ -83,7 +83,7 @@ def print_report(report: Report) -> None:
     if report.nodes_needed is not None:
         console.print(Text(_needed(report.nodes_needed)))
     for limit in report.limits:
-        console.print(Text(f"Not answered: {limit}"))
+        console.print(Text(f"Limitation: {limit}"))
     console.print(Text("Times are simulated: see pvc-prebinder simulate --help", style="dim"))
 
 

@@ -36,7 +36,7 @@ def replay(cluster: SimulatedCluster, trace: str) -> None:
     except OSError as error:
         raise CommandError(f"cannot read {trace}: {error.strerror}") from error
     if cut_off:
-        sys.stderr.write(f"pvc-prebinder simulate: {trace}: the last line is cut off and left out\n")
+        sys.stderr.write(f"pvc-prebinder simulate: {trace}: the last line is truncated and was skipped\n")
     header, *lines = whole.splitlines() or [b""]
     _check_header(header, trace)
     for number, line in enumerate(lines, start=2):

@@ -27,7 +27,7 @@ TOP = [command for commands in cli.SECTIONS.values() for command in commands]
         ),
         pytest.param(["dev", "devclustr"], 'unknown command "devclustr"; did you mean "devcluster"?', id="below dev"),
         pytest.param(["match"], "--filename is required. See pvc-prebinder match --help", id="a flag is missing"),
-        pytest.param(["extender", "--bind-address=0"], "an extender needs an address such as", id="nobody to ask"),
+        pytest.param(["extender", "--bind-address=0"], "the extender needs an address such as", id="nobody to ask"),
         pytest.param(["extender", "--scheduler-name="], "as in spec.schedulerName of pods, is empty", id="no name"),
         pytest.param(["qqq"], 'unknown command "qqq". See pvc-prebinder --help', id="nothing near"),
         pytest.param(["version", "--ouput=json"], 'unknown flag "--ouput"; did you mean "--output"?', id="flag"),

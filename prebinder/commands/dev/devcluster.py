@@ -55,7 +55,7 @@ def _directory(function: Callable[..., None]) -> Callable[..., int]:
         type=click.Path(path_type=Path),
         default=default_directory(),
         metavar="DIR",
-        help=f"holds all of the cluster, default {default_directory()}",
+        help=f"directory of the cluster, default {default_directory()}",
     )(run)
 
 
@@ -115,7 +115,7 @@ def down_command(directory: Path) -> None:
     down(directory)
 
 
-@command.command("env", cls=Command, short_help="print how to reach it")
+@command.command("env", cls=Command, short_help="print its environment variables")
 @_directory
 def env_command(directory: Path) -> None:
     """Prints the shell lines that kubectl needs."""

@@ -78,7 +78,7 @@ def profile(text: str, seconds: int, output: str, token_file: Path) -> str:
         raise UsageError(f"--seconds: expected 1 to {LONGEST_SECONDS}, found {seconds}")
     if not token_file.exists():
         raise CommandError(
-            f"there is no control token {token_file}: run the scheduler with --control-bind-address, or name its "
+            f"control token {token_file} does not exist: run the scheduler with --control-bind-address, or name its "
             "--control-token-file with --token-file"
         )
     path = f"/debug/profile?seconds={seconds}&format={output}"
@@ -95,12 +95,12 @@ def _fetch(address: tuple[str, int], path: str, token: str, seconds: int) -> str
     except (OSError, http.client.HTTPException) as error:
         problem = getattr(error, "strerror", None) or error
         raise CommandError(
-            f"cannot ask the scheduler at {where}: {problem}; is its --control-bind-address that?"
+            f"cannot connect to the scheduler at {where}: {problem}; is that its --control-bind-address?"
         ) from error
     finally:
         connection.close()
     if response.status != http.client.OK:
         if not response.getheader("Content-Type", "").startswith("text/plain"):
-            raise CommandError(f"at {where} is no scheduler's control port: it answered {response.status}")
+            raise CommandError(f"{where} is not the control port of a scheduler: it answered {response.status}")
         raise CommandError(f"the scheduler answered {response.status}: {text.strip()}{_HINT.get(response.status, '')}")
     return text

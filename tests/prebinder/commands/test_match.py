@@ -162,14 +162,14 @@ def test_faults_and_duplicates_are_told_beside_the_report(match: Run) -> None:
     assert json.loads(out)["claims"] == []
     assert err.splitlines()[0].startswith("pvc-prebinder match: ")
     assert "PersistentVolume a: $.spec.capacity.storage: 'odd' is not a quantity" in err
-    assert "b is there twice: the later one counts" in err
+    assert "b is in the input twice; the later one counts" in err
 
 
 def test_a_node_that_is_not_in_the_input(match: Run) -> None:
     code, out, err = match([node(f"n{number}", "a") for number in range(12)], "--node", "x")
     assert (code, out) == (1, "")
-    assert "no such Node in the input; there are n0, n1, n10, n11, n2, n3, n4, n5, n6, n7 and 2 more\n" in err
-    assert "there is no Node in the input" in match([], "--node", "x")[2]
+    assert "no such Node in the input; it has n0, n1, n10, n11, n2, n3, n4, n5, n6, n7 and 2 more\n" in err
+    assert "the input has no Node" in match([], "--node", "x")[2]
 
 
 def test_the_table_groups_the_refusals_and_shows_the_nearest(match: Run) -> None:
@@ -193,7 +193,7 @@ def test_the_table_groups_the_refusals_and_shows_the_nearest(match: Run) -> None
     [
         pytest.param(
             volume("pv-rival", "10Gi", accessModes=[*RWO, "ReadWriteMany"]),
-            "of those with the fewest access modes the smallest that fits",
+            "the smallest that fits, of those with the fewest access modes",
             id="a smaller one with more access modes",
         ),
         pytest.param(
@@ -225,7 +225,7 @@ def test_the_table_says_in_words_what_becomes_of_a_claim(match: Run) -> None:
     _, out, _ = match(objects)
     words = {line.split()[0]: line for line in out.splitlines() if line.startswith("default/") and "fast" in line}
     assert words["default/bound"].rstrip().endswith("bound")
-    assert words["default/named"].rstrip().endswith("asked for by name")
+    assert words["default/named"].rstrip().endswith("requested by name")
     assert words["default/mine"].rstrip().endswith("reserved for it by its claimRef")
     assert words["default/lost"].rstrip().endswith("and no volume fits")
     assert "[bold]c" in out

@@ -19,7 +19,7 @@ VOLUME = {
 @pytest.mark.parametrize(
     ("status", "reason", "next_step"),
     [
-        pytest.param(403, "Forbidden", "ask for that permission, or choose another --context", id="no right"),
+        pytest.param(403, "Forbidden", "request that permission, or choose another --context", id="no right"),
         pytest.param(401, "Unauthorized", "credentials rejected; log in again", id="no credentials"),
     ],
 )
@@ -28,12 +28,15 @@ async def test_a_refusal_is_one_line_with_the_next_step(
     tmp_path: Path, arguments: tuple[str, ...], status: int, reason: str, next_step: str
 ) -> None:
     async def refuse(request: web.Request) -> web.Response:
-        return web.json_response(failure(status, reason, "you may not"), status=status)
+        return web.json_response(failure(status, reason, "you are not permitted to"), status=status)
 
     async with serving(refuse) as server:
         code, out, errors = await command(*arguments, f"--kubeconfig={kubeconfig(tmp_path, server.url)}")
     assert (code, out) == (1, "")
-    assert errors == f"pvc-prebinder: GET /api/v1/persistentvolumes: {status} {reason}: you may not; {next_step}\n"
+    assert (
+        errors
+        == f"pvc-prebinder: GET /api/v1/persistentvolumes: {status} {reason}: you are not permitted to; {next_step}\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [("doctor",), ("doctor", "--scheduler")])

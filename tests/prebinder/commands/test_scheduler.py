@@ -53,7 +53,7 @@ def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
     ("arguments", "complaint"),
     [
         pytest.param([], "one of --name or --config is required", id="no name"),
-        pytest.param(["--name", "a", "--config", "f"], "--name and --config exclude each other", id="both"),
+        pytest.param(["--name", "a", "--config", "f"], "--name and --config are mutually exclusive", id="both"),
         pytest.param(["--name", "Mine"], '--name: expected lower-case letters, digits, "-" and ".", found "Mine"'),
         pytest.param(["--name", "a,spec.nodeName=n"], 'found "a,spec.nodeName=n"', id="a selector"),
         pytest.param(["--name", "a", "--name", "a"], "--name: expected each name once, found a, a", id="twice"),
@@ -114,7 +114,7 @@ async def test_the_schedulers_stay_the_same_until_a_restart(tmp_path: Path, from
     chosen = configured(tmp_path, both) if from_file else SchedulingSettings(scheduler_names=("a", "b"))
     configuration = configuration_for(chosen)
     await configuration.apply((HEAD + "- {schedulerName: b, scores: {BinPack: 7}}\n- schedulerName: a\n").encode())
-    with pytest.raises(ConfigurationError, match="expected a, b, found a; other schedulers need a restart"):
+    with pytest.raises(ConfigurationError, match="expected a, b, found a; changed scheduler names need a restart"):
         await configuration.apply((HEAD + "- schedulerName: a\n").encode())
     assert [one.weight for one in configuration.current.profiles["b"].scores] == [7]
 

@@ -166,7 +166,7 @@ def test_a_line_that_was_cut_off_is_left_out(capsys: pytest.CaptureFixture[str],
     assert main([*SMALL, f"--replay={trace}", "-o", "json"]) == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["result"]["pods"] == len(lines) - 5
-    assert "the last line is cut off and left out" in told.err
+    assert "the last line is truncated and was skipped" in told.err
 
 
 def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_trace_that_goes_against_itself_is_refused(capsys: pytest.CaptureFixtu
     lines = trace.read_bytes().splitlines(keepends=True)
     trace.write_bytes(lines[0] + lines[1] * 2)
     assert main([*SMALL, f"--replay={trace}"]) == 1
-    assert re.search(r"trace, line 3: default/\S+ is on node-\d+ already; replay", capsys.readouterr().err)
+    assert re.search(r"trace, line 3: default/\S+ is already on node-\d+; replay", capsys.readouterr().err)
     trace.write_bytes(HEADER.encode() + b'{"at":1,"change":"cordon","node":"\xff"}\n')
     assert main([*SMALL, f"--replay={trace}"]) == 1
     assert "line 2: expected a change as --trace writes it" in capsys.readouterr().err
@@ -205,7 +205,7 @@ def test_a_dump_without_nodes_is_refused_with_the_next_step(capsys: pytest.Captu
     dump = tmp_path / "dump.json"
     dump.write_text('{"apiVersion": "v1", "kind": "List", "items": []}')
     assert main(["simulate", "-f", str(dump)]) == 1
-    assert f"no Node is in {dump}; dump them too: kubectl get node,pod,pv" in capsys.readouterr().err
+    assert f"no Node in {dump}; dump them too: kubectl get node,pod,pv" in capsys.readouterr().err
 
 
 def test_weights_and_plugins_change_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,4 +304,4 @@ def test_a_dump_without_capacities_says_what_it_cannot_answer(
     namespace = document("v1", "Namespace", "default")
     flag = dumped(tmp_path, node, driver, made, capacity, pod, namespace)
     main(["simulate", flag])
-    assert "Not answered" not in capsys.readouterr().out
+    assert "Limitation" not in capsys.readouterr().out

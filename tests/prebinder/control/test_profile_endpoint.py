@@ -72,7 +72,7 @@ async def test_one_profile_at_a_time(tmp_path: Path) -> None:
         first = asyncio.create_task(asked(control, "seconds=120"))
         await until(lambda: profiled(clock) == [120])
         status, told, _ = await asked(control, "seconds=1")
-        assert (status, told) == (409, "another profile is being taken; ask again when it is done\n")
+        assert (status, told) == (409, "another profile is running; retry when it is done\n")
         await clock.advance(120)
         status, told, kind = await first
         assert (status, kind) == (200, "text/plain; charset=utf-8")
@@ -116,7 +116,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "token").chmod(0o600)
     with pytest.raises(
         CommandError,
-        match=r"cannot ask the scheduler at 127\.0\.0\.1:1: Connection refused; is its --control-bind-address that\?",
+        match=r"cannot connect to the scheduler at 127\.0\.0\.1:1: Connection refused; is that its --control-bind",
     ):
         run(["dev", "profile", "--address", "127.0.0.1:1", "--token-file", str(tmp_path / "token")])
 
@@ -128,7 +128,9 @@ def test_a_time_that_is_not_allowed_is_told_before_anybody_is_asked(seconds: str
 
 
 def test_a_token_that_is_not_there_is_told_with_what_to_do() -> None:
-    with pytest.raises(CommandError, match="no control token /none/token: run the scheduler with --control-bind"):
+    with pytest.raises(
+        CommandError, match="control token /none/token does not exist: run the scheduler with --control-bind"
+    ):
         run(["dev", "profile", "--token-file", "/none/token"])
 
 
@@ -141,5 +143,5 @@ async def test_another_server_at_the_address_is_told(tmp_path: Path) -> None:
     async with serving(answer) as server:
         where = server.url.removeprefix("http://")
         flags = ["dev", "profile", "--address", where, "--token-file", str(tmp_path / "token")]
-        with pytest.raises(CommandError, match="is no scheduler's control port: it answered 404"):
+        with pytest.raises(CommandError, match="is not the control port of a scheduler: it answered 404"):
             await asyncio.to_thread(run, flags)

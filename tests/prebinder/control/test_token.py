@@ -39,7 +39,7 @@ def test_a_file_that_others_could_have_is_refused(mode: int, tmp_path: Path) -> 
     path = tmp_path / "token"
     path.write_text(TOKEN)
     path.chmod(mode)
-    with pytest.raises(CommandError, match=f"has mode {mode:04o}: others have access. Run chmod 600"):
+    with pytest.raises(CommandError, match=f"has mode {mode:04o}: other users have access. Run chmod 600"):
         obtain_token(path)
 
 
@@ -69,7 +69,7 @@ def test_what_is_no_token_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(CommandError, match="remove the file to have one made"):
+    with pytest.raises(CommandError, match="remove the file to have one created"):
         obtain_token(path)
 
 
@@ -81,7 +81,7 @@ def test_a_file_that_leads_nowhere_is_not_written_through(tmp_path: Path) -> Non
 
 
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"cannot make the control token .*: No such file or directory"):
+    with pytest.raises(CommandError, match=r"cannot create the control token .*: No such file or directory"):
         obtain_token(tmp_path / "none" / "token")
 
 

@@ -53,7 +53,7 @@ def test_what_cannot_be_served_safely_is_refused(chosen: dict[str, Any], complai
 
 def test_a_key_of_another_certificate_is_refused(tmp_path: Path) -> None:
     ours, others = Party(tmp_path / "ours"), Party(tmp_path / "others")
-    with pytest.raises(UsageError, match=r"expected PEM files that belong together in .*server"):
+    with pytest.raises(UsageError, match=r"expected matching PEM files in .*server"):
         part(bind_address=":0", tls_cert_file=str(ours.server.certificate), tls_key_file=str(others.server.key))
 
 

@@ -99,7 +99,9 @@ async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
     news = ConfigurationNews(found.configuration, events, about, clock, lambda: applied.append(1))
     news.configuration_changed(Outcome.REFUSED, "profiles[0].scores: wrong")
     assert (await exported(found)).value("pvc_prebinder_config_last_reload_successful") == 0
-    assert events.said == [("ConfigRefused", "The last configuration stays in force: profiles[0].scores: wrong")]
+    assert events.said == [
+        ("ConfigRefused", "Configuration rejected; the previous one stays in force: profiles[0].scores: wrong")
+    ]
     assert applied == []
     await clock.advance(60)
     news.configuration_changed(Outcome.APPLIED, "")

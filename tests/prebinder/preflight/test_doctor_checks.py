@@ -49,7 +49,7 @@ def test_what_is_served_is_fine() -> None:
     ("served", "subject", "meaning"),
     [
         (ALL_SERVED | {"events.k8s.io/v1": ()}, "API events.k8s.io/v1", "no Events are written"),
-        (ALL_SERVED | {"v1": ["pods"]}, "API v1", "nothing can be decided"),
+        (ALL_SERVED | {"v1": ["pods"]}, "API v1", "no decisions can be made"),
         (ALL_SERVED | {"coordination.k8s.io/v1": ["x"]}, "API coordination.k8s.io/v1", "no replica becomes leader"),
     ],
 )
@@ -85,7 +85,7 @@ def test_rights_nobody_tells_are_not_taken_for_missing() -> None:
 def test_what_could_not_be_learned_is_not_taken_for_missing() -> None:
     served = ALL_SERVED | {"events.k8s.io/v1": None}
     [check] = [check for check in check_served(served, CONTROLLER.kinds) if check.state is not State.OK]
-    assert (check.state, check.found) == (State.NOTE, "not known")
+    assert (check.state, check.found) == (State.NOTE, "unknown")
     assert unserved(served, CONTROLLER.kinds) == ()
 
 
@@ -93,8 +93,8 @@ def test_the_scheduler_does_without_some_kinds_and_says_what_that_means() -> Non
     served = ALL_SERVED | {"policy/v1": (), "storage.k8s.io/v1": ["storageclasses", "csinodes", "volumeattachments"]}
     found = {check.subject: check for check in check_served(served, SCHEDULER.kinds) if check.state is not State.OK}
     assert {check.state for check in found.values()} == {State.NOTE}
-    assert found["API storage.k8s.io/v1"].meaning == "storage capacity is not looked at"
-    assert found["API policy/v1"].meaning.startswith("victims of preemption")
+    assert found["API storage.k8s.io/v1"].meaning == "storage capacity is ignored"
+    assert found["API policy/v1"].meaning.startswith("preemption ignores")
     assert set(unserved(served, SCHEDULER_KINDS)) == {CSI_DRIVERS, CAPACITIES, DISRUPTION_BUDGETS}
 
 

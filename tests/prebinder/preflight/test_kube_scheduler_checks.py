@@ -59,7 +59,7 @@ def test_a_file_as_it_should_be() -> None:
             {"enableHTTPS": False, "tlsConfig": TLS | {"caFile": ""}},
             "tlsConfig",
             State.NOTE,
-            "of the host",
+            "by the host's CAs",
         ),
         ({"filterVerb": None}, "filterVerb", State.PROBLEM, "unhealthy and reserved"),
         ({"filterVerb": "predicates"}, "filterVerb", State.PROBLEM, "404: expected filter"),
@@ -72,7 +72,7 @@ def test_a_file_as_it_should_be() -> None:
         ({"managedResources": [{"name": "a/b"}]}, "managedResources", State.PROBLEM, "pods with volumes"),
         ({"httpTimeout": None}, "httpTimeout", State.NOTE, "waits 5s"),
         ({"httpTimeout": "10s"}, "httpTimeout", State.NOTE, "waits 10s"),
-        ({"httpTimeout": "5ms"}, "httpTimeout", State.NOTE, "given up"),
+        ({"httpTimeout": "5ms"}, "httpTimeout", State.NOTE, "dropped"),
         ({"httpTimeout": "soon"}, "httpTimeout", State.PROBLEM, "not a duration"),
     ],
 )

@@ -65,7 +65,7 @@ def test_cuts_files(contents: bytes, found: list[object]) -> None:
             "mapping values are not allowed in this context at line 4, column 8",
             id="YAML in the second document",
         ),
-        pytest.param(b"<html></html>", 1, "found a text, not an object", id="a text"),
+        pytest.param(b"<html></html>", 1, "found a string, not an object", id="a text"),
         pytest.param(b"[1]", 1, "found a list, not an object", id="a list"),
         pytest.param(b"12", 1, "found a number, not an object", id="a number"),
         pytest.param(b'{"kind":5}', 1, "Expected `str | null`, got `int` - at `$.kind`", id="a field"),

@@ -68,8 +68,7 @@ def test_counts_what_it_does_not_need() -> None:
     objects = read(PV, listed("List", {"kind": "Service"}, {"kind": "Service"}, {**NODE, "apiVersion": "x/v1"}))
     assert objects.ignored == {"Service": 2, "Node": 1}
     assert objects.summary() == (
-        "Read 1 PersistentVolume, 0 PersistentVolumeClaim, 0 Pod, 0 Node, 0 StorageClass."
-        " Not needed here: 1 Node, 2 Service."
+        "Read 1 PersistentVolume, 0 PersistentVolumeClaim, 0 Pod, 0 Node, 0 StorageClass. Ignored: 1 Node, 2 Service."
     )
 
 
@@ -77,8 +76,8 @@ FAULTS = [
     pytest.param({**PV, "spec": None}, "PersistentVolume pv-1: $.spec", id="no spec"),
     pytest.param({**PV, "spec": {"capacity": {"storage": "x"}}}, "pv-1: $.spec.capacity.storage: 'x'", id="quantity"),
     pytest.param({**PV, "metadata": {}}, "PersistentVolume ?: $.metadata.name", id="no name"),
-    pytest.param({"metadata": {"name": "x"}}, "an object has no kind", id="no kind"),
-    pytest.param(listed("List", 5), "an object has no kind", id="an item that is no object"),
+    pytest.param({"metadata": {"name": "x"}}, "an object without a kind", id="no kind"),
+    pytest.param(listed("List", 5), "an object without a kind", id="an item that is no object"),
     pytest.param(listed("PodList", 5), "Pod ?: $", id="an item of a typed list that is no object"),
     pytest.param([PV], "line 2: found a list, not an object", id="a bare list"),
 ]
@@ -98,7 +97,7 @@ def test_of_two_with_the_same_name_the_later_counts() -> None:
         PV, PVC, {**PV, "spec": {"capacity": {"storage": 2}}}, {**PVC, "metadata": {"name": "data", "namespace": "x"}}
     )
     assert objects.volumes["pv-1"].capacity == 2 * 10**9
-    assert objects.duplicates == ["Volume pv-1 is there twice: the later one counts"]
+    assert objects.duplicates == ["Volume pv-1 is in the input twice; the later one counts"]
 
 
 def test_reads_several_files_and_the_standard_input(tmp_path: Path) -> None:

@@ -128,8 +128,8 @@ def test_a_pod_that_fits_nowhere_is_a_problem(match: Match) -> None:
 def test_the_table_counts_nodes_and_reasons(match: Match) -> None:
     _, out = match([*CLUSTER, pod("web", "data", "logs"), pod("lone", "gone")])
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "default/web 1 of 3 n1 data: pv-1, logs: a new one" in lines
-    assert "default/lone none asked - default/gone: ClaimNotFound (wanted an existing claim, found none)" in lines
+    assert "default/web 1 of 3 n1 data: pv-1, logs: a new volume" in lines
+    assert "default/lone not evaluated - default/gone: ClaimNotFound (wanted an existing claim, found none)" in lines
     told = next(line for line in lines if line.startswith("VolumeLimitReached"))
     assert told == f"VolumeLimitReached 1 n3 1 more volumes of {DRIVER} 0 of at most 0 attached"
     assert lines[-1].endswith("2 StorageClass, 1 CSIDriver, 1 CSIStorageCapacity, 1 CSINode.")

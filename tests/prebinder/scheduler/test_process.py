@@ -121,7 +121,7 @@ async def test_a_kind_that_can_be_missed_is_taken_to_be_empty(caplog: pytest.Log
             return "pods/assigned" in text and "poddisruptionbudgets" not in text
 
         await process.until(dispensed)
-    assert "without regard to PodDisruptionBudgets" in str([record.__dict__ for record in caplog.records])
+    assert "ignores PodDisruptionBudgets" in str([record.__dict__ for record in caplog.records])
 
 
 async def test_a_kind_that_cannot_be_missed_ends_it() -> None:

@@ -131,15 +131,15 @@ PLACED = Entry(0, Change.PLACE, "node-1", "default/first", (("default/one", "pv-
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        pytest.param(PLACED, "default/first is on node-1 already", id="a pod twice"),
+        pytest.param(PLACED, "default/first is already on node-1", id="a pod twice"),
         pytest.param(
             Entry(0, Change.PLACE, "node-1", "default/second", (("default/two", "pv-1"),)),
-            "pv-1 is of default/one already",
+            "pv-1 already has claim default/one",
             id="a volume twice",
         ),
         pytest.param(
             Entry(0, Change.PLACE, "node-1", "default/plain", made=("default/one",)),
-            "default/one has pv-1 already",
+            "claim default/one already has volume pv-1",
             id="a claim twice",
         ),
         pytest.param(Entry(0, Change.TAKE_AWAY, "node-2", "default/first"), "not on node-2", id="from another node"),

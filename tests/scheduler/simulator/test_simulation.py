@@ -199,5 +199,5 @@ def test_failures_and_new_nodes_replay() -> None:
     assert again.state.placed == cluster.state.placed
     assert again.state.view.nodes == cluster.state.view.nodes
     assert again.state.view.storage.snapshot == cluster.state.view.storage.snapshot
-    with pytest.raises(ImpossibleChange, match='a node "new" already'):
+    with pytest.raises(ImpossibleChange, match='node "new" already exists'):
         cluster.apply(Entry(0, Change.ADD_NODE, "new", like="node-1"))

@@ -1,12 +1,13 @@
 """From targets to the report: reads what the checks want to know, and asks them again until they know enough."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from kube.errors import Forbidden
-from kube.objects.model import Claim, Pod
 from prebinder.errors import CommandError
-from prebinder.why.causes.diagnosis import explain_claim, explain_pod
+from prebinder.why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
+from prebinder.why.causes.objects import CLAIM, POD, VOLUME
+from prebinder.why.causes.quotas import refused_claims
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.reading.live import LiveReader
 from prebinder.why.report.report import Item, WhyReport
@@ -45,31 +46,47 @@ def report_on(facts: Facts, targets: Sequence[Target], namespace: str) -> WhyRep
 
 def _items_of_targets(facts: Facts, targets: Sequence[Target], namespace: str) -> Iterator[Item]:
     for target in targets:
-        found = list(_items_of(facts, target, namespace))
-        if not found:
-            kind = target.kind or "Pod or PersistentVolumeClaim"
-            raise CommandError(f'there is no {kind} "{target.name}" in namespace {namespace}')
-        yield from found
+        items = list(_items_of(facts, target, namespace))
+        if not items:
+            raise CommandError(_absent(target, namespace))
+        yield from items
+
+
+def _absent(target: Target, namespace: str) -> str:
+    if target.kind == VOLUME:
+        return f'there is no PersistentVolume "{target.name}"'
+    return f'there is no {target.kind or "Pod or PersistentVolumeClaim"} "{target.name}" in namespace {namespace}'
 
 
 def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
     key = f"{namespace}/{target.name}"
-    if target.kind in {"PersistentVolumeClaim", ""}:
-        yield from _explained(facts, [facts.snapshot.claims.get(key)], explain_claim)
-    if target.kind in {"Pod", ""}:
-        yield from _explained(facts, [facts.snapshot.pods.get(key)], explain_pod)
-
-
-def _explained(facts: Facts, subjects: Iterable[Claim | Pod | None], explain: Callable[..., Item]) -> Iterator[Item]:
-    for subject in subjects:
-        if subject is not None:
-            yield explain(facts, subject)
+    claim, pod = facts.snapshot.claims.get(key), facts.snapshot.pods.get(key)
+    if target.kind in {CLAIM, ""} and claim is not None:
+        yield explain_claim(facts, claim)
+    if target.kind in {POD, ""} and pod is not None:
+        yield explain_pod(facts, pod)
+    if target.kind == VOLUME:
+        volume = facts.need(Source.VOLUMES).volumes.get(target.name)
+        if volume is not None:
+            yield explain_volume(facts, volume)
+    elif target.kind in {CLAIM, ""} and claim is None and pod is None:
+        item = explain_absent_claim(facts, namespace, target.name)
+        if item is not None:
+            yield item
 
 
 def _items_waiting(facts: Facts, namespace: str) -> Iterator[Item]:
-    """Yield every pod without a node and every claim that is not bound, the pods first."""
+    """Yield every pod that waits and every claim that is not bound, the pods first."""
     snapshot = facts.need(Source.PODS, Source.CLAIMS)
-    pods = (pod for _, pod in sorted(snapshot.pods.items()) if not (pod.node_name or pod.finished))
-    yield from _explained(facts, (pod for pod in pods if namespace in {"", pod.namespace}), explain_pod)
-    claims = (claim for _, claim in sorted(snapshot.claims.items()) if claim.phase != "Bound")
-    yield from _explained(facts, (claim for claim in claims if namespace in {"", claim.namespace}), explain_claim)
+    pods = [pod for _, pod in sorted(snapshot.pods.items()) if pod.phase == "Pending" and not pod.deleting]
+    explained = {key for pod in pods for key in pod.claim_keys}
+    for pod in pods:
+        if namespace in {"", pod.namespace}:
+            yield explain_pod(facts, pod)
+    for key, claim in sorted(snapshot.claims.items()):
+        if claim.phase != "Bound" and key not in explained and namespace in {"", claim.namespace}:
+            yield explain_claim(facts, claim)
+    for refused_in, name in refused_claims(facts):
+        item = explain_absent_claim(facts, refused_in, name) if namespace in {"", refused_in} else None
+        if item is not None:
+            yield item

@@ -158,3 +158,27 @@ def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
         (),
         problem=False,
     )
+
+
+def ambiguous_default_class(facts: Facts, claim: Claim) -> Finding | None:
+    """Several classes are marked as the default, and the claim names none: the newest is taken (storageclass.go)."""
+    if claim.storage_class is not None or claim.volume_name:
+        return None
+    classes = facts.need(Source.CLASSES).classes.values()
+    defaults = sorted(storage_class.name for storage_class in classes if storage_class.is_default)
+    winner = default_class(classes)
+    if len(defaults) < 2 or winner is None:
+        return None
+    others = [name for name in defaults if name != winner.name]
+    return Finding(
+        Reason.AMBIGUOUS_DEFAULT_CLASS,
+        f"The claim names no class, and {len(defaults)} classes are the default: {winner.name}, the newest, is taken.",
+        (claim_link(claim), Link("StorageClass", winner.name, "the newest default")),
+        (Evidence("storageclasses", "one default", named(defaults)),),
+        (
+            Step(
+                f"kubectl annotate storageclass {others[0]} storageclass.kubernetes.io/is-default-class-",
+                f"leaves {winner.name} as the default" if len(others) == 1 else "repeat it until one is left",
+            ),
+        ),
+    )

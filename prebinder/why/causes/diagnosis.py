@@ -2,17 +2,31 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from datetime import datetime
+from typing import Final, TypeVar
 
+from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
-from kube.objects.model import Claim, Pod
+from kube.objects.model import Claim, Pod, Volume
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import CLAIM, POD, claim_link, phase_of, pod_link, users_of, volume_link
-from prebinder.why.causes.precedence import CLAIM_CHECKS, POD_CHECKS, POD_FIRST_CHECKS
+from prebinder.why.causes.objects import CLAIM, POD, VOLUME, claim_link, phase_of, pod_link, users_of, volume_link
+from prebinder.why.causes.precedence import (
+    BOUND_CLAIM_CHECKS,
+    CLAIM_CHECKS,
+    PLACED_POD_CHECKS,
+    POD_CHECKS,
+    POD_FIRST_CHECKS,
+    VOLUME_CHECKS,
+)
+from prebinder.why.causes.quotas import quota_exceeded
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.report.report import Item, Skipped
 
 S = TypeVar("S")
+
+_NOTHING_IN_THE_WAY: Final = "Nothing is in its way: it is being worked on."
+_NOT_OF_A_POD: Final = frozenset({Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING})
+"""Of a claim, and no reason for its pod to wait."""
 
 
 @dataclass(slots=True)
@@ -52,6 +66,21 @@ def explain_pod(facts: Facts, pod: Pod) -> Item:
     return _item(pod, _of_pod(examination, pod), examination)
 
 
+def explain_volume(facts: Facts, volume: Volume) -> Item:
+    """Return what keeps the volume, or that nothing is wrong. Raises Unread."""
+    examination = _Examination(facts.for_one())
+    finding = examination.first(VOLUME_CHECKS, volume)
+    assert finding is not None
+    return _item_of(VOLUME, ("", volume.name), finding, examination.facts, (volume.phase, volume.created))
+
+
+def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None:
+    """Return why there is no such claim although somebody tried to create it, None when nothing says so."""
+    facts = facts.for_one()
+    finding = quota_exceeded(facts, namespace, name)
+    return None if finding is None else _item_of(CLAIM, (namespace, name), finding, facts, ("Absent", None))
+
+
 def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
     finding = _of_claim_alone(examination, claim)
     if finding is not None:
@@ -74,7 +103,10 @@ def _waiting_users(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def _of_claim_alone(examination: _Examination, claim: Claim) -> Finding | None:
-    if claim.fully_bound and claim.phase != "Lost":
+    if claim.fully_bound:
+        finding = examination.first(BOUND_CLAIM_CHECKS, claim)
+        if finding is not None:
+            return finding
         volume = examination.facts.snapshot.volumes.get(claim.volume_name)
         links = (claim_link(claim), *((volume_link(volume),) if volume is not None else ()))
         return Finding(Reason.BOUND, f"Bound to volume {claim.volume_name}.", links, problem=False)
@@ -83,40 +115,75 @@ def _of_claim_alone(examination: _Examination, claim: Claim) -> Finding | None:
 
 def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding | None:
     """`without` is a claim that was looked at already."""
-    if pod.node_name or pod.finished:
-        says = f"on node {pod.node_name}" if pod.node_name else pod.phase
-        return Finding(Reason.SCHEDULED, f"The pod is {says}.", (pod_link(pod, says),), problem=False)
-    finding = examination.first(POD_FIRST_CHECKS, pod)
-    if finding is not None:
+    if pod.finished or pod.phase == "Running" or pod.deleting:
+        return _settled(pod)
+    if not pod.node_name:
+        finding = examination.first(POD_FIRST_CHECKS, pod)
+        if finding is not None:
+            return finding
+    finding = _of_claims_of(examination, pod, without)
+    if finding is not None and finding.problem:
         return finding
+    if pod.node_name:
+        return examination.first(PLACED_POD_CHECKS, pod) or _settled(pod)
+    return finding or examination.first(POD_CHECKS, pod)
+
+
+def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding | None:
+    """Return what the first of the pod's claims waits for in which something is wrong, else which is being bound."""
+    being_bound: Finding | None = None
     for key in pod.claim_keys:
         claim = examination.facts.snapshot.claims.get(key)
         if claim is None or key == without:
             continue
         finding = _of_claim_alone(examination, claim)
-        if finding is not None and finding.problem:
-            return replace(finding, links=(pod_link(pod), *finding.links))
-    return examination.first(POD_CHECKS, pod)
+        if finding is None and _holds_up(examination.facts, claim):
+            finding = Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, (claim_link(claim),), problem=False)
+        if finding is None or finding.code in _NOT_OF_A_POD:
+            continue
+        chained = replace(finding, links=(pod_link(pod), *finding.links))
+        if finding.problem:
+            return chained
+        being_bound = being_bound or chained
+    return being_bound
+
+
+def _settled(pod: Pod) -> Finding:
+    says = "Terminating" if pod.deleting else f"on node {pod.node_name}" if pod.node_name else pod.phase
+    return Finding(Reason.SCHEDULED, f"The pod is {says}.", (pod_link(pod, says),), problem=False)
+
+
+def _holds_up(facts: Facts, claim: Claim) -> bool:
+    """Whether the scheduler waits for the claim to be bound before it looks at any node."""
+    mode = binding_mode(claim, facts.snapshot.classes)
+    return not claim.fully_bound and (mode == IMMEDIATE or bool(claim.volume_name))
 
 
 def _item(subject: Claim | Pod, finding: Finding | None, examination: _Examination) -> Item:
-    facts, kind = examination.facts, CLAIM if isinstance(subject, Claim) else POD
+    kind = CLAIM if isinstance(subject, Claim) else POD
+    status = phase_of(subject) if isinstance(subject, Claim) else subject.phase
     finding = finding or _unexplained(kind, subject.key, examination)
+    return _item_of(kind, (subject.namespace, subject.name), finding, examination.facts, (status, subject.created))
+
+
+def _item_of(
+    kind: str, key: tuple[str, str], finding: Finding, facts: Facts, state: tuple[str, datetime | None]
+) -> Item:
     return Item(
         kind=kind,
-        namespace=subject.namespace,
-        name=subject.name,
+        namespace=key[0],
+        name=key[1],
         code=finding.code,
         problem=finding.problem,
         message=finding.message,
-        status=phase_of(subject) if isinstance(subject, Claim) else subject.phase,
-        since=subject.created,
+        status=state[0],
+        since=state[1],
         causes=finding.links,
         evidence=finding.evidence,
         next=tuple(step.command for step in finding.next),
         advice=tuple(step.note for step in finding.next),
-        skipped=_skipped(facts),
         sources=tuple(sorted(source for source in facts.asked if source in facts.read)),
+        skipped=_skipped(facts),
     )
 
 
@@ -133,4 +200,4 @@ def _unexplained(kind: str, key: str, examination: _Examination) -> Finding:
     if examination.blocked:
         missing = ", ".join(f"{source} ({examination.facts.skipped[source]})" for source in sorted(examination.blocked))
         return Finding(Reason.INCONCLUSIVE, f"Cannot tell without {missing}.", next=(look,), problem=False)
-    return Finding(Reason.PROGRESSING, "Nothing is in its way: it is being worked on.", next=(look,), problem=False)
+    return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, next=(look,), problem=False)

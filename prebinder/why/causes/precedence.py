@@ -7,12 +7,25 @@ fits. Within that, the order of diagnosis is claim, class, volumes, provisioner,
 
 from typing import Final
 
-from prebinder.why.causes import claim_and_class, provisioning, scheduling, topology, volumes
-from prebinder.why.causes.finding import ClaimCheck, PodCheck
+from prebinder.why.causes import (
+    attachment,
+    claim_and_class,
+    data_sources,
+    devices,
+    lifecycle,
+    provisioning,
+    reported,
+    scheduling,
+    topology,
+    volume_state,
+    volumes,
+)
+from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
 
 CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # The claim is past saving, or tied to one volume: nothing else about it matters.
     claim_and_class.lost,
+    lifecycle.terminating,
     volumes.requested_missing,
     volumes.still_claimed,
     volumes.requested_mismatch,
@@ -26,22 +39,64 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # Nobody uses it: nothing below has been tried yet.
     claim_and_class.waits_for_first_consumer,
     scheduling.bypasses_scheduler,
-    # Volumes that are there, then who makes new ones.
+    # Volumes that are there.
+    volumes.quarantined,
+    volumes.held_by_a_deleted_claim,
     volumes.static_only_no_match,
+    # Who makes new ones, where, and of what.
     provisioning.provisioner_missing,
+    data_sources.data_source_not_ready,
+    data_sources.populator_pending,
+    provisioning.selected_node_stale,
+    provisioning.driver_on_no_node,
+    provisioning.no_allowed_topology,
+    provisioning.no_capacity,
+    # What the provisioner itself reports, or that it says nothing.
+    reported.refused_by_provisioner,
+    provisioning.provisioner_silent,
+    # A fact that explains a claim only when nothing else does.
+    claim_and_class.ambiguous_default_class,
 )
 """About a claim that is not bound. What remains is explained by the pod that waits for it."""
 
-POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (scheduling.claim_not_found,)
-"""About a pod before its claims."""
+BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (claim_and_class.lost, lifecycle.terminating, lifecycle.resize)
+"""About a claim whose bind is complete."""
+
+POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (scheduling.claim_not_found, devices.device_claim_missing)
+"""About a pod without a node, before its claims."""
 
 POD_CHECKS: Final[tuple[PodCheck, ...]] = (
+    # A gate of ours, and what keeps the controller from lifting it.
+    volumes.held_back,
     # Nobody has looked at the pod: what nodes would say is not the reason yet.
     scheduling.scheduling_gated,
     scheduling.scheduler_not_running,
+    reported.extender_unavailable,
     # What no node can mend, before what some node could.
+    lifecycle.used_by_another_pod,
     topology.volumes_in_different_zones,
+    topology.volume_limit_reached,
     topology.topology_conflict,
+    topology.volumes_rule_out_nodes,
     topology.no_node_fits,
+    devices.device_claim_pending,
+    # Last, a symptom that is all there is to see.
+    reported.bind_timeout,
 )
 """About a pod without a node, after its claims."""
+
+PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
+    attachment.attach_conflict,
+    attachment.attach_failed,
+    attachment.reported_by_kubelet,
+)
+"""About a pod on a node that does not run yet, after its claims."""
+
+VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
+    volume_state.volume_terminating,
+    volume_state.volume_quarantined,
+    volume_state.volume_unhealthy,
+    volume_state.volume_released,
+    volume_state.volume_as_it_should_be,
+)
+"""About a volume."""

@@ -1,12 +1,51 @@
-"""Causes in making a volume: the provisioner, and what it reports."""
+"""Causes in making a volume: the provisioner, where its driver runs, and what room it has."""
 
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
-from kube.objects.model import NO_PROVISIONER, Claim, StorageClass
+from kube.objects.model import NO_PROVISIONER, SELECTED_NODE, Claim, StorageClass, value_of
+from kube.rules.quantity import NANO
+from kube.rules.selectors import node_matches
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import claim_link, class_object, fits_some_volume, named, with_default_class
+from prebinder.why.causes.objects import (
+    age_text,
+    claim_link,
+    claim_object,
+    class_object,
+    fits_some_volume,
+    named,
+    with_default_class,
+)
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
+
+_ALIVE: Final = timedelta(seconds=60)
+"""Since a Lease was renewed: four times what leader election of the sidecars allows."""
+
+_PATIENCE: Final = timedelta(minutes=2)
+"""How long a provisioner may say nothing of a claim: it writes an Event when it begins."""
+
+
+_MIGRATED: Final[Mapping[str, str]] = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "file.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+}
+"""In-tree provisioners, and the CSI driver that has taken over (k8s.io/csi-translation-lib)."""
+
+
+def driver_of(storage_class: StorageClass) -> str:
+    """Return the CSI driver that makes volumes of the class."""
+    return _MIGRATED.get(storage_class.provisioner, storage_class.provisioner)
 
 
 def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:
@@ -31,12 +70,16 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     storage_class = provisioner_of(facts, claim)
     if storage_class is None:
         return None
-    driver = storage_class.provisioner
+    driver = driver_of(storage_class)
     snapshot = facts.need(Source.CSI_DRIVERS, Source.CSI_NODES)
-    nodes = [
-        csi_node for csi_node in snapshot.csi_nodes.values() if any(one.name == driver for one in csi_node.drivers)
-    ]
-    if driver in snapshot.csi_drivers or nodes or _has_worked(facts, claim, driver):
+    if driver in snapshot.csi_drivers or _nodes_with(facts, driver):
+        return None
+    if "csi" not in driver:
+        # A provisioner without CSI leaves no trace but its Events.
+        facts.need(Source.EVENTS)
+        if claim.created is None or facts.now - claim.created < _PATIENCE:
+            return None
+    if _has_worked(facts, claim, driver):
         return None
     there = named(sorted(snapshot.csi_drivers)) or "none"
     return Finding(
@@ -44,12 +87,167 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
         f"Class {storage_class.name} wants volumes from {driver}, and no such CSI driver is installed.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
         (
-            Evidence(class_object(storage_class.name), "", f"provisioner {driver}"),
             Evidence("csidrivers", driver, there),
             Evidence("csinodes", f"a node with {driver}", f"0 of {len(snapshot.csi_nodes)}"),
         ),
         (Step(f"kubectl get deploy,daemonset -A | grep -i {_stem(driver)}", f"install or restart {driver}"),),
     )
+
+
+def driver_on_no_node(facts: Facts, claim: Claim) -> Finding | None:
+    """The driver is installed, but runs on no node, or not on the one that was chosen for the claim.
+
+    Source: GenerateAccessibilityRequirements in external-provisioner's topology.go.
+    """
+    storage_class = provisioner_of(facts, claim)
+    if storage_class is None:
+        return None
+    driver = driver_of(storage_class)
+    if driver not in facts.need(Source.CSI_DRIVERS, Source.CSI_NODES).csi_drivers:
+        return None
+    nodes = _nodes_with(facts, driver)
+    selected = value_of(claim.annotations, SELECTED_NODE)
+    if nodes and (selected is None or selected in nodes or selected not in facts.need(Source.NODES).nodes):
+        return None
+    where = f"node {selected}" if nodes else "any node"
+    return Finding(
+        Reason.DRIVER_NOT_ON_NODE,
+        f"CSI driver {driver} is not registered on {where}: its node plugin does not run there.",
+        (
+            claim_link(claim),
+            Link("StorageClass", storage_class.name, f"provisioner {driver}"),
+            *((Link("Node", selected, "chosen for the volume"),) if selected else ()),
+        ),
+        (Evidence("csinodes", f"{driver} on {where}", named(nodes) or "on no node"),),
+        (Step(f"kubectl get daemonset -A | grep -i {_stem(driver)}", f"let the node plugin of {driver} run there"),),
+    )
+
+
+def selected_node_stale(facts: Facts, claim: Claim) -> Finding | None:
+    """The node that the scheduler chose for the new volume is gone (kubernetes#100485)."""
+    selected = value_of(claim.annotations, SELECTED_NODE)
+    if selected is None or claim.volume_name or selected in facts.need(Source.NODES).nodes:
+        return None
+    return Finding(
+        Reason.SELECTED_NODE_STALE,
+        f"The claim's volume is to be made for node {selected}, which does not exist any more.",
+        (claim_link(claim), Link("Node", selected, "not found")),
+        (Evidence(claim_object(claim, f"annotation {SELECTED_NODE}"), "an existing node", selected),),
+        (
+            Step(
+                f"kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-",
+                "lets the scheduler choose a node again; check first that the driver has no volume for the claim",
+            ),
+        ),
+    )
+
+
+def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
+    """No node has what the class's allowedTopologies ask for (checkVolumeProvisions in volumebinding/binder.go)."""
+    storage_class = provisioner_of(facts, claim)
+    if storage_class is None or storage_class.allowed_topologies is None:
+        return None
+    allowed, nodes = storage_class.allowed_topologies, facts.need(Source.NODES).nodes
+    if any(node_matches(allowed, dict(node.labels)) for node in nodes.values()):
+        return None
+    keys = sorted({requirement.key for term in allowed.terms for requirement in term.match_expressions})
+    there = {f"{key}={value}" for node in nodes.values() for key, value in node.labels if key in keys}
+    return Finding(
+        Reason.TOPOLOGY_NOT_ALLOWED,
+        f"Class {storage_class.name} makes volumes only in places where the cluster has no node.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, "allowedTopologies")),
+        (
+            Evidence(
+                f"{class_object(storage_class.name)} allowedTopologies",
+                affinity_text(allowed),
+                named(sorted(there), 6) or "no node has such a label",
+            ),
+        ),
+        (
+            Step(
+                f"kubectl get nodes -L {','.join(keys)}",
+                "add a node there, or create a class with other allowedTopologies: they are immutable",
+            ),
+        ),
+    )
+
+
+def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
+    """No CSIStorageCapacity of the class is large enough (hasEnoughCapacity in volumebinding/binder.go)."""
+    storage_class = provisioner_of(facts, claim)
+    if storage_class is None or value_of(claim.annotations, SELECTED_NODE) is not None or not claim.request:
+        return None
+    driver = facts.need(Source.CSI_DRIVERS).csi_drivers.get(driver_of(storage_class))
+    if driver is None or not driver.storage_capacity:
+        return None
+    capacities = facts.need(Source.CAPACITIES).capacities.values()
+    sizes = [
+        limit
+        for capacity in capacities
+        if capacity.storage_class == storage_class.name
+        and (limit := capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size)
+        is not None
+    ]
+    if any(-(-size // NANO) >= -(-claim.request // NANO) for size in sizes):
+        return None
+    found = f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity stated for class {storage_class.name}"
+    return Finding(
+        Reason.INSUFFICIENT_STORAGE,
+        f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} anywhere: {found}.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
+        (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one place", found),),
+        (
+            Step(
+                "kubectl get csistoragecapacities -A "
+                "-o custom-columns=CLASS:.storageClassName,FREE:.capacity,TOPOLOGY:.nodeTopology.matchLabels",
+                "add capacity, or ask for less",
+            ),
+        ),
+    )
+
+
+def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
+    """The driver is installed, and its provisioner does not act: its Lease has lapsed, or it never began.
+
+    external-provisioner holds a Lease named after the driver (leader_election.go of csi-lib-utils) and writes the Event
+    Provisioning when it begins.
+    """
+    storage_class = provisioner_of(facts, claim)
+    if storage_class is None or _has_worked(facts, claim, driver_of(storage_class)):
+        return None
+    driver = driver_of(storage_class)
+    age = facts.now - claim.created if claim.created is not None else timedelta()
+    lease = _lease_of(facts, driver) if facts.has(Source.LEASES) else None
+    if lease is not None and lease < _ALIVE:
+        return None
+    waits = facts.events_of("PersistentVolumeClaim", claim.key)
+    is_asked = any(event.reason == "ExternalProvisioning" for event in waits)
+    if lease is None and (age < _PATIENCE or not is_asked):
+        return None
+    found = (
+        f"its Lease was last renewed {age_text(lease)} ago" if lease is not None else "it has not begun with the claim"
+    )
+    return Finding(
+        Reason.PROVISIONER_MISSING,
+        f"The provisioner of {driver} does not answer: {found}.",
+        (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
+        (Evidence(f"leases and Events of {driver}", "a provisioner that works", found),),
+        (Step(f"kubectl get deploy,statefulset -A | grep -i {_stem(driver)}", f"restart the controller of {driver}"),),
+    )
+
+
+def _lease_of(facts: Facts, driver: str) -> timedelta | None:
+    """Return how long ago the provisioner renewed its Lease, None if it has none."""
+    name = re.sub(r"[^a-zA-Z0-9-]", "-", driver)
+    ages = [
+        facts.now - lease.renewed for lease in facts.leases.values() if lease.name == name and lease.renewed is not None
+    ]
+    return min(ages, default=None)
+
+
+def _nodes_with(facts: Facts, driver: str) -> list[str]:
+    csi_nodes = facts.need(Source.CSI_NODES).csi_nodes.values()
+    return sorted(node.name for node in csi_nodes if any(registered.name == driver for registered in node.drivers))
 
 
 def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:

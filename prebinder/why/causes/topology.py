@@ -1,15 +1,27 @@
 """Causes in where volumes and nodes are: no usable node reaches the pod's volumes, or none fits at all."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason
-from kube.objects.model import Pod, Volume
+from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
 from kube.rules.topology import volume_zone, zone_of
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.node_verdicts import NodeVerdict, by_place, node_verdicts, short, usable_text
-from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link, volume_object
+from prebinder.why.causes.objects import claim_link, fits_some_volume, named, pod_link, volume_link, volume_object
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 from scheduler.volumes.volume_binding import PodClaims, claims_of
+
+_MOST_NODES_SHOWN: Final = 4
+
+_TELLING: Final = (
+    (Reason.PROVISIONING_ELSEWHERE, Reason.SELECTED_NODE_STALE),
+    (Reason.INSUFFICIENT_STORAGE, Reason.INSUFFICIENT_STORAGE),
+    (Reason.TOPOLOGY_NOT_ALLOWED, Reason.TOPOLOGY_NOT_ALLOWED),
+)
+"""Reasons against nodes because of claims without a volume, and the code that each is told by."""
 
 
 def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
@@ -74,6 +86,83 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     )
 
 
+def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes that could take the pod cannot attach its volumes any more (`exceed max volume count`, csi.go)."""
+    if _settled(facts, pod) is None:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    near = [verdict for verdict in verdicts if verdict.reaches and not verdict.by_others]
+    full = [verdict for verdict in near if _only(verdict, Reason.ATTACH_LIMIT_REACHED)]
+    if not full or any(verdict.fits for verdict in verdicts):
+        return None
+    first = next(rejection for rejection in full[0].by_volumes if rejection.reason is Reason.ATTACH_LIMIT_REACHED)
+    return Finding(
+        Reason.ATTACH_LIMIT_REACHED,
+        f"The nodes that could take the pod can attach no more volumes: {len(full)} at their driver's limit.",
+        (pod_link(pod), Link("Node", full[0].node.name, first.offered)),
+        tuple(
+            Evidence(f"csinode/{verdict.node.name}", rejection.wanted, rejection.offered)
+            for verdict in full[:_MOST_NODES_SHOWN]
+            for rejection in verdict.by_volumes
+        ),
+        (
+            Step(
+                f"kubectl get pods -A --field-selector spec.nodeName={full[0].node.name}",
+                "move a pod with volumes away, or add a node",
+            ),
+        ),
+    )
+
+
+def _only(verdict: NodeVerdict, *reasons: Reason) -> bool:
+    return bool(verdict.by_volumes) and all(rejection.reason in reasons for rejection in verdict.by_volumes)
+
+
+def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes that could take the pod have no volume for its claims, and get none (findMatchingVolumes in binder.go)."""
+    claims = _settled(facts, pod)
+    if claims is None or not claims.delayed:
+        return None
+    verdicts = node_verdicts(facts, pod)
+    usable = [verdict for verdict in verdicts if not verdict.by_others]
+    if not usable or any(verdict.fits for verdict in verdicts):
+        return None
+    rejections = [rejection for verdict in usable for rejection in verdict.by_volumes]
+    served = [verdict for verdict in verdicts if not verdict.by_volumes]
+    code = _code_of(facts, claims, {rejection.reason for rejection in rejections}, served)
+    evidence = [Evidence(zone or "nodes", "", usable_text(group)) for zone, group in by_place(verdicts).items()]
+    evidence += list(dict.fromkeys(Evidence("nodes", one.wanted, one.offered) for one in rejections))[
+        :_MOST_NODES_SHOWN
+    ]
+    selected = next((_selected(claim) for claim in claims.delayed if _selected(claim)), "")
+    step = _way_out(served, usable, "") if served else _more_volumes(claims)
+    if code is Reason.SELECTED_NODE_STALE:
+        message = f"A volume is to be made for node {selected}, which cannot take the pod."
+    elif served:
+        message = "Nodes with a volume for the pod's claims cannot take it, and the others have no volume for them."
+    else:
+        message = "No node that could take the pod has a volume for each of its claims."
+    links = [claim_link(claim) for claim in claims.delayed[:1]]
+    return Finding(code, message, (pod_link(pod), *links), tuple(evidence), (step,))
+
+
+def _code_of(facts: Facts, claims: PodClaims, reasons: set[Reason], served: Sequence[NodeVerdict]) -> Reason:
+    for reason, code in _TELLING:
+        if reason in reasons:
+            return code
+    everywhere = len(claims.delayed) == 1 and fits_some_volume(facts, claims.delayed[0])
+    return Reason.TOPOLOGY_CONFLICT if served or everywhere else Reason.NO_VOLUME_FITS
+
+
+def _selected(claim: Claim) -> str:
+    return value_of(claim.annotations, SELECTED_NODE) or ""
+
+
+def _more_volumes(claims: PodClaims) -> Step:
+    name = claims.delayed[0].storage_class or ""
+    return Step(f"kubectl get pv -o wide | grep '{name}'", "add a volume that a usable node reaches")
+
+
 def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
     """No node takes the pod, and its volumes are not to blame: what kube-scheduler's FailedScheduling says by node."""
     if _settled(facts, pod) is None and pod.claims:
@@ -110,7 +199,7 @@ def _volume_links(claims: PodClaims) -> tuple[Link, ...]:
     return tuple(link for claim, volume in claims.bound for link in (claim_link(claim), volume_link(volume)))
 
 
-def _way_out(near: list[NodeVerdict], far: list[NodeVerdict], place: str) -> Step:
+def _way_out(near: Sequence[NodeVerdict], far: Sequence[NodeVerdict], place: str) -> Step:
     """Return what makes the nearest node usable: the one with the fewest reasons against it."""
     others = sorted(
         {zone_of(verdict.node.labels) for verdict in far} - {zone_of(one.node.labels) for one in near} - {""}

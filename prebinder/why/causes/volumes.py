@@ -1,17 +1,24 @@
 """Causes in the volumes that are there: the one a claim asks for, and those that might fit."""
 
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from binder.health.quarantine import in_quarantine
+from binder.health.volume_policy import refuse_use
 from binder.matching.controller_match import match_requested
 from binder.matching.evidence import quantity_text
-from binder.matching.matching import class_of, is_mine, requested_refusal
+from binder.matching.matching import class_of, is_mine, requested_refusal, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.decision import Mode
 from binder.model.demand import Demand
-from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, Claim, Pod, Volume
+from kube.objects.model import BIND_COMPLETED, NO_PROVISIONER, Claim, Pod, Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     claim_link,
     claim_object,
     fits_some_volume,
+    pod_link,
     volume_link,
     volume_object,
     with_default_class,
@@ -54,10 +61,7 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
         owner = "a claim of another namespace"
     step = Step(f"kubectl get pv {volume.name} -o yaml", f"it belongs to {owner}; its data is on it")
     if volume.phase == "Released":
-        step = Step(
-            f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
-            f"gives the volume with the data of {owner} to this claim",
-        )
+        step = _release(volume, f"gives the volume with the data of {owner} to this claim")
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
         f"Volume {volume.name}, which the claim asks for, is {volume.phase or 'held'} and still belongs to {owner}.",
@@ -105,21 +109,87 @@ def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
     )
 
 
+def held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | None:
+    """The only volume that would fit is Released: its claim is gone, its data is not (syncVolume, pv_controller.go)."""
+    wanted = _static(facts, claim)
+    if wanted is None:
+        return None
+    volume = _would_fit(facts, wanted, lambda volume: volume.phase == "Released")
+    if volume is None or volume.claim is None:
+        return None
+    owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"
+    return Finding(
+        Reason.VOLUME_STILL_CLAIMED,
+        f"Volume {volume.name} would fit the claim, but is Released: it holds the data of {owner}.",
+        (claim_link(claim), volume_link(volume, "Released")),
+        (Evidence(volume_object(volume, "spec.claimRef"), "none", owner),),
+        (_release(volume, "its data becomes this claim's; wipe it first if nobody may read it"),),
+    )
+
+
+def quarantined(facts: Facts, claim: Claim) -> Finding | None:
+    """The only volume that would do is in quarantine, because its driver reports it unhealthy (binder.health)."""
+    wanted = _static(facts, claim)
+    volume = None if wanted is None else _would_fit(facts, wanted, lambda each: in_quarantine(each, facts.annotations))
+    if volume is None:
+        return None
+    reason = value_of(volume.annotations, facts.annotations.quarantine) or "no reason given"
+    return Finding(
+        Reason.QUARANTINED,
+        f"Volume {volume.name} would fit the claim, and pvc-prebinder keeps it from every claim: {reason}.",
+        (claim_link(claim), volume_link(volume, "in quarantine")),
+        (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
+        (
+            Step(
+                f"kubectl get pv {volume.name} -o yaml",
+                f"it is released when its driver reports it healthy; `pvc-prebinder quarantine release {volume.name}` "
+                "gives it to claims as it is",
+            ),
+        ),
+    )
+
+
+def held_back(facts: Facts, pod: Pod) -> Finding | None:
+    """Volumes fit, and pvc-prebinder gives none of them to a pod with its gate: reserved, or unhealthy."""
+    if not facts.annotations.carries_gate(pod):
+        return None
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
+    view = facts.look.view
+    for claim in (snapshot.claims[key] for key in pod.claim_keys if key in snapshot.claims):
+        if claim.volume_name or claim.key in snapshot.volumes_by_claim:
+            continue
+        refusals = [refuse_use(view, volume, facts.now, claim) for volume in view.index.candidates(claim)]
+        against = [refusal for refusal in refusals if refusal is not None]
+        if not against or len(against) < len(refusals):
+            continue
+        reason = against[0].reason
+        return Finding(
+            reason,
+            f"Volumes fit claim {claim.name}, and none may be given to it: {against[0].subject} is "
+            f"{against[0].offered[:200]}.",
+            (pod_link(pod), claim_link(claim), Link("PersistentVolume", against[0].subject, str(reason))),
+            tuple(Evidence(f"pv/{each.subject} ({each.reason})", each.wanted, each.offered) for each in against[:4]),
+            (
+                Step(
+                    f"kubectl get pv {against[0].subject} -o yaml",
+                    "a reservation ends by itself when it expires or its pod is gone"
+                    if reason is Reason.RESERVED_FOR_OTHER
+                    else "repair the volume, or add another one",
+                ),
+            ),
+        )
+    return None
+
+
 def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
     """No volume fits, and the class makes none (`didn't find available persistent volumes to bind`, binder.go).
 
     Kubernetes never says which test failed; the rules of binder.matching do.
     """
-    if claim.volume_name:
+    wanted = _static(facts, claim)
+    if wanted is None:
         return None
-    wanted = with_default_class(facts, claim)
-    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
-    if storage_class is None or storage_class.provisioner not in ("", NO_PROVISIONER):
-        return None
-    snapshot = facts.need(Source.VOLUMES)
-    mine = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
-    if fits_some_volume(facts, wanted) or any(is_mine(claim, volume) for volume in mine):
-        return None
+    storage_class = facts.snapshot.classes[class_of(wanted)]
     rejections = _rejections(facts, wanted)
     return Finding(
         Reason.NO_VOLUME_FITS,
@@ -133,6 +203,35 @@ def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
                 f"add a volume of at least {quantity_text(claim.request)}, or change the claim",
             ),
         ),
+    )
+
+
+def _static(facts: Facts, claim: Claim) -> Claim | None:
+    """Return the claim with its class if that class makes no volumes and no Available one fits, else None."""
+    if claim.volume_name:
+        return None
+    wanted = with_default_class(facts, claim)
+    storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
+    if storage_class is None or storage_class.provisioner not in ("", NO_PROVISIONER):
+        return None
+    snapshot = facts.need(Source.VOLUMES)
+    mine = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
+    if fits_some_volume(facts, wanted) or any(is_mine(claim, volume) for volume in mine):
+        return None
+    return wanted
+
+
+def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Volume | None:
+    """Return the smallest volume that is held in this way and would fit the claim if it were not."""
+    volumes = (volume for volume in facts.snapshot.volumes.values() if volume.claim is not None and held(volume))
+    free = ((volume, replace(volume, claim=None, phase="Available")) for volume in volumes)
+    fitting = (volume for volume, freed in free if scheduler_refusal(claim, freed) is None)
+    return min(fitting, key=lambda volume: (volume.capacity, volume.name), default=None)
+
+
+def _release(volume: Volume, note: str) -> Step:
+    return Step(
+        f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""", note
     )
 
 

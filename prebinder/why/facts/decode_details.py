@@ -5,18 +5,21 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct
 
-from kube.decoding.wire import Amounts, OwnerReference, Text, Texts, Wire
+from kube.decoding.wire import Amounts, OwnerReference, RawPart, Text, Texts, Wire
 from kube.rules.quantity import QuantityError, parse_quantity
 from prebinder.why.facts.details import (
+    AttachmentDetails,
     ClaimDetails,
     Condition,
     DataSource,
+    DeviceClaimRecord,
     EventRecord,
     LeaseRecord,
     PodDetails,
     QuotaRecord,
+    SnapshotRecord,
 )
 
 _Time = Annotated[datetime, Meta(tz=True)] | None
@@ -72,6 +75,15 @@ class _ResourceClaim(Wire):
     resource_claim_template_name: Text = None
 
 
+class _DeviceClaimName(Wire):
+    name: Text = None
+    resource_claim_name: Text = None
+
+
+class _PodStatus(_Status):
+    resource_claim_statuses: list[_DeviceClaimName] | None = None
+
+
 class _PodSpec(Wire):
     resource_claims: list[_ResourceClaim] | None = None
 
@@ -79,7 +91,7 @@ class _PodSpec(Wire):
 class _Pod(Wire):
     metadata: _Metadata | None = None
     spec: _PodSpec | None = None
-    status: _Status | None = None
+    status: _PodStatus | None = None
 
 
 class _Regarding(Wire):
@@ -139,11 +151,49 @@ class _Quota(Wire):
     status: _QuotaStatus | None = None
 
 
+class _VolumeError(Wire):
+    message: Text = None
+
+
+class _AttachmentStatus(Wire):
+    attach_error: _VolumeError | None = None
+    detach_error: _VolumeError | None = None
+
+
+class _Attachment(Wire):
+    metadata: _Metadata | None = None
+    status: _AttachmentStatus | None = None
+
+
+class _SnapshotStatus(Wire):
+    ready_to_use: bool | None = None
+    bound_volume_snapshot_content_name: Text = None
+    restore_size: str | int | float | None = None
+    error: _VolumeError | None = None
+
+
+class _Snapshot(Wire):
+    metadata: _Metadata | None = None
+    status: _SnapshotStatus | None = None
+
+
+class _DeviceClaimStatus(Wire):
+    allocation: RawPart = UNSET
+
+
+class _DeviceClaim(Wire):
+    metadata: _Metadata | None = None
+    status: _DeviceClaimStatus | None = None
+
+
 _CLAIM: Final = msgspec.json.Decoder(_Claim)
 _POD: Final = msgspec.json.Decoder(_Pod)
 _EVENT: Final = msgspec.json.Decoder(_Event)
 _LEASE: Final = msgspec.json.Decoder(_Lease)
 _QUOTA: Final = msgspec.json.Decoder(_Quota)
+_ATTACHMENT: Final = msgspec.json.Decoder(_Attachment)
+_SNAPSHOT: Final = msgspec.json.Decoder(_Snapshot)
+_DEVICE_CLAIM: Final = msgspec.json.Decoder(_DeviceClaim)
 
 
 class EventAbout(Struct, frozen=True):
@@ -168,11 +218,13 @@ def claim_details(raw: bytes | Raw) -> ClaimDetails:
 
 def pod_details(raw: bytes | Raw) -> PodDetails:
     found = _POD.decode(raw)
-    metadata, spec, status = found.metadata or _Metadata(), found.spec or _PodSpec(), found.status or _Status()
+    metadata, spec, status = found.metadata or _Metadata(), found.spec or _PodSpec(), found.status or _PodStatus()
     owners = (owner for owner in metadata.owner_references or () if owner.controller)
     owner = next(((owner.kind or "", owner.name or "") for owner in owners), None)
-    claims = (claim.resource_claim_name or claim.name or "" for claim in spec.resource_claims or ())
-    return PodDetails(owner, _conditions(status.conditions), metadata.deletion_timestamp, tuple(claims))
+    made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses or ()}
+    claims = (claim.resource_claim_name or made.get(claim.name) for claim in spec.resource_claims or ())
+    names = tuple(name for name in claims if name)
+    return PodDetails(owner, _conditions(status.conditions), metadata.deletion_timestamp, names)
 
 
 def event(raw: bytes | Raw) -> EventAbout:
@@ -213,6 +265,34 @@ def quota(raw: bytes | Raw) -> QuotaRecord:
     return QuotaRecord(
         metadata.namespace or "default", metadata.name or "", tuple(sorted(hard.items())), tuple(sorted(used.items()))
     )
+
+
+def attachment_details(raw: bytes | Raw) -> AttachmentDetails:
+    found = _ATTACHMENT.decode(raw)
+    status = found.status or _AttachmentStatus()
+    attach, detach = status.attach_error or _VolumeError(), status.detach_error or _VolumeError()
+    deleted = (found.metadata or _Metadata()).deletion_timestamp
+    return AttachmentDetails(attach.message or "", detach.message or "", deleted)
+
+
+def snapshot(raw: bytes | Raw) -> SnapshotRecord:
+    found = _SNAPSHOT.decode(raw)
+    metadata, status = found.metadata or _Metadata(), found.status or _SnapshotStatus()
+    return SnapshotRecord(
+        namespace=metadata.namespace or "default",
+        name=metadata.name or "",
+        ready=bool(status.ready_to_use),
+        content=status.bound_volume_snapshot_content_name or "",
+        restore_size=_amounts({"size": status.restore_size}).get("size", 0),
+        error=(status.error or _VolumeError()).message or "",
+    )
+
+
+def device_claim(raw: bytes | Raw) -> DeviceClaimRecord:
+    found = _DEVICE_CLAIM.decode(raw)
+    metadata, status = found.metadata or _Metadata(), found.status or _DeviceClaimStatus()
+    allocated = status.allocation is not UNSET and bytes(status.allocation) != b"null"
+    return DeviceClaimRecord(metadata.namespace or "default", metadata.name or "", allocated)
 
 
 def _data_source(reference: _Reference | None) -> DataSource | None:

@@ -71,3 +71,30 @@ class QuotaRecord(Struct, frozen=True, gc=False):
     name: str
     hard: tuple[tuple[str, int], ...] = ()
     used: tuple[tuple[str, int], ...] = ()
+
+
+class AttachmentDetails(Struct, frozen=True, gc=False):
+    """What a VolumeAttachment says of its last failure; `deleting` since when it is being detached."""
+
+    attach_error: str = ""
+    detach_error: str = ""
+    deleted: datetime | None = None
+
+
+class SnapshotRecord(Struct, frozen=True, gc=False):
+    """A VolumeSnapshot: `ready` says that a volume can be made of it; `restore_size` in nano-units, 0 if not stated."""
+
+    namespace: str
+    name: str
+    ready: bool = False
+    content: str = ""
+    restore_size: int = 0
+    error: str = ""
+
+
+class DeviceClaimRecord(Struct, frozen=True, gc=False):
+    """A ResourceClaim (DRA): `allocated` is whether devices were chosen for it."""
+
+    namespace: str
+    name: str
+    allocated: bool = False

@@ -17,11 +17,14 @@ from binder.reservation.contract import Annotations
 from kube.objects.model import Pairs
 from kube.store.snapshot import Snapshot
 from prebinder.why.facts.details import (
+    AttachmentDetails,
     ClaimDetails,
+    DeviceClaimRecord,
     EventRecord,
     LeaseRecord,
     PodDetails,
     QuotaRecord,
+    SnapshotRecord,
 )
 from scheduler.state.cluster import ClusterView, view_of
 
@@ -41,6 +44,8 @@ class Source(StrEnum):
     EVENTS = "events"
     QUOTAS = "resourcequotas"
     LEASES = "leases"
+    SNAPSHOTS = "volumesnapshots"
+    DEVICE_CLAIMS = "resourceclaims"
     ALL_PODS = "pods in all namespaces"
     ALL_CLAIMS = "persistentvolumeclaims in all namespaces"
 
@@ -105,6 +110,9 @@ class Facts:
     events: Mapping[ObjectKey, tuple[EventRecord, ...]] = field(default_factory=dict)
     leases: Mapping[str, LeaseRecord] = field(default_factory=dict)
     quotas: tuple[QuotaRecord, ...] = ()
+    attachments: Mapping[str, AttachmentDetails] = field(default_factory=dict)
+    snapshots: Mapping[str, SnapshotRecord] = field(default_factory=dict)
+    device_claims: Mapping[str, DeviceClaimRecord] = field(default_factory=dict)
     namespaces: Mapping[str, Pairs] = field(default_factory=dict)
     everywhere: bool = False
     annotations: Annotations = field(default_factory=Annotations)

@@ -23,6 +23,8 @@ _KINDS: Final = {
     Source.EVENTS: "Event",
     Source.QUOTAS: "ResourceQuota",
     Source.LEASES: "Lease",
+    Source.SNAPSHOTS: "VolumeSnapshot",
+    Source.DEVICE_CLAIMS: "ResourceClaim",
 }
 
 _DUMPED_TOGETHER: Final = frozenset({Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.NODES})

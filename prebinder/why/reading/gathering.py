@@ -13,7 +13,16 @@ from kube.decoding.decode import MalformedObject, decoders
 from kube.objects.model import Namespace, Record
 from kube.store.store import snapshot_of
 from prebinder.why.facts import decode_details
-from prebinder.why.facts.details import ClaimDetails, EventRecord, LeaseRecord, PodDetails, QuotaRecord
+from prebinder.why.facts.details import (
+    AttachmentDetails,
+    ClaimDetails,
+    DeviceClaimRecord,
+    EventRecord,
+    LeaseRecord,
+    PodDetails,
+    QuotaRecord,
+    SnapshotRecord,
+)
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
 
 _EVENTS_KEPT: Final = 5
@@ -49,10 +58,15 @@ class Gathering:
         self._events: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
         self._leases: dict[str, LeaseRecord] = {}
         self._quotas: dict[str, QuotaRecord] = {}
+        self._attachments: dict[str, AttachmentDetails] = {}
+        self._snapshots: dict[str, SnapshotRecord] = {}
+        self._device_claims: dict[str, DeviceClaimRecord] = {}
         self._others: dict[str, Callable[[bytes | Raw], None]] = {
             "Event": self._event,
             "Lease": self._lease,
             "ResourceQuota": self._quota,
+            "VolumeSnapshot": self._snapshot,
+            "ResourceClaim": self._device_claim,
         }
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
@@ -87,6 +101,9 @@ class Gathering:
             events={key: _latest(events) for key, events in self._events.items()},
             leases=dict(self._leases),
             quotas=tuple(self._quotas.values()),
+            attachments=dict(self._attachments),
+            snapshots=dict(self._snapshots),
+            device_claims=dict(self._device_claims),
             namespaces=namespaces,
             everywhere=everywhere,
             annotations=self._annotations,
@@ -100,6 +117,8 @@ class Gathering:
             self._claims[key] = decode_details.claim_details(raw)
         elif kind == "Pod":
             self._pods[key] = decode_details.pod_details(raw)
+        elif kind == "VolumeAttachment":
+            self._attachments[key] = decode_details.attachment_details(raw)
 
     def _event(self, raw: bytes | Raw) -> None:
         about = decode_details.event(raw)
@@ -112,6 +131,14 @@ class Gathering:
     def _quota(self, raw: bytes | Raw) -> None:
         quota = decode_details.quota(raw)
         self._quotas[f"{quota.namespace}/{quota.name}"] = quota
+
+    def _snapshot(self, raw: bytes | Raw) -> None:
+        snapshot = decode_details.snapshot(raw)
+        self._snapshots[f"{snapshot.namespace}/{snapshot.name}"] = snapshot
+
+    def _device_claim(self, raw: bytes | Raw) -> None:
+        claim = decode_details.device_claim(raw)
+        self._device_claims[f"{claim.namespace}/{claim.name}"] = claim
 
 
 def _latest(events: list[EventRecord]) -> tuple[EventRecord, ...]:

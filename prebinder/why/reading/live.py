@@ -31,6 +31,9 @@ _EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
 
 _QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 
+_SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True)
+_DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
+
 _RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.CLAIMS: CLAIMS,
     Source.ALL_CLAIMS: CLAIMS,
@@ -46,9 +49,13 @@ _RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.EVENTS: _EVENTS,
     Source.QUOTAS: _QUOTAS,
     Source.LEASES: LEASES,
+    Source.SNAPSHOTS: _SNAPSHOTS,
+    Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,
 }
 
-_OF_THE_NAMESPACE: Final = frozenset({Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS})
+_OF_THE_NAMESPACE: Final = frozenset(
+    {Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS, Source.SNAPSHOTS, Source.DEVICE_CLAIMS}
+)
 """Sources that are read in the namespace asked about; the others everywhere."""
 
 _PAGE: Final = 500

@@ -1,19 +1,25 @@
 """Each cause in a claim, its class or the volumes that are there: alone, and hidden under another."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from binder.matching.rejection import Reason
+from kube.objects.model import SELECTED_NODE
 from prebinder.why.facts.facts import Source
+from tests.builders import ZONE
 from tests.prebinder.why.documents import (
     DRIVER,
     Document,
+    at,
     claim,
     csi_node,
     default_class,
     driver,
     event,
+    lease,
+    metadata,
     node,
     pod,
     storage_class,
@@ -29,6 +35,44 @@ SELECTOR = {"selector": {"matchLabels": {"tier": "gold"}}}
 def requesting(name: str, **how: Any) -> Document:
     """A claim that asks for a volume by name and is not bound to it."""
     return claim(spec={"volumeName": name, **how.pop("spec", {})}, **how)
+
+
+PREFIX = "scheduler.cloud.example/"
+NOTHING = timedelta()
+QUARANTINE = {f"{PREFIX}quarantine": "Inaccessible", f"{PREFIX}quarantined-at": at(NOTHING)}
+INSTALLED = [driver(), csi_node("n1", DRIVER)]
+SELECTED = {"annotations": {SELECTED_NODE: "gone"}}
+FROM_SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "before"}
+IN_ZONE_C = [{"matchLabelExpressions": [{"key": ZONE, "values": ["c"]}]}]
+
+
+def snapshot(name: str, size: str = "10Gi", *, ready: bool = True) -> Document:
+    return {
+        "apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshot",
+        "metadata": metadata(name),
+        "status": {"readyToUse": ready, "restoreSize": size},
+    }
+
+
+def capacity(free: str) -> Document:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": metadata("room", "storage"),
+        "storageClassName": "fast",
+        "nodeTopology": {},
+        "capacity": free,
+    }
+
+
+def failed(note: str) -> Document:
+    return event("PersistentVolumeClaim", "data", "ProvisioningFailed", note, reporter=f"{DRIVER}_controller-0")
+
+
+def resizing(condition: str) -> Document:
+    status = {"capacity": {"storage": "5Gi"}, "conditions": [{"type": condition, "status": "True"}]}
+    return claim(volume="pv-1", status=status)
 
 
 CASES = [
@@ -56,7 +100,153 @@ CASES = [
         [claim(), storage_class(), pod("db-0", "data", spec={"nodeName": "n1"}), node("n1")],
         id="nodeName",
     ),
+    pytest.param(
+        Reason.CLAIM_DELETING,
+        [
+            claim(
+                metadata={"deletionTimestamp": at(timedelta(hours=1)), "finalizers": ["kubernetes.io/pvc-protection"]}
+            ),
+            storage_class(),
+            pod("old", "data", node="n1"),
+        ],
+        id="being deleted",
+    ),
+    pytest.param(
+        Reason.VOLUME_STILL_CLAIMED,
+        [claim(), volume(claim="old", phase="Released"), IMMEDIATE],
+        id="only a Released one",
+    ),
+    pytest.param(
+        Reason.QUARANTINED,
+        [
+            claim(),
+            volume(
+                claim="quarantine-pv-1",
+                claim_uid="",
+                phase="Available",
+                metadata={
+                    "annotations": {f"{PREFIX}quarantine": "Inaccessible", f"{PREFIX}quarantined-at": at(NOTHING)}
+                },
+            ),
+            IMMEDIATE,
+        ],
+        id="only one in quarantine",
+    ),
+    pytest.param(
+        Reason.AMBIGUOUS_DEFAULT_CLASS,
+        [
+            claim(storage_class=None),
+            default_class("one", mode="Immediate"),
+            default_class("two", mode="Immediate"),
+            volume(storage_class="one"),
+            volume("pv-2", storage_class="two"),
+        ],
+        id="two default classes",
+    ),
+    pytest.param(
+        Reason.DATA_SOURCE_NOT_READY,
+        [claim(spec={"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "orig"}}), DYNAMIC, *INSTALLED],
+        id="its source does not exist",
+    ),
+    pytest.param(
+        Reason.DATA_SOURCE_NOT_READY,
+        [claim(spec={"dataSourceRef": FROM_SNAPSHOT}), DYNAMIC, *INSTALLED, snapshot("before", ready=False)],
+        id="its snapshot is not ready",
+    ),
+    pytest.param(
+        Reason.DATA_SOURCE_NOT_READY,
+        [claim(spec={"dataSourceRef": FROM_SNAPSHOT}), DYNAMIC, *INSTALLED, snapshot("before", size="20Gi")],
+        id="its snapshot is larger",
+    ),
+    pytest.param(
+        Reason.POPULATOR_PENDING,
+        [
+            claim(spec={"dataSourceRef": {"apiGroup": "example.com", "kind": "Dataset", "name": "big"}}),
+            DYNAMIC,
+            *INSTALLED,
+        ],
+        id="its populator has not run",
+    ),
+    pytest.param(
+        Reason.SELECTED_NODE_STALE,
+        [claim(metadata=SELECTED), storage_class(provisioner=DRIVER), *INSTALLED, pod("db-0", "data")],
+        id="the node chosen for it is gone",
+    ),
+    pytest.param(
+        Reason.DRIVER_NOT_ON_NODE,
+        [
+            claim(metadata=SELECTED),
+            storage_class(provisioner=DRIVER),
+            *INSTALLED,
+            node("gone"),
+            csi_node("gone"),
+            pod("db-0", "data"),
+        ],
+        id="the driver is not on the chosen node",
+    ),
+    pytest.param(Reason.DRIVER_NOT_ON_NODE, [claim(), DYNAMIC, driver()], id="the driver is on no node"),
+    pytest.param(
+        Reason.TOPOLOGY_NOT_ALLOWED,
+        [claim(), {**DYNAMIC, "allowedTopologies": IN_ZONE_C}, *INSTALLED, node("n1", "a")],
+        id="no node where its class makes volumes",
+    ),
+    pytest.param(
+        Reason.INSUFFICIENT_STORAGE,
+        [claim(), DYNAMIC, driver(storageCapacity=True), csi_node("n1", DRIVER), capacity("5Gi")],
+        id="no room anywhere",
+    ),
+    *(
+        pytest.param(code, [claim(), DYNAMIC, *INSTALLED, failed(note)], id=f"reported: {note[:40]}")
+        for code, note in [
+            (Reason.REQUEST_NOT_SUPPORTED, "infeasible error. rpc error: code = InvalidArgument desc = no RWX"),
+            (Reason.REQUEST_NOT_SUPPORTED, 'with StorageClass "fast": rpc error: code = InvalidArgument desc = no'),
+            (Reason.INSUFFICIENT_STORAGE, "rpc error: code = ResourceExhausted desc = full"),
+            (Reason.BACKEND_ERROR, "rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
+            (Reason.BACKEND_ERROR, "rpc error: code = Internal desc = oops"),
+        ]
+    ),
+    pytest.param(
+        Reason.PROVISIONER_MISSING,
+        [claim(), DYNAMIC, *INSTALLED, lease("disk-csi-example", timedelta(hours=3), "storage")],
+        id="its provisioner's Lease has lapsed",
+    ),
+    pytest.param(
+        Reason.PROVISIONER_MISSING,
+        [
+            claim(),
+            DYNAMIC,
+            *INSTALLED,
+            event("PersistentVolumeClaim", "data", "ExternalProvisioning", "Waiting for it"),
+        ],
+        id="its provisioner never began",
+    ),
+    pytest.param(
+        Reason.RESIZE_FAILED,
+        [resizing("ControllerResizeError"), volume(claim="data", size="5Gi"), storage_class()],
+        id="it cannot grow",
+    ),
+    pytest.param(
+        Reason.RESIZE_PENDING,
+        [resizing("FileSystemResizePending"), volume(claim="data", size="10Gi"), storage_class()],
+        id="it has not grown yet",
+    ),
     # One hidden under another.
+    pytest.param(
+        Reason.PROVISIONER_MISSING,
+        [claim(spec={"dataSourceRef": FROM_SNAPSHOT}), DYNAMIC, snapshot("before", ready=False)],
+        id="no driver, and a snapshot that is not ready",
+    ),
+    pytest.param(
+        Reason.DATA_SOURCE_NOT_READY,
+        [
+            claim(spec={"dataSourceRef": FROM_SNAPSHOT}),
+            DYNAMIC,
+            *INSTALLED,
+            snapshot("before", ready=False),
+            failed("rpc error: code = Internal desc = x"),
+        ],
+        id="a snapshot that is not ready, which the driver reports as its own fault",
+    ),
     pytest.param(
         Reason.CLASS_NOT_FOUND,
         [claim(storage_class="fsat", spec=SELECTOR), storage_class(), pod("db-0", "data")],
@@ -81,6 +271,26 @@ def test_the_cause_of_a_pending_claim(code: Reason, documents: list[Document]) -
     assert all(command.startswith("kubectl ") for command in item.next)
     assert len(item.advice) == len(item.next)
     assert item.causes[0].name == "web/data"
+
+
+def test_a_claim_that_a_quota_forbids_is_explained_although_there_is_none() -> None:
+    note = (
+        "create Pod db-0 in StatefulSet db failed error: failed to create PVC data-db-0: persistentvolumeclaims "
+        '"data-db-0" is forbidden: exceeded quota: storage, requested: requests.storage=10Gi, used: '
+        "requests.storage=95Gi, limited: requests.storage=100Gi"
+    )
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata("storage"),
+        "status": {"hard": {"requests.storage": "100Gi"}, "used": {"requests.storage": "95Gi"}},
+    }
+    item = why(
+        "pvc/data-db-0", quota, event("StatefulSet", "db", "FailedCreate", note, reporter="statefulset-controller")
+    )
+    assert (item.code, item.status) == (Reason.QUOTA_EXCEEDED, "Absent")
+    assert "95Gi of 100Gi requests.storage used" in item.message
+    assert item.evidence[0].object == "Event FailedCreate of statefulset-controller, 1m ago"
 
 
 NORMAL = [

@@ -5,12 +5,19 @@ from datetime import timedelta
 import pytest
 
 from binder.matching.rejection import Reason
+from kube.objects.model import SELECTED_NODE
 from prebinder.why.facts.facts import Source
 from tests.prebinder.why.documents import (
+    DRIVER,
     SCHEDULED,
     Document,
+    at,
     claim,
+    csi_node,
+    driver,
+    event,
     lease,
+    metadata,
     node,
     pod,
     storage_class,
@@ -21,6 +28,46 @@ from tests.prebinder.why.documents import (
 BOUND = [claim(volume="pv-1"), volume(claim="data", zone="a"), storage_class()]
 NEW: Document = {"conditions": []}
 GATED = {"schedulingGates": [{"name": "example.com/later"}]}
+
+ALONE = {"accessModes": ["ReadWriteOncePod"]}
+RESERVED = {
+    f"scheduler.cloud.example/{key}": value
+    for key, value in {
+        "reserved-for": "web/other",
+        "reserved-for-uid": "uid-other",
+        "reserved-by": "one/1",
+        "bound-at": at(timedelta(minutes=1)),
+        "expires-at": at(timedelta(minutes=-5)),
+    }.items()
+}
+
+
+WITH_DEVICE = {"name": "gpu", "resourceClaimName": "gpu"}
+
+
+def told(reason: str, note: str) -> Document:
+    return event("Pod", "db-0", reason, note)
+
+
+def unscheduled(note: str) -> Document:
+    return told("FailedScheduling", note)
+
+
+def placed() -> Document:
+    """A pod on node a1 whose containers have not been started."""
+    return pod("db-0", "data", node="a1", status={"phase": "Pending"})
+
+
+def attachment(on_node: str, *, attached: bool = False, error: str = "") -> Document:
+    failed = {"attachError": {"message": error}} if error else {}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": metadata(f"csi-{on_node}", None),
+        "spec": {"attacher": DRIVER, "nodeName": on_node, "source": {"persistentVolumeName": "pv-1"}},
+        "status": {"attached": attached, **failed},
+    }
+
 
 CASES = [
     pytest.param(Reason.CLAIM_NOT_FOUND, [pod("db-0", "dtaa"), *BOUND], id="no such claim"),
@@ -54,7 +101,121 @@ CASES = [
         id="two volumes in two zones",
     ),
     pytest.param(Reason.NO_NODE_FITS, [pod("db-0", "data", cpu="9"), *BOUND, node("a1")], id="no node is large enough"),
+    pytest.param(
+        Reason.ATTACH_LIMIT_REACHED,
+        [pod("db-0", "data"), *BOUND, node("a1"), csi_node("a1", DRIVER, limit=0), driver()],
+        id="the node attaches no more",
+    ),
+    pytest.param(
+        Reason.VOLUME_IN_USE,
+        [
+            pod("db-0", "data"),
+            claim(volume="pv-1", spec=ALONE),
+            volume(claim="data", zone="a", spec=ALONE),
+            storage_class(),
+            pod("db-1", "data", node="a1"),
+            node("a1"),
+        ],
+        id="another pod has the claim to itself",
+    ),
+    pytest.param(
+        Reason.TOPOLOGY_CONFLICT,
+        [pod("db-0", "data"), claim(), volume(zone="a"), storage_class(), node("a1", cordoned=True), node("b1", "b")],
+        id="the only volume that fits is where no node is usable",
+    ),
+    pytest.param(
+        Reason.SELECTED_NODE_STALE,
+        [
+            pod("db-0", "data"),
+            claim(metadata={"annotations": {SELECTED_NODE: "a1"}}),
+            storage_class(provisioner=DRIVER),
+            driver(),
+            csi_node("a1", DRIVER),
+            node("a1", cordoned=True),
+            node("b1", "b"),
+            event("PersistentVolumeClaim", "data", "Provisioning", "for it", type="Normal", reporter=DRIVER),
+        ],
+        id="a volume is being made for a cordoned node",
+    ),
+    pytest.param(
+        Reason.RESERVED_FOR_OTHER,
+        [
+            pod("db-0", "data", spec={"schedulingGates": [{"name": "scheduler.cloud.example/volumes"}]}, status=NEW),
+            claim(),
+            volume(metadata={"annotations": RESERVED}),
+            storage_class(),
+            node("a1"),
+        ],
+        id="the only volume is reserved for another claim",
+    ),
+    pytest.param(
+        Reason.EXTENDER_UNAVAILABLE,
+        [
+            pod("db-0", "data"),
+            *BOUND,
+            node("a1"),
+            event(
+                "Pod", "db-0", "FailedScheduling", 'Post "http://127.0.0.1:8890/v1/filter": connect: connection refused'
+            ),
+        ],
+        id="an extender does not answer",
+    ),
+    pytest.param(
+        Reason.BIND_TIMEOUT,
+        [
+            pod("db-0", "data"),
+            *BOUND,
+            node("a1"),
+            unscheduled('running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'),
+        ],
+        id="binding took too long",
+    ),
+    pytest.param(
+        Reason.DEVICE_CLAIM_PENDING,
+        [
+            pod("db-0", "data", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}),
+            *BOUND,
+            node("a1"),
+        ],
+        id="no such ResourceClaim",
+    ),
+    *(
+        pytest.param(code, [placed(), *BOUND, node("a1"), node("a2"), *more], id=name)
+        for code, name, more in [
+            (Reason.ATTACH_CONFLICT, "attached elsewhere", [attachment("a2", attached=True)]),
+            (Reason.ATTACH_FAILED, "the driver cannot attach it", [attachment("a1", error="no such disk")]),
+            (
+                Reason.ATTACH_CONFLICT,
+                "by its Event",
+                [told("FailedAttachVolume", "Multi-Attach error")],
+            ),
+            (Reason.MOUNT_FAILED, "it cannot be mounted", [told("FailedMount", "bad superblock")]),
+        ]
+    ),
     # One hidden under another.
+    pytest.param(
+        Reason.VOLUME_IN_USE,
+        [
+            pod("db-0", "data", cpu="9"),
+            claim(volume="pv-1", spec=ALONE),
+            volume(claim="data", zone="a", spec=ALONE),
+            storage_class(),
+            pod("db-1", "data", node="a1"),
+            node("a1"),
+        ],
+        id="another pod has the claim, and no node is large enough",
+    ),
+    pytest.param(
+        Reason.ATTACH_CONFLICT,
+        [
+            placed(),
+            *BOUND,
+            node("a1"),
+            attachment("a2", attached=True),
+            event("Pod", "db-0", "FailedMount", "timed out waiting for the condition"),
+        ],
+        id="attached elsewhere, and so not mounted",
+    ),
     pytest.param(
         Reason.CLASS_NOT_FOUND,
         [pod("db-0", "data", cpu="9"), claim(storage_class="fsat"), storage_class(), node("a1")],

@@ -1,0 +1,109 @@
+"""Causes after a node was chosen: a volume that cannot be attached there, or mounted."""
+
+import re
+from typing import Final
+
+from binder.matching.rejection import Reason
+from kube.objects.model import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, Claim, Pod, Volume
+from kube.store.snapshot import Snapshot
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import claim_link, pod_link, volume_link
+from prebinder.why.causes.reported import quoted
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence, Link
+
+_MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
+_ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
+_FAILED: Final = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
+
+
+def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
+    """A volume for one node is still attached to another (Multi-Attach error, reconciler.go of attachdetach)."""
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
+    for claim, volume in _volumes_of(pod, snapshot):
+        if not set(volume.access_modes) <= _ONE_NODE:
+            continue
+        holders = [
+            one
+            for one in snapshot.attachments.values()
+            if one.volume_name == volume.name and one.node_name != pod.node_name and one.attached
+        ]
+        if not holders:
+            continue
+        holder = holders[0].node_name
+        node = snapshot.nodes.get(holder) if facts.has(Source.NODES) else None
+        down = facts.has(Source.NODES) and (node is None or _is_down(node.taints))
+        note = "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it"
+        step = Step(f"kubectl get pods -A --field-selector spec.nodeName={holder}", note)
+        if down and node is not None:
+            step = Step(
+                f"kubectl taint node {holder} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                "only if that node is switched off: its pods are deleted at once, and unwritten data is lost",
+            )
+        return Finding(
+            Reason.ATTACH_CONFLICT,
+            f"Volume {volume.name} is still attached to node {holder}, and may be attached to one node only.",
+            (
+                pod_link(pod, f"on node {pod.node_name}"),
+                claim_link(claim),
+                volume_link(volume),
+                Link("Node", holder, "not ready" if down else "has the volume"),
+            ),
+            (Evidence(f"volumeattachment/{holders[0].name}", f"attached to {pod.node_name}", f"attached to {holder}"),),
+            (step,),
+        )
+    return None
+
+
+def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
+    """The driver cannot attach a volume to the pod's node: status.attachError of the VolumeAttachment."""
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.ATTACHMENTS)
+    for claim, volume in _volumes_of(pod, snapshot):
+        for attachment in snapshot.attachments.values():
+            details = facts.attachments.get(attachment.name)
+            here = (attachment.volume_name, attachment.node_name) == (volume.name, pod.node_name)
+            if not here or attachment.attached or details is None or not details.attach_error:
+                continue
+            return Finding(
+                Reason.ATTACH_FAILED,
+                f"{attachment.attacher} cannot attach volume {volume.name} to node {pod.node_name}.",
+                (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), volume_link(volume)),
+                (
+                    Evidence(
+                        f"volumeattachment/{attachment.name} status.attachError (of {attachment.attacher})",
+                        "",
+                        f'"{" ".join(details.attach_error.split())}"',
+                    ),
+                ),
+                (Step(f"kubectl describe volumeattachment {attachment.name}", "the driver's logs say more"),),
+            )
+    return None
+
+
+def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
+    """Attaching or mounting fails, by the Events of attachdetach-controller and kubelet."""
+    for event in facts.events_of("Pod", pod.key):
+        code = _FAILED.get(event.reason)
+        if code is None:
+            continue
+        if _MULTI_ATTACH.search(event.note):
+            code = Reason.ATTACH_CONFLICT
+        verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
+        return Finding(
+            code,
+            f"A volume of the pod cannot be {verb} on node {pod.node_name}.",
+            (pod_link(pod, f"on node {pod.node_name}"),),
+            (quoted(facts, event),),
+            (Step(f"kubectl -n {pod.namespace} describe pod {pod.name}"),),
+        )
+    return None
+
+
+def _volumes_of(pod: Pod, snapshot: Snapshot) -> list[tuple[Claim, Volume]]:
+    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
+    bound = ((claim, snapshot.volumes.get(claim.volume_name)) for claim in claims if claim is not None)
+    return [(claim, volume) for claim, volume in bound if volume is not None]
+
+
+def _is_down(taints: tuple[object, ...]) -> bool:
+    return any("unreachable" in str(taint) or "not-ready" in str(taint) for taint in taints)

@@ -1,0 +1,90 @@
+"""Causes in what a new volume is to be filled with: a snapshot, another claim, or a populator's object."""
+
+from binder.matching.evidence import quantity_text
+from binder.matching.rejection import Reason
+from kube.objects.model import Claim
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import claim_link, claim_object
+from prebinder.why.facts.details import DataSource
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence, Link
+
+_SNAPSHOTS = "snapshot.storage.k8s.io"
+
+
+def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
+    """The snapshot or claim to copy from is missing, not ready or too large (controller.go of external-provisioner)."""
+    source = _source(facts, claim)
+    if source is None:
+        return None
+    if source.api_group == _SNAPSHOTS and source.kind == "VolumeSnapshot":
+        problem = _problem_of_snapshot(facts, claim, source)
+    elif not source.api_group and source.kind == "PersistentVolumeClaim":
+        problem = _problem_of_claim(facts, claim, source)
+    else:
+        return None
+    if problem is None:
+        return None
+    resource = "pvc" if source.kind == "PersistentVolumeClaim" else "volumesnapshot"
+    return Finding(
+        Reason.DATA_SOURCE_NOT_READY,
+        f"The claim is to be filled from {source.kind} {source.name}, and {problem}.",
+        (claim_link(claim), Link(source.kind, source.name, problem)),
+        (Evidence(claim_object(claim, "spec.dataSourceRef"), f"{source.kind} {source.name}, ready", problem),),
+        (Step(f"kubectl -n {source.namespace or claim.namespace} describe {resource} {source.name}"),),
+    )
+
+
+def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
+    """An object of a foreign kind is to fill the volume, and its populator has not (KEP-1495)."""
+    source = _source(facts, claim)
+    if source is None or source.api_group in {"", _SNAPSHOTS}:
+        return None
+    return Finding(
+        Reason.POPULATOR_PENDING,
+        f"A populator has to fill the volume from {source.kind} {source.name}, and has not done so yet.",
+        (claim_link(claim), Link(source.kind, source.name, source.api_group)),
+        (Evidence(claim_object(claim, "spec.dataSourceRef"), "", f"{source.kind}.{source.api_group} {source.name}"),),
+        (
+            Step(
+                f"kubectl get volumepopulators | grep {source.kind}",
+                f"is the populator for {source.kind} installed and running?",
+            ),
+        ),
+    )
+
+
+def _source(facts: Facts, claim: Claim) -> DataSource | None:
+    details = facts.claims.get(claim.key)
+    return None if details is None or claim.volume_name else details.data_source
+
+
+def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str | None:
+    facts.need(Source.SNAPSHOTS)
+    snapshot = facts.snapshots.get(f"{source.namespace or claim.namespace}/{source.name}")
+    if snapshot is None:
+        return "it does not exist"
+    if snapshot.error:
+        return f'it failed: "{snapshot.error}"'
+    if not snapshot.ready:
+        return "it is not ready to use"
+    if snapshot.restore_size > claim.request:
+        return (
+            f"it needs {quantity_text(snapshot.restore_size)}, more than the {quantity_text(claim.request)} asked for"
+        )
+    return None
+
+
+def _problem_of_claim(facts: Facts, claim: Claim, source: DataSource) -> str | None:
+    if source.namespace not in {"", claim.namespace}:
+        return None
+    original = facts.need(Source.CLAIMS).claims.get(f"{claim.namespace}/{source.name}")
+    if original is None:
+        return "it does not exist"
+    if original.phase != "Bound":
+        return f"it is {original.phase}, not Bound"
+    if original.deleting:
+        return "it is being deleted"
+    if original.request > claim.request:
+        return f"it has {quantity_text(original.request)}, more than the {quantity_text(claim.request)} asked for"
+    return None

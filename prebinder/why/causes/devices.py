@@ -1,0 +1,49 @@
+"""Causes in device claims (dynamic resource allocation)."""
+
+from binder.matching.rejection import Reason
+from kube.objects.model import Pod
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import pod_link, pod_object
+from prebinder.why.causes.reported import last_words
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence, Link
+
+
+def device_claim_missing(facts: Facts, pod: Pod) -> Finding | None:
+    """The pod names a ResourceClaim that does not exist (dynamicresources.go)."""
+    details = facts.pods.get(pod.key)
+    if details is None or not details.resource_claims:
+        return None
+    facts.need(Source.DEVICE_CLAIMS)
+    for name in details.resource_claims:
+        if f"{pod.namespace}/{name}" not in facts.device_claims:
+            return Finding(
+                Reason.DEVICE_CLAIM_PENDING,
+                f'The pod uses ResourceClaim "{name}", which does not exist.',
+                (pod_link(pod), Link("ResourceClaim", f"{pod.namespace}/{name}", "not found")),
+                (Evidence(pod_object(pod, "spec.resourceClaims"), f"ResourceClaim {name}", "no such claim"),),
+                (Step(f"kubectl -n {pod.namespace} get resourceclaims"),),
+            )
+    return None
+
+
+def device_claim_pending(facts: Facts, pod: Pod) -> Finding | None:
+    """No devices could be chosen for a ResourceClaim of the pod. Its volumes and nodes come first."""
+    details = facts.pods.get(pod.key)
+    if details is None or not details.resource_claims:
+        return None
+    facts.need(Source.DEVICE_CLAIMS)
+    for name in details.resource_claims:
+        claim = facts.device_claims.get(f"{pod.namespace}/{name}")
+        if claim is not None and not claim.allocated:
+            return Finding(
+                Reason.DEVICE_CLAIM_PENDING,
+                f'No device was allocated for ResourceClaim "{name}" of the pod.',
+                (pod_link(pod), Link("ResourceClaim", f"{pod.namespace}/{name}", "not allocated")),
+                (
+                    Evidence(f"resourceclaim/{pod.namespace}/{name} status.allocation", "devices", "none"),
+                    *last_words(facts, "Pod", pod.key),
+                ),
+                (Step("kubectl get resourceslices", "does any node offer such a device?"),),
+            )
+    return None

@@ -1,0 +1,104 @@
+"""Causes in the life of a claim and its volume: deletion, growth, and claims for one pod only."""
+
+from typing import Final
+
+from binder.matching.evidence import quantity_text
+from binder.matching.rejection import Reason
+from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Pod
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import (
+    age_text,
+    claim_link,
+    claim_object,
+    named,
+    pod_link,
+    users_of,
+)
+from prebinder.why.facts.details import Condition
+from prebinder.why.facts.facts import Facts
+from prebinder.why.report.report import Evidence
+
+_RESIZE_FAILED: Final = frozenset({"ControllerResizeError", "NodeResizeError"})
+_RESIZING: Final = frozenset({"Resizing", "FileSystemResizePending"})
+
+
+def terminating(facts: Facts, claim: Claim) -> Finding | None:
+    """The claim is being deleted and waits for its finalizers (pvc_protection_controller.go); no pod may use it."""
+    if not claim.deleting:
+        return None
+    details = facts.claims.get(claim.key)
+    finalizers = details.finalizers if details is not None else ()
+    since = "" if details is None or details.deleted is None else f" for {age_text(facts.now - details.deleted)}"
+    users = [pod for pod in users_of(facts, claim) if pod.node_name]
+    held = f"pod {named(pod.name for pod in users)} still uses it" if users else "its finalizers are not removed"
+    if users:
+        step = Step(
+            f"kubectl -n {claim.namespace} get pod {' '.join(pod.name for pod in users[:3])}",
+            "the claim goes when these pods have ended; its volume goes too if its reclaim policy is Delete",
+        )
+    else:
+        step = Step(
+            f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
+            "who set each finalizer has to remove it; removing one by hand may leak or lose the volume",
+        )
+    return Finding(
+        Reason.CLAIM_DELETING,
+        f"The claim has been being deleted{since}, and {held}."
+        if since
+        else f"The claim is being deleted, and {held}.",
+        (claim_link(claim), *(pod_link(pod, f"on node {pod.node_name}") for pod in users[:1])),
+        (Evidence(claim_object(claim, "metadata.finalizers"), "none", ", ".join(finalizers) or "none known"),),
+        (step,),
+    )
+
+
+def resize(facts: Facts, claim: Claim) -> Finding | None:
+    """A bound claim that is to grow and does not (conditions of external-resizer and of the kubelet, KEP-1790)."""
+    details = facts.claims.get(claim.key)
+    if details is None or not claim.bind_completed or not details.capacity or claim.request <= details.capacity:
+        return None
+    conditions = {condition.type: condition for condition in details.conditions if condition.status == "True"}
+    failed = next((conditions[kind] for kind in sorted(conditions.keys() & _RESIZE_FAILED)), None)
+    waiting = next((conditions[kind] for kind in sorted(conditions.keys() & _RESIZING)), None)
+    sizes = f"from {quantity_text(details.capacity)} to {quantity_text(claim.request)}"
+    evidence = (
+        Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting)),
+    )
+    step = Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", "its Events say what the resizer reports")
+    if failed is not None:
+        message = f"The volume cannot grow {sizes}: {failed.type}."
+        return Finding(Reason.RESIZE_FAILED, message, (claim_link(claim),), evidence, (step,))
+    if waiting is not None and waiting.type == "FileSystemResizePending" and not any(users_of(facts, claim)):
+        step = Step(f"kubectl -n {claim.namespace} get pods", "the file system grows when a pod uses the claim")
+    message = f"The claim is bound, and its volume has not grown yet {sizes}."
+    return Finding(Reason.RESIZE_PENDING, message, (claim_link(claim),), evidence, (step,))
+
+
+def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
+    """A ReadWriteOncePod claim of the pod is used by a pod on a node (volume_restrictions.go, KEP-2485)."""
+    for key in pod.claim_keys:
+        claim = facts.snapshot.claims.get(key)
+        if claim is None or READ_WRITE_ONCE_POD not in claim.access_modes:
+            continue
+        holder = next((user for user in users_of(facts, claim) if user.node_name and user.key != pod.key), None)
+        if holder is None:
+            continue
+        return Finding(
+            Reason.VOLUME_IN_USE,
+            f"Claim {claim.name} is ReadWriteOncePod, and pod {holder.name} uses it.",
+            (pod_link(pod), claim_link(claim), pod_link(holder, f"on node {holder.node_name}")),
+            (Evidence(claim_object(claim, "spec.accessModes"), "no other pod", f"in use by pod {holder.name}"),),
+            (
+                Step(
+                    f"kubectl -n {holder.namespace} delete pod {holder.name}",
+                    "ends what that pod does; its controller, if it has one, starts it again",
+                ),
+            ),
+        )
+    return None
+
+
+def _words(condition: Condition | None) -> str:
+    if condition is None:
+        return "no condition says why"
+    return f"{condition.type}: {condition.message}" if condition.message else condition.type

@@ -1,0 +1,125 @@
+"""What other components report in Events: their words, quoted, and whose they are.
+
+Events are asked last, because they expire and their texts change between releases: objects come first. A text is
+recognized by a word that its component cannot leave out, such as a gRPC code.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from binder.matching.rejection import Reason
+from kube.objects.model import Claim, Pod
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import age_text, claim_link, pod_link
+from prebinder.why.facts.details import EventRecord
+from prebinder.why.facts.facts import Facts
+from prebinder.why.report.report import Evidence, Link
+
+_LONGEST_QUOTE: Final = 300
+
+_OF_PROVISIONERS: Final = (
+    (re.compile(r"claim Selector is not supported"), Reason.SELECTOR_ON_DYNAMIC_CLASS),
+    (re.compile(r"code = InvalidArgument|infeasible error"), Reason.REQUEST_NOT_SUPPORTED),
+    (re.compile(r"code = ResourceExhausted"), Reason.INSUFFICIENT_STORAGE),
+    (re.compile(r"not in allowed topologies"), Reason.TOPOLOGY_NOT_ALLOWED),
+    (
+        re.compile(r"no topology key found|no available topology|do(?:es)? not match topology keys"),
+        Reason.DRIVER_NOT_ON_NODE,
+    ),
+    (re.compile(r"failed to get selected CSINode|node \"[^\"]+\" not found"), Reason.SELECTED_NODE_STALE),
+    (re.compile(r"snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"), Reason.DATA_SOURCE_NOT_READY),
+    (re.compile(r"rpc error: code = \w+"), Reason.BACKEND_ERROR),
+)
+"""Texts of external-provisioner (controller.go there), the telling ones before `rpc error`, which most begin with."""
+
+_MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
+
+_ADVICE: Final = {
+    Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
+    Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or ask for less",
+    Reason.BACKEND_ERROR: "a fault of the driver or of the storage behind it: its logs say more",
+}
+
+_EXTENDER: Final = re.compile(
+    r"Post \"?https?://[^\"]*/?(?:filter|prioritize)|extender.*(?:refused|timeout|deadline)", re.IGNORECASE
+)
+_BIND_TIMEOUT: Final = re.compile(
+    r"running PreBind plugin \"?VolumeBinding|timed out waiting for the condition|provisioning failed for PVC"
+)
+
+
+def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
+    """The provisioner tried and reports a failure (ProvisioningFailed, controller.go of external-provisioner)."""
+    for event in facts.events_of("PersistentVolumeClaim", claim.key):
+        if event.reason == "Provisioning" and event.type == "Normal":
+            continue
+        code = next((code for pattern, code in _OF_PROVISIONERS if pattern.search(event.note)), None)
+        if code is None:
+            continue
+        note = _ADVICE.get(code, "")
+        if _MAY_STILL_RUN.search(event.note):
+            note = "the call may still be running in the backend: do not move the claim elsewhere yet"
+        reporter = event.reporter or "the provisioner"
+        return Finding(
+            code,
+            f"{reporter} refused or failed to make the volume.",
+            (claim_link(claim), Link("Provisioner", reporter, event.reason)),
+            (quoted(facts, event),),
+            (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", note),),
+        )
+    return None
+
+
+def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
+    """kube-scheduler cannot ask an extender that must not be ignored (extender.go: a filter error fails the pod)."""
+    event = _first(facts.events_of("Pod", pod.key), _EXTENDER)
+    if event is None:
+        return None
+    return Finding(
+        Reason.EXTENDER_UNAVAILABLE,
+        "The scheduler cannot reach an extender, and places no pod without its answer.",
+        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "extender unavailable")),
+        (quoted(facts, event),),
+        (Step("kubectl get pods -A -l app.kubernetes.io/name=pvc-prebinder", "is the extender running?"),),
+    )
+
+
+def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
+    """Binding the pod's volumes took too long, and its claims say no more (PreBind in volume_binding.go, 600 s)."""
+    event = _first(facts.events_of("Pod", pod.key), _BIND_TIMEOUT)
+    if event is None:
+        return None
+    return Finding(
+        Reason.BIND_TIMEOUT,
+        "The scheduler chose a node, and the pod's volumes were not bound in time.",
+        (pod_link(pod),),
+        (quoted(facts, event),),
+        (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler tries again by itself"),),
+    )
+
+
+def quoted(facts: Facts, event: EventRecord) -> Evidence:
+    """Return an Event as evidence: whose it is, how old, and its words."""
+    age = f", {age_text(facts.now - event.last)} ago" if event.last is not None else ""
+    note = " ".join(event.note.split())
+    if len(note) > _LONGEST_QUOTE:
+        note = note[:_LONGEST_QUOTE] + "..."
+    return Evidence(f"Event {event.reason} of {event.reporter or 'an unknown component'}{age}", "", f'"{note}"')
+
+
+def last_words(facts: Facts, kind: str, key: str) -> tuple[Evidence, ...]:
+    """Return the last Event about an object, if there is one that may be read."""
+    return tuple(quoted(facts, event) for event in facts.events_of(kind, key)[:1])
+
+
+def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, EventRecord]]:
+    """Yield the Events with this text, and the key of what they are about."""
+    for (_, key), events in sorted(facts.events.items()):
+        for event in events:
+            if pattern.search(event.note):
+                yield key, event
+
+
+def _first(events: Iterable[EventRecord], pattern: re.Pattern[str]) -> EventRecord | None:
+    return next((event for event in events if pattern.search(event.note)), None)

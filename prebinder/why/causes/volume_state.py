@@ -1,0 +1,103 @@
+"""What a PersistentVolume itself waits for, or is kept by."""
+
+from binder.health.quarantine import in_quarantine
+from binder.health.volume_policy import refuse_health
+from binder.matching.rejection import Reason
+from kube.objects.model import Volume, value_of
+from prebinder.why.causes.finding import Finding, Step
+from prebinder.why.causes.objects import volume_link, volume_object
+from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.report.report import Evidence, Link
+
+
+def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
+    """The volume is being deleted and waits for its finalizers (pv_protection_controller.go)."""
+    if not volume.deleting:
+        return None
+    return Finding(
+        Reason.VOLUME_TERMINATING,
+        f"The volume is being deleted, and waits until {_owner(facts, volume) or 'its finalizers are removed'}"
+        f"{' lets go of it' if volume.claim is not None else ''}.",
+        (volume_link(volume, "Terminating"),),
+        (Evidence(volume_object(volume, "metadata.deletionTimestamp"), "not set", "set"),),
+        (Step(f"kubectl get pv {volume.name} -o yaml", "removing a finalizer by hand may leak or lose the data"),),
+    )
+
+
+def volume_quarantined(facts: Facts, volume: Volume) -> Finding | None:
+    """pvc-prebinder keeps the volume from every claim (binder.health.quarantine)."""
+    if not in_quarantine(volume, facts.annotations):
+        return None
+    reason = value_of(volume.annotations, facts.annotations.quarantine) or "no reason given"
+    return Finding(
+        Reason.QUARANTINED,
+        f"pvc-prebinder keeps the volume from every claim: {reason}.",
+        (volume_link(volume, "in quarantine"),),
+        (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
+        (Step(f"kubectl get pv {volume.name} -o yaml", "it is released when its driver reports it healthy"),),
+    )
+
+
+def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
+    """Its driver, a node or Kubernetes reports the volume unhealthy (KEP-1432; binder.health.reported_health)."""
+    facts.has(Source.CLAIMS)
+    facts.has(Source.CSI_NODES)
+    refusal = refuse_health(facts.look.view, volume, facts.now)
+    if refusal is None or refusal.reason is not Reason.UNHEALTHY:
+        return None
+    return Finding(
+        Reason.UNHEALTHY,
+        f"The volume is unhealthy: {refusal.offered}.",
+        (volume_link(volume, "unhealthy"),),
+        (Evidence(volume_object(volume), refusal.wanted, refusal.offered),),
+        (
+            Step(
+                f"kubectl describe pv {volume.name}",
+                "repair it in its storage; do not delete it while its data matters",
+            ),
+        ),
+    )
+
+
+def volume_released(facts: Facts, volume: Volume) -> Finding | None:
+    """Its claim was deleted; with policy Retain it stays, with its data, until somebody decides (syncVolume)."""
+    if volume.phase not in {"Released", "Failed"}:
+        return None
+    owner = _owner(facts, volume) or "a deleted claim"
+    failed = volume.phase == "Failed"
+    return Finding(
+        Reason.VOLUME_RELEASED,
+        f"The volume {'could not be reclaimed' if failed else 'is Released'}: it holds the data of {owner}, which was "
+        "deleted.",
+        (volume_link(volume, volume.phase), Link("PersistentVolumeClaim", owner, "deleted")),
+        (Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),),
+        (
+            Step(
+                f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
+                "makes it Available with that data on it; wipe it first if the next claim must not see it",
+            ),
+        ),
+    )
+
+
+def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
+    """Return what the volume is when nothing is wrong with it."""
+    owner = _owner(facts, volume)
+    if volume.phase == "Bound":
+        message = f"Bound to {owner or 'a claim'}."
+        return Finding(Reason.BOUND, message, (volume_link(volume, "Bound"),), problem=False)
+    reservation = facts.annotations.reservation_of(volume)
+    if reservation is not None and reservation.in_force(facts.now):
+        until = f"{reservation.expires_at:%H:%M:%S}Z"
+        message = f"Available, and reserved by pvc-prebinder for a claim until {until}."
+    else:
+        message = f"Available, for {owner} alone." if owner else "Available: no claim wants it."
+    return Finding(Reason.AVAILABLE, message, (volume_link(volume, volume.phase),), problem=False)
+
+
+def _owner(facts: Facts, volume: Volume) -> str:
+    """Return the claim that the volume names, if whoever asks may know it."""
+    if volume.claim is None or not volume.claim.name:
+        return ""
+    known = f"{volume.claim.namespace}/{volume.claim.name}"
+    return f"claim {known}" if facts.everywhere or known in facts.snapshot.claims else "a claim of another namespace"

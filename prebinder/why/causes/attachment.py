@@ -1,6 +1,7 @@
 """Causes after a node was chosen: a volume that cannot be attached there, or mounted."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -14,7 +15,7 @@ from prebinder.why.report.report import Evidence, Link
 
 _MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
-_FAILED: Final = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
+_FAILED: Final[Mapping[str, Reason]] = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
 
 
 def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:

@@ -5,7 +5,7 @@ recognized by a word that its component cannot leave out, such as a gRPC code.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -35,7 +35,7 @@ _OF_PROVISIONERS: Final = (
 
 _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
 
-_ADVICE: Final = {
+_ADVICE: Final[Mapping[Reason, str]] = {
     Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
     Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or ask for less",
     Reason.BACKEND_ERROR: "a fault of the driver or of the storage behind it: its logs say more",

@@ -21,7 +21,7 @@ from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
 from binder.writers.health_gate import HealthGate
-from binder.writers.scheduling_gate import PodGate
+from binder.writers.scheduling_gate import KnownClaim, PodGate, known_claims
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -109,7 +109,7 @@ class Reconciler:
     async def handle(self, key: str) -> float | None:
         """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
         pod = self.store.snapshot().pods.get(key)
-        known = {} if pod is None else uids_of_claims(pod, self.store.snapshot())
+        known = {} if pod is None else known_claims(pod, self.store.snapshot())
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._forget(key)
             return None if pod is None else await self._lift(pod, known, None)
@@ -173,7 +173,7 @@ class Reconciler:
             self.planner.withdrawn(decision)
             raise
 
-    async def _act(self, decision: Reserve | Finish, known: Mapping[str, str]) -> float | None:
+    async def _act(self, decision: Reserve | Finish, known: Mapping[str, KnownClaim]) -> float | None:
         for placement in decision.placements:
             self._since.setdefault(placement.claim.key, self.clock.monotonic())
         try:
@@ -201,9 +201,9 @@ class Reconciler:
         self.wakeups.forget(decision.pod.key)
         self._histories.pop(decision.pod.key, None)
         held = {placement.claim.key for placement in decision.placements}
-        return await self._lift(decision.pod, {key: uid for key, uid in known.items() if key not in held}, None)
+        return await self._lift(decision.pod, {key: claim for key, claim in known.items() if key not in held}, None)
 
-    async def _lift(self, decided: Pod, unread: Mapping[str, str], wake: float | None) -> float | None:
+    async def _lift(self, decided: Pod, unread: Mapping[str, KnownClaim], wake: float | None) -> float | None:
         """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work.
 
         A pod made anew under the name since the decision is looked at by itself.
@@ -287,12 +287,6 @@ def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
     found = (snapshot.claims.get(key) for key in pod.claim_keys)
     return all(claim is not None and claim.bind_finished for claim in found)
-
-
-def uids_of_claims(pod: Pod, snapshot: Snapshot) -> dict[str, str]:
-    """Return the uids of the pod's claims by key, empty for one that does not exist."""
-    found = {key: snapshot.claims.get(key) for key in pod.claim_keys}
-    return {key: "" if claim is None else claim.uid for key, claim in found.items()}
 
 
 def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:

@@ -91,16 +91,19 @@ class Applier:
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
     async def _hold(self, placement: Placement, mode: Mode, now: datetime) -> Volume:
-        """Write one volume's side and confirm it."""
-        claim, volume = placement.claim, placement.volume
+        """Write one volume's side and confirm it; one that a watch shows as held is read."""
+        claim, volume, read = placement.claim, placement.volume, False
         for _ in range(TRIES):
             self._last_look.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
-                return volume
+                if read:
+                    return volume
+                volume, read = await self._same_offer(placement, volume, now), True
+                continue
             try:
                 written = (await self._live.patch_volume(volume, self._body(claim, mode, now))).record
             except FASTER:
-                volume = await self._same_offer(placement, volume, now)
+                volume, read = await self._same_offer(placement, volume, now), True
                 continue
             if not self._is_held(written, claim, mode, now):
                 raise LostPlacement(placement, "the API server's answer does not show our reservation")
@@ -126,6 +129,8 @@ class Applier:
         if live is None:
             raise LostPlacement(placement, f"volume {before.name} was deleted")
         fresh = live.record
+        if fresh.resource_version == before.resource_version:
+            return fresh
         if not same_offer(before, fresh, placement.claim, self._settings.annotations, now):
             taken = fresh.claim is not None
             kind = ConflictKind.ALREADY_CLAIMED if taken else ConflictKind.RESOURCE_VERSION

@@ -8,14 +8,17 @@ removed, and nothing else of a pod.
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
+from binder.matching.matching import is_mine
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import FASTER, ObjectApi, patch_as_seen
+from binder.writers.object_client import FASTER, LiveVolume, ObjectApi, patch_as_seen
 from kube.decoding.decode import decode_pod_record
 from kube.errors import Forbidden, TerminalError
 from kube.objects.api_resource import PODS
 from kube.objects.model import Claim, Pod
+from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -31,11 +34,36 @@ class Complaint(Protocol):
         """The API server does not accept the removal; `why` is its message."""
 
 
-class Claims(Protocol):
-    """Claims as the API server has them (binder.writers.object_client.LiveObjects)."""
+class LiveReads(Protocol):
+    """Claims and volumes as the API server has them (binder.writers.object_client.LiveObjects)."""
 
     async def claim(self, key: str) -> Claim | None:
         """Read a claim, and have the store know it; None when it is gone."""
+
+    async def volume(self, name: str) -> LiveVolume | None:
+        """Read a volume, and have the store know it; None when it is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClaim:
+    """A claim as a decision saw it: its uid, empty if it did not exist, and the volumes held for it."""
+
+    uid: str
+    held: frozenset[str] = frozenset()
+
+
+def known_claims(pod: Pod, snapshot: Snapshot) -> dict[str, KnownClaim]:
+    """Return the pod's claims by key, as the watches show them now."""
+    return {key: _known(key, snapshot) for key in pod.claim_keys}
+
+
+def _known(key: str, snapshot: Snapshot) -> KnownClaim:
+    claim = snapshot.claims.get(key)
+    return KnownClaim("" if claim is None else claim.uid, _held(key, snapshot))
+
+
+def _held(key: str, snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(snapshot.volumes_by_claim.get(key, ())) | frozenset(snapshot.volumes_reserved_for.get(key, ()))
 
 
 class PodGate:
@@ -44,7 +72,7 @@ class PodGate:
     def __init__(
         self,
         api: ObjectApi,
-        claims: Claims,
+        live: LiveReads,
         store: Store,
         annotations: Annotations,
         complaint: Complaint,
@@ -52,19 +80,20 @@ class PodGate:
         turns: asyncio.Semaphore,
     ) -> None:
         self._api = api
-        self._claims = claims
+        self._live = live
         self._turns = turns
         self._store = store
         self._annotations = annotations
         self._complaint = complaint
 
-    async def lift(self, pod: Pod, unread: Mapping[str, str]) -> bool:
+    async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim]) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
-        `unread` are those of its claims that are known from a watch only: their keys, and the uids that were decided
-        with. They are read first: the watches of pods and of claims do not keep pace, and a pod made anew may be seen
-        beside its predecessor's bound claim. While a claim is being deleted kube-scheduler would not take the pod, and
-        one made anew since the decision may have no volume yet.
+        `unread` are those of its claims that are known from a watch only, as they were decided with. They are read
+        first, with the volumes held for them: watches do not keep pace with each other. A pod made anew may be seen
+        beside its predecessor's bound claim, and a claim beside a volume that was released while the API server's
+        answer was lost. While a claim is being deleted kube-scheduler would not take the pod, and one made anew since
+        the decision may have no volume yet.
 
         Raises KubeError when the API server fails us or refuses for another reason than a missing right.
         """
@@ -101,10 +130,26 @@ class PodGate:
         self._store.pods.remember(decode_pod_record(answer))
         return True
 
-    async def _stand(self, known: Mapping[str, str]) -> bool:
-        """Whether these claims, by key and uid, are still those of the decision, and none is being deleted."""
-        for key, uid in known.items():
-            claim = await self._claims.claim(key)
-            if (claim.uid if claim is not None else "") != uid or (claim is not None and claim.deleting):
+    async def _stand(self, unread: Mapping[str, KnownClaim]) -> bool:
+        """Whether these claims are still those of the decision, none is being deleted, and what was held is held."""
+        for key, known in unread.items():
+            claim = await self._live.claim(key)
+            if (claim.uid if claim is not None else "") != known.uid:
+                return False
+            if claim is None or claim.bind_finished:
+                held = True
+            else:
+                held = await self._is_held(claim, known.held | _held(key, self._store.snapshot()))
+            if not held or (claim is not None and claim.deleting):
                 return False
         return True
+
+    async def _is_held(self, claim: Claim, volumes: frozenset[str]) -> bool:
+        """Whether one of the volumes is held for the claim; a claim for which none was is none of our business."""
+        for name in sorted(volumes):
+            live = await self._live.volume(name)
+            if live is not None:
+                reservation = self._annotations.reservation_of(live.record)
+                if is_mine(claim, live.record) or (reservation is not None and reservation.is_for(claim)):
+                    return True
+        return not volumes

@@ -210,6 +210,23 @@ async def test_a_claim_on_two_volumes_keeps_the_older() -> None:
     assert world.violations() == []
 
 
+async def test_a_volume_that_was_released_unseen_does_not_count_as_held() -> None:
+    """A crash left the volume's side alone, and the watch does not show yet that it was swept."""
+    world = World(Mode.ANNOTATE)
+    world.put(claim_object("data"), pod_object("web", ["data"], gated=True))
+    world.put(volume_object("pv-1", annotations=reservation("data", minutes=-1)))
+    process = world.process()
+    world.server.feed(process.store)
+    seen = process.store.snapshot()
+    placement = Placement(seen.claims["default/data"], seen.volumes["pv-1"])
+    decision = Reserve(seen.pods["default/web"], Mode.ANNOTATE, "a", "node-a1", (), (placement,))
+    await process.reconciler.gate.ask(decision, world.clock.now())
+    world.server.lagging = True
+    world.server.change("persistentvolumes", "pv-1", lambda volume: volume["metadata"]["annotations"].clear())
+    outcome = await process.reconciler.actor.applier.apply(decision)
+    assert isinstance(outcome, Applied) == (world.annotations("persistentvolumes", "pv-1") != {})
+
+
 async def test_a_volume_planned_in_place_of_an_unhealthy_one_stays() -> None:
     """The plan saw the older reservation and passed it over; that is no race."""
     world = World(Mode.ANNOTATE)

@@ -254,6 +254,30 @@ async def test_the_gate_stays_if_a_bound_claim_is_made_anew_while_the_others_are
     assert gates_of(world) == []
 
 
+@pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
+async def test_a_gate_is_not_lifted_for_a_volume_that_was_released_unseen(mode: Mode) -> None:
+    """The answer to a rollback was lost with the API server, and the watch of volumes is behind the others."""
+    world = World(mode)
+    world.put(volume_object("pv-1"), claim_object("data"), pod_object("first", ["data"], gated=True))
+    async with world.process() as process:
+        await process.run()
+        world.server.lagging = True
+        world.server.change("persistentvolumes", "pv-1", released)
+        world.server.lagging = False
+        del world.server.writes[:]
+        world.put(pod_object("second", ["data"], gated=True))
+        await process.run(10)
+    written = [write.plural for write in world.server.writes]
+    assert "persistentvolumes" in written
+    assert written[-1] == "pods"
+    assert not world.server.get("pods", "default/second")["spec"].get("schedulingGates")
+
+
+def released(volume: dict[str, Any]) -> None:
+    volume["spec"].pop("claimRef", None)
+    volume["metadata"]["annotations"].clear()
+
+
 @pytest.mark.parametrize("mode", [Mode.PREBIND, Mode.COMPLETE])
 async def test_a_volume_that_names_a_claim_and_is_too_small_for_it_is_not_counted_on(mode: Mode) -> None:
     world = World(mode)

@@ -62,6 +62,7 @@ class Reason(StrEnum):
     DISK_IN_USE = "DiskInUse"
     ENFORCED_NODE_AFFINITY = "EnforcedNodeAffinityMismatch"
     REJECTED_BY_PLUGIN = "RejectedByPlugin"
+    PLUGIN_FAILED = "PluginFailed"
     # A claim or a pod as a whole.
     NO_VOLUME_FITS = "StaticOnlyNoMatch"
     NO_JOINT_ASSIGNMENT = "NoJointAssignment"

@@ -5,7 +5,7 @@ pydantic decodes. It is imported when a document is read: a process that is conf
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import yaml
@@ -145,13 +145,42 @@ class ConfigurationFile(Generic[T]):
         return TypeAdapter(self.content)
 
 
-def misfit(error: "ValidationError", adapter: "TypeAdapter[Any]", text: str | None = None) -> ConfigurationError:
-    """Return the first thing that pydantic complains about, in the words of who wrote the document."""
+def misfit(
+    error: "ValidationError", adapter: "TypeAdapter[Any]", text: str | None = None, place: Place = ()
+) -> ConfigurationError:
+    """Return the first thing that pydantic complains about, in the words of who wrote the document.
+
+    `place` is where in the document the part is that was decoded.
+    """
     errors = error.errors(include_url=False)
     # A key that is unknown is often a mistyped one of those that are missing.
     first = next((found for found in errors if found["type"] in _UNKNOWN_KEY), errors[0])
-    line = None if text is None else line_of(text, first["loc"])
-    return ConfigurationError(path_of(first["loc"]), _problem(first, adapter.json_schema(by_alias=True)), line)
+    there = (*place, *first["loc"])
+    line = None if text is None else line_of(text, there)
+    return ConfigurationError(path_of(there), _problem(first, adapter.json_schema(by_alias=True)), line)
+
+
+def decode_part(kind: type[T], content: object, text: str, place: Place) -> T:
+    """Return what a part of a document says, as a dataclass that knows nothing of documents.
+
+    Its keys are the fields in camelCase, and no others. Raises ConfigurationError with the place in the whole document.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - loaded only where a document is read
+
+    foreign = is_dataclass(kind) and not hasattr(kind, "__pydantic_config__")
+    spelled = {"__pydantic_config__": CAMEL_KEYS, "__slots__": (), "__module__": kind.__module__}
+    adapter: TypeAdapter[T] = TypeAdapter(type(kind.__name__, (kind,), spelled) if foreign else kind)
+    try:
+        return adapter.validate_json(json.dumps(content, default=str), strict=True)
+    except ValidationError as error:
+        raise misfit(error, adapter, text, place) from error
+
+
+def dump_part(value: object) -> Any:
+    """Return what `decode_part` reads the same from."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - as above
+
+    return TypeAdapter(type(value)).dump_python(value, mode="json", by_alias=True)
 
 
 def path_of(place: Place) -> str:

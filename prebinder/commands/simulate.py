@@ -30,11 +30,11 @@ from prebinder.simulate.flags import (
     MOMENT,
     MOST_WORKERS,
     check_known,
-    profile_of,
     refuse_size_of_dump,
     workload_of,
 )
 from prebinder.simulate.limits import unanswered
+from prebinder.simulate.profile import Chosen, profile_of
 from prebinder.simulate.report import Needed, Report, WhatIf, needed_of, print_report
 from prebinder.simulate.trace import replay, written
 from scheduler.framework.profile import Profile
@@ -74,8 +74,7 @@ class Arguments:
     sizes: Mapping[str, int | None]
     seed: int
     concurrent: int
-    plugins: str | None
-    weights: str | None
+    chosen: Chosen
     filename: tuple[str, ...]
     replay: str | None
     now: datetime | None
@@ -106,6 +105,8 @@ class Arguments:
     ),
     cloup.option("--plugins", metavar="NAME,...", help="run only these filters and scores; default all"),
     cloup.option("--weights", metavar="NAME=N,...", help="weights of scores; 0 leaves one out"),
+    cloup.option("--config", type=FILE, metavar="FILE", help="take a profile of this scheduler configuration"),
+    cloup.option("--profile", metavar="NAME", help="schedulerName of the profile, if the configuration has several"),
 )
 @cloup.option(
     "-f",
@@ -151,12 +152,13 @@ def command(**given: Any) -> int:
     exist from the start.
     """
     sizes = {name: given.pop(name) for name in MADE_UP}
-    return run(Arguments(sizes=sizes, **given))
+    chosen = Chosen(*(given.pop(name) for name in ("plugins", "weights", "config", "profile")))
+    return run(Arguments(sizes=sizes, chosen=chosen, **given))
 
 
 def run(arguments: Arguments) -> int:
     """Simulate and report. Raises UsageError for a plugin, node or zone there is none of, before anything is run."""
-    profile = profile_of(arguments.plugins, arguments.weights)
+    profile = profile_of(arguments.chosen)
     targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
     _refuse_unwritable(targets)
     beginning, limits, well = _beginning(arguments)

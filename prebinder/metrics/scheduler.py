@@ -59,7 +59,12 @@ class SchedulerMetrics:
                 registry=registry,
             )
         )
-
+        self._plugin_failures = Counter(
+            "zone_scheduler_plugin_failures_total",
+            "Errors of plugins from other distributions.",
+            ["plugin", "extension_point"],
+            registry=registry,
+        )
         self._preemptions = Counter(
             "scheduler_preemption_attempts_total", "Attempts to preempt pods on a node.", registry=registry
         )
@@ -91,6 +96,9 @@ class SchedulerMetrics:
     def preempted(self, victims: int) -> None:
         self._preemptions.inc()
         self._victims.observe(victims)
+
+    def plugin_failed(self, plugin: str, extension_point: str) -> None:
+        self._plugin_failures.labels(plugin, extension_point).inc()
 
     def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
         self._attempts.of(profile, "error" if error else "unschedulable").inc()

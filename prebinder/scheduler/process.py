@@ -41,6 +41,7 @@ from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, Tenure
 from prebinder.runtime.logs import configure
 from prebinder.runtime.signals import stop_requested
+from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from prebinder.scheduler.term import SchedulerSurroundings, SchedulerTerm
 from prebinder.scheduler.watches import Watches
@@ -87,7 +88,8 @@ class SchedulerProcess:
             PlanSettings(annotations=settings.scheduling.annotations),
             settings.scheduling.annotation_prefix,
         )
-        self._configuration = configuration_for(settings.scheduling)
+        failures = PluginFailures()
+        self._configuration = configuration_for(settings.scheduling, failures)
         self.names = tuple(self._configuration.current.profiles)
         lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
 
@@ -96,6 +98,7 @@ class SchedulerProcess:
         watches = Watches(self._store, self.names)
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
         instruments.attempts.expect_profiles(self.names)
+        failures.counted.append(instruments.attempts.plugin_failed)
         access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
         self._recorder = EventRecorder(access.api(), clock, instruments.events, controller=COMPONENT, instance=identity)
         about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)

@@ -5,32 +5,35 @@ from pathlib import Path
 from typing import Final
 
 from kube.configuration.document import ConfigurationError
+from prebinder.config.installed_plugins import installed_registry
 from prebinder.config.scheduler_settings import SchedulingSettings, refuse_bad_names
 from prebinder.errors import UsageError
 from scheduler.framework.config import Configuration, parse
-from scheduler.plugins.registry import REGISTRY, default_data, default_profile
+from scheduler.framework.containment import FailureObserver
+from scheduler.plugins.registry import default_data, default_profile
 from scheduler.standalone.config_watch import ConfigurationInForce, WatchedConfiguration
 
 _PROFILES: Final = "profiles"
 
 
-def configuration_for(settings: SchedulingSettings) -> ConfigurationInForce:
+def configuration_for(settings: SchedulingSettings, failures: FailureObserver) -> ConfigurationInForce:
     """Return the configuration to begin with. Raises UsageError for a file that cannot be read or is wrong.
 
-    Which schedulers there are stays as it is: their pods are watched and their Lease is named from the start.
+    Which schedulers there are stays as it is: their pods are watched and their Lease is named from the start. Plugins
+    of other distributions are looked for when a configuration is read; `failures` is told when one fails.
     """
     if settings.config is None:
         names = settings.scheduler_names
         begun = Configuration({name: default_profile(name) for name in names})
-        return ConfigurationInForce(begun, lambda text: _parse_same(text, names))
-    return _watched(Path(settings.config))
+        return ConfigurationInForce(begun, lambda text: _parse_same(text, names, failures))
+    return _watched(Path(settings.config), failures)
 
 
-def _watched(path: Path) -> WatchedConfiguration:
+def _watched(path: Path, failures: FailureObserver) -> WatchedConfiguration:
     names: list[str] = []
 
     def parse_next(text: str) -> Configuration:
-        return _parse_same(text, names) if names else _parse(text)
+        return _parse_same(text, names, failures) if names else _parse(text, failures)
 
     try:
         watched = WatchedConfiguration(path, parse_next)
@@ -42,8 +45,8 @@ def _watched(path: Path) -> WatchedConfiguration:
     return watched
 
 
-def _parse(text: str) -> Configuration:
-    found = parse(text, REGISTRY, default_data)
+def _parse(text: str, failures: FailureObserver) -> Configuration:
+    found = parse(text, installed_registry(failures), default_data)
     for place, name in enumerate(found.profiles):
         _check_names((name,), f"{_PROFILES}[{place}].schedulerName")
     _check_names(found.profiles, f"{_PROFILES}[*].schedulerName")
@@ -57,8 +60,8 @@ def _check_names(names: Collection[str], place: str) -> None:
         raise ConfigurationError(place, str(error)) from error
 
 
-def _parse_same(text: str, names: Collection[str]) -> Configuration:
-    found = _parse(text)
+def _parse_same(text: str, names: Collection[str], failures: FailureObserver) -> Configuration:
+    found = _parse(text, failures)
     if set(found.profiles) != set(names):
         expected, given = ", ".join(sorted(names)), ", ".join(sorted(found.profiles))
         raise ConfigurationError(

@@ -5,17 +5,19 @@ switch a plugin off, list the others. The order of filters is the order in which
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 import yaml
 from annotated_types import Interval, Len
 
 from kube.configuration.document import API_VERSION, CAMEL_KEYS, AsText, ConfigurationError, ConfigurationFile
-from kube.configuration.nearest import nearest
 from kube.rules.selectors import is_label_key
 from scheduler.framework.config_affinity import AffinityEntry, AffinityError, added_affinity, affinity_document
-from scheduler.framework.profile import ALL_NODES, AddedAffinity, Profile, ProfileData, Registry, Thresholds, build
+from scheduler.framework.config_plugins import PluginEntry, check_known, decoded_args, plugin_config
+from scheduler.framework.containment import PluginFailed
+from scheduler.framework.profile import ALL_NODES, AddedAffinity, Profile, ProfileData, Thresholds
+from scheduler.framework.registry import Registry, build
 
 KIND: Final = "SchedulerConfiguration"
 HEAVIEST: Final = 100
@@ -60,6 +62,8 @@ class _Profile:
     scores: Weights | None = None
     """Scores and their weights."""
     thresholds: _Thresholds = field(default_factory=_Thresholds)
+    plugin_config: list[PluginEntry] = field(default_factory=list)
+    """Arguments of plugins that take some."""
     added_affinity: AffinityEntry | None = None
     """Node affinity of all pods of the profile, beside their own."""
 
@@ -89,7 +93,12 @@ def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
         name = profile.scheduler_name
         if name in profiles:
             raise ConfigurationError(f"{path}.schedulerName", f'duplicate profile "{name}"')
-        profiles[name] = build(_data(profile, path, registry, defaults(name)), registry)
+        data = _data(profile, path, registry, defaults(name))
+        args = decoded_args(data, profile.plugin_config, registry, text, ("profiles", place))
+        try:
+            profiles[name] = build(replace(data, args=args), registry)
+        except PluginFailed as failure:
+            raise ConfigurationError(path, str(failure)) from failure
     return Configuration(profiles)
 
 
@@ -111,6 +120,7 @@ def _document(profile: Profile) -> Mapping[str, object]:
         "filters": [one.name for one in profile.filters],
         "scores": {one.plugin.name: one.weight for one in profile.scores},
         "thresholds": {"storageLabel": limits.storage_label, "resources": dict(limits.resources)},
+        **({"pluginConfig": plugin_config(profile.args)} if profile.args else {}),
         **({"addedAffinity": added} if added else {}),
     }
 
@@ -148,10 +158,7 @@ def _added(profile: _Profile, path: str) -> AddedAffinity:
 def _check_names(path: str, names: Iterable[str], known: Mapping[str, object]) -> None:
     seen: set[str] = set()
     for name in names:
-        if name not in known:
-            meant = nearest(name, known)
-            rest = f'did you mean "{meant}"?' if meant else f"expected some of {', '.join(sorted(known))}"
-            raise ConfigurationError(path, f'there is no "{name}"; {rest}')
+        check_known(path, name, known)
         if name in seen:
             raise ConfigurationError(path, f'"{name}" is listed twice')
         seen.add(name)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
@@ -97,9 +97,15 @@ class Tally(Protocol):
 
 
 class Plugin:
-    """What every plugin has: `name` is that of profiles, metrics and messages."""
+    """What every plugin has: `name` is that of profiles, metrics and messages.
+
+    It is made without arguments, or with `args` if it states their type: a dataclass, which is decoded from the
+    `pluginConfig` of a profile, with keys in camelCase and no others. Those of the plugins here are the profile's
+    Thresholds.
+    """
 
     name: ClassVar[str]
+    args: ClassVar[type[Any] | None] = None
     queueing_hint: QueueingHint = ANYTHING_HELPS
     """What may help a pod that the plugin refused."""
 

@@ -1,8 +1,8 @@
-"""A profile: which plugins run, in what order, with which weights. Plugins are built by name from a registry."""
+"""A profile: which plugins run, in what order, with which weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from kube.objects.constraints import PreferredNodes
 from kube.objects.model import NodeSelector
@@ -56,26 +56,16 @@ class Profile:
     scores: tuple[Weighted, ...]
     percentage_of_nodes_to_score: int = 0
     thresholds: Thresholds = field(default_factory=Thresholds)
-    """What its plugins were built with."""
-
-
-P = TypeVar("P")
-Factory = Callable[[Thresholds], P]
-
-
-@dataclass(frozen=True, slots=True)
-class Registry:
-    """The plugins there are, by name."""
-
-    queue_sorts: Mapping[str, Factory[QueueSort]]
-    pre_filters: Mapping[str, Factory[PreFilter]]
-    filters: Mapping[str, Factory[Filter]]
-    scores: Mapping[str, Factory[Score]]
+    args: Mapping[str, object] = field(default_factory=dict)
+    """What its plugins were built with: `args` by the name of the plugin, for those that take args of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileData:
-    """A profile as data, as a configuration file says it. Names are those of the registry, in the order to run."""
+    """A profile as data, as a configuration file says it. Names are those of the registry, in the order to run.
+
+    `args` are decoded, by the name of the plugin: there are some for each plugin that takes args of its own.
+    """
 
     scheduler_name: str
     queue_sort: str
@@ -84,17 +74,4 @@ class ProfileData:
     scores: Mapping[str, int]
     thresholds: Thresholds = field(default_factory=Thresholds)
     percentage_of_nodes_to_score: int = 0
-
-
-def build(data: ProfileData, registry: Registry) -> Profile:
-    """Return the profile with its plugins built. Raises KeyError for a name nobody registered."""
-    limits = data.thresholds
-    return Profile(
-        scheduler_name=data.scheduler_name,
-        queue_sort=registry.queue_sorts[data.queue_sort](limits),
-        pre_filters=tuple(registry.pre_filters[name](limits) for name in data.pre_filters),
-        filters=tuple(registry.filters[name](limits) for name in data.filters),
-        scores=tuple(Weighted(registry.scores[name](limits), weight) for name, weight in data.scores.items()),
-        percentage_of_nodes_to_score=data.percentage_of_nodes_to_score,
-        thresholds=limits,
-    )
+    args: Mapping[str, object] = field(default_factory=dict)

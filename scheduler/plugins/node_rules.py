@@ -78,6 +78,7 @@ class EnforcedNodeAffinity(Filter):
     """
 
     name = "EnforcedNodeAffinity"
+    args = Thresholds
     messages: ClassVar[Mapping[Reason, str]] = {
         Reason.ENFORCED_NODE_AFFINITY: "didn't match scheduler-enforced node affinity"
     }

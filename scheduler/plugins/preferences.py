@@ -19,6 +19,7 @@ class PreferredNodeAffinity(Score):
     """First the node that fulfils preferences of the greatest weight, the pod's and those of the profile."""
 
     name = "PreferredNodeAffinity"
+    args = Thresholds
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._added = thresholds.added_affinity.preferred

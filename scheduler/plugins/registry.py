@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from scheduler.framework.profile import Profile, ProfileData, Registry, build
+from scheduler.framework.plugin import Plugin
+from scheduler.framework.profile import Profile, ProfileData
+from scheduler.framework.registry import Registry, build
 from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.neighbour_scores import PreferredPodAffinity, SoftTopologySpread
 from scheduler.plugins.node_rules import EnforcedNodeAffinity, NodeAffinity, TaintToleration
@@ -16,41 +18,38 @@ from scheduler.plugins.storage_scores import AttachedVolumes, BestFit, ReservedZ
 from scheduler.plugins.topology_spread import PodTopologySpread
 from scheduler.plugins.volume_filters import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 
-REGISTRY: Final = Registry(
-    queue_sorts={PrioritySort.name: lambda _: PrioritySort()},
-    pre_filters={VolumeBinding.name: lambda _: VolumeBinding(), ReservedVolume.name: lambda _: ReservedVolume()},
-    filters={
-        TaintToleration.name: lambda _: TaintToleration(),
-        EnforcedNodeAffinity.name: EnforcedNodeAffinity,
-        NodeAffinity.name: lambda _: NodeAffinity(),
-        NodePorts.name: lambda _: NodePorts(),
-        NodeResourcesFit.name: lambda _: NodeResourcesFit(),
-        DiskConflict.name: lambda _: DiskConflict(),
-        VolumeRestrictions.name: lambda _: VolumeRestrictions(),
-        NodeVolumeLimits.name: lambda _: NodeVolumeLimits(),
-        ReservedVolume.name: lambda _: ReservedVolume(),
-        VolumeHealth.name: lambda _: VolumeHealth(),
-        VolumeBinding.name: lambda _: VolumeBinding(),
-        LocalStorage.name: LocalStorage,
-        VolumeZone.name: lambda _: VolumeZone(),
-        PodTopologySpread.name: lambda _: PodTopologySpread(),
-        InterPodAffinity.name: lambda _: InterPodAffinity(),
-    },
-    scores={
-        ReservedZone.name: lambda _: ReservedZone(),
-        BestFit.name: lambda _: BestFit(),
-        ZoneVolumes.name: lambda _: ZoneVolumes(),
-        AttachedVolumes.name: lambda _: AttachedVolumes(),
-        PreferNoSchedule.name: lambda _: PreferNoSchedule(),
-        PreferredNodeAffinity.name: PreferredNodeAffinity,
-        SoftTopologySpread.name: lambda _: SoftTopologySpread(),
-        PreferredPodAffinity.name: lambda _: PreferredPodAffinity(),
-        LeastAllocated.name: LeastAllocated,
-        BinPack.name: BinPack,
-        Balanced.name: Balanced,
-    },
+PLUGINS: Final[tuple[type[Plugin], ...]] = (
+    PrioritySort,
+    TaintToleration,
+    EnforcedNodeAffinity,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    DiskConflict,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    ReservedVolume,
+    VolumeHealth,
+    VolumeBinding,
+    LocalStorage,
+    VolumeZone,
+    PodTopologySpread,
+    InterPodAffinity,
+    ReservedZone,
+    BestFit,
+    ZoneVolumes,
+    AttachedVolumes,
+    PreferNoSchedule,
+    PreferredNodeAffinity,
+    SoftTopologySpread,
+    PreferredPodAffinity,
+    LeastAllocated,
+    BinPack,
+    Balanced,
 )
 """Filters stand in the order to run: kube-scheduler's, with ours before the one that would only say "no volume"."""
+
+REGISTRY: Final = Registry.of(PLUGINS)
 
 DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {
     ReservedZone.name: 10,

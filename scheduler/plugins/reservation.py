@@ -114,6 +114,7 @@ class LocalStorage(Filter):
     """Local volumes are only for nodes that carry the label of local storage, if one is configured."""
 
     name = "LocalStorage"
+    args = Thresholds
     messages: ClassVar[Mapping[Reason, str]] = {Reason.STORAGE_LABEL_MISSING: "didn't have the label for local volumes"}
     eviction = Eviction.UNMOVED
     queueing_hint = QueueingHint(VOLUME_KINDS, local_volume_found, storage_shape, claims=True)

@@ -26,6 +26,7 @@ class LeastAllocated(ScoreAlone):
     """The emptiest node first."""
 
     name = "LeastAllocated"
+    args = Thresholds
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
@@ -43,6 +44,7 @@ class BinPack(ScoreAlone):
     """The fullest node first (MostAllocated)."""
 
     name = "BinPack"
+    args = Thresholds
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._weights = tuple(thresholds.resources.items())
@@ -63,6 +65,7 @@ class Balanced(ScoreAlone):
     """
 
     name = "Balanced"
+    args = Thresholds
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._resources = tuple(thresholds.resources)

@@ -6,7 +6,7 @@ gives the same result to the byte on every machine; see the constants.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from random import Random
@@ -15,12 +15,14 @@ from typing import Final
 from binder.matching.rejection import Reason
 from kube.objects.constraints import NO_CONSTRAINTS
 from kube.objects.model import Pod
-from scheduler.cycle.cycle import Unschedulable, decide, judge, nodes_wanted
+from scheduler.cycle.cycle import Judgement, Unschedulable, decide, judge, nodes_wanted
+from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import Placement
 from scheduler.framework.profile import Profile
 from scheduler.queue.validation import refuse_pod
 from scheduler.simulator.simulated_cluster import SimulatedCluster, State
 from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
 
 DECISION: Final = 2_000
 """Microseconds a decision takes, and one more for every node there is."""
@@ -58,7 +60,7 @@ class _Attempt:
     pod: Pod
     number: int
     seen: State
-    decision: Placement | Unschedulable
+    decision: Placement | Unschedulable | PluginFailed
 
 
 class Simulation:
@@ -109,9 +111,15 @@ class Simulation:
             self._idle -= 1
             self.outcome.decisions += 1
             state = self._cluster.state
-            decision = decide(pod, state.view, self._profile, self._start(len(state.view.nodes)))
+            decision = self._decided(pod, state.view)
             done = self._now + DECISION + len(state.view.nodes)
             heappush(self._running, (done, self.outcome.decisions, _Attempt(pod, number, state, decision)))
+
+    def _decided(self, pod: Pod, view: ClusterView) -> Placement | Unschedulable | PluginFailed:
+        try:
+            return decide(pod, view, self._profile, self._start(len(view.nodes)))
+        except PluginFailed as failure:
+            return failure
 
     def _start(self, nodes: int) -> int:
         """Return the node to look at first: behind those of the decision before, as kube-scheduler goes round."""
@@ -121,6 +129,9 @@ class Simulation:
 
     def _finish(self, attempt: _Attempt) -> bool:
         """Take over a decision; say whether the pod is through."""
+        if isinstance(attempt.decision, PluginFailed):
+            self.outcome.failed[attempt.pod.key] = Reason.PLUGIN_FAILED
+            return True
         if isinstance(attempt.decision, Unschedulable):
             self.outcome.failed[attempt.pod.key] = _commonest(attempt.decision)
             if attempt.number < _MOST_ATTEMPTS and _may_be_helped(attempt.pod):
@@ -142,8 +153,12 @@ class Simulation:
     def _revised(self, placement: Placement, view: ClusterView) -> Placement | None:
         self.outcome.revisions += 1
         node = view.node(placement.node)
-        judgement = judge(placement.pod, view, self._profile)
-        if node is None or judgement.why(node) is not None:
+        try:
+            judgement = judge(placement.pod, view, self._profile)
+            if node is None or judgement.why(node) is not None:
+                return None
+        except PluginFailed:
+            # Decided about anew, where the same failure ends it.
             return None
         return replace(placement, volumes=judgement.info.choice(node).own)
 
@@ -171,5 +186,12 @@ def _commonest(decision: Unschedulable) -> Reason:
     if judgement.rejection is not None:
         return judgement.rejection.reason
     asked = nodes[:: max(1, len(nodes) // _NODES_ASKED)]
+    try:
+        return _commonest_of(judgement, asked)
+    except PluginFailed:
+        return Reason.PLUGIN_FAILED
+
+
+def _commonest_of(judgement: Judgement, asked: Sequence[NodeState]) -> Reason:
     found = Counter(rejection.reason for node in asked if (rejection := judgement.why(node)) is not None)
     return max(found, key=lambda reason: (found[reason], reason), default=Reason.NO_NODE_FITS)

@@ -107,6 +107,12 @@ class AttemptReport:
             logger.warning("Scheduling attempt failed", extra={"pod": pod.key, "error": text})
         self._end(Ending(pod, reason=reason, text=text))
 
+    def plugin_failed(self, pod: Pod, text: str) -> None:
+        """A plugin failed for the pod, which is in the log already: it will be tried again."""
+        self._metrics.failed(pod.scheduler_name, Reason.PLUGIN_FAILED, error=True)
+        self._complain(pod, Said(SCHEDULER_ERROR, text))
+        self._end(Ending(pod, reason=Reason.PLUGIN_FAILED, text=text))
+
     def lost(self, pod: Pod, reason: Reason) -> None:
         """The pod is gone or somebody else was faster: nothing that people should hear of."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)

@@ -15,6 +15,7 @@ from kube.store.collection import Collection
 from scheduler.binding.binding_cycle import BindingCycle
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 from scheduler.cycle.cycle import Unschedulable, decide, judge
+from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import Placement, PreFilter
 from scheduler.framework.profile import Profile
 from scheduler.queue.scheduling_queue import Attempt
@@ -115,6 +116,9 @@ class DrivenBinding:
         """Try the pod now. Return why nothing comes of it; None if there is an ending to wait for."""
         try:
             found = self._only_on(attempt, node) if node else self._attempts.begin(attempt)
+        except PluginFailed as failure:
+            self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
+            return Refused(Refusal.FAILED, str(failure))
         except Exception:
             self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
             raise

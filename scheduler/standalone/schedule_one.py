@@ -18,6 +18,7 @@ from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.diagnosis import Diagnosis, diagnose
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.config import Configuration
+from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import Placement
 from scheduler.preemption.preemption import NoPreemption, Preemption
 from scheduler.queue.hints import EVICTION
@@ -99,6 +100,10 @@ class Attempts:
             return None
         try:
             return self._decide(attempt, pod)
+        except PluginFailed as failure:
+            self._report.plugin_failed(pod, str(failure))
+            self._waiting.retry(attempt, self._clock.monotonic())
+            return None
         except Exception as error:
             # A rule that fails for one pod must not keep the others from being scheduled.
             logger.exception("Scheduling decision failed", extra={"pod": pod.key})
@@ -198,6 +203,8 @@ class Attempts:
             raise
         except KubeError as error:
             self._take_back(attempt, placement, Reason.SCHEDULER_ERROR, str(error))
+        except PluginFailed as failure:
+            self._take_back(attempt, placement, Reason.PLUGIN_FAILED, str(failure))
         except Exception as error:
             logger.exception("Binding failed", extra={"pod": pod.key, "node": placement.node})
             self._take_back(attempt, placement, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")

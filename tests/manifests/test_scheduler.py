@@ -13,6 +13,7 @@ from prebinder.commands.scheduler import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings
 from prebinder.config.settings import parse_address
 from prebinder.preflight.requirements import SCHEDULER
+from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from prebinder.scheduler.watches import AROUND
 
@@ -114,7 +115,7 @@ def test_its_configuration_is_mounted_where_it_looks_and_can_be_read() -> None:
     assert volume["configMap"]["name"] == generator["name"]
     assert generator["files"] == [path.name]
     assert generator["options"]["disableNameSuffixHash"] is True
-    configuration = configuration_for(SchedulingSettings(config=str(DIRECTORY / path.name)))
+    configuration = configuration_for(SchedulingSettings(config=str(DIRECTORY / path.name)), PluginFailures())
     assert list(configuration.current.profiles) == ["zone-scheduler"]
 
 

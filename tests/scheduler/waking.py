@@ -1,9 +1,8 @@
 """What wakes pods, by the names of the plugins that refused them."""
 
-from scheduler.framework.profile import Thresholds
 from scheduler.plugins.registry import REGISTRY
 from scheduler.queue.hints import Hints
 
 
 def hints_of(*plugins: str) -> Hints:
-    return frozenset(REGISTRY.filters[name](Thresholds()).queueing_hint for name in plugins)
+    return frozenset(REGISTRY.filters[name].queueing_hint for name in plugins)

@@ -13,6 +13,7 @@ from prebinder.commands.scheduler import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings, lease_name
 from prebinder.config.settings import LeaderElectionSettings
 from prebinder.errors import UsageError
+from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from tests.command_process import command
 
@@ -44,7 +45,7 @@ def test_the_time_for_binding_is_that_of_kube_scheduler_unless_said_otherwise() 
 def test_names_are_repeated_and_each_gets_the_default_profile() -> None:
     chosen = settings("--name", "a", "--name=b").scheduling
     refuse_unclear(chosen)
-    profiles = configuration_for(chosen).current.profiles
+    profiles = configuration_for(chosen, PluginFailures()).current.profiles
     assert {name: profile.scheduler_name for name, profile in profiles.items()} == {"a": "a", "b": "b"}
     assert all(profile.filters and profile.scores for profile in profiles.values())
 
@@ -98,21 +99,21 @@ def test_what_is_unclear_is_refused(arguments: list[str], complaint: str) -> Non
 def test_a_wrong_configuration_is_refused_with_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
     chosen = configured(tmp_path, text)
     with pytest.raises(UsageError) as refused:
-        configuration_for(chosen)
+        configuration_for(chosen, PluginFailures())
     assert str(refused.value).startswith(f"configuration file {chosen.config}: ")
     assert complaint in str(refused.value)
 
 
 def test_a_configuration_that_cannot_be_read_is_named() -> None:
     with pytest.raises(UsageError, match="cannot read the configuration file /none: No such file"):
-        configuration_for(SchedulingSettings(config="/none"))
+        configuration_for(SchedulingSettings(config="/none"), PluginFailures())
 
 
 @pytest.mark.parametrize("from_file", [True, False], ids=["file", "names"])
 async def test_the_schedulers_stay_the_same_until_a_restart(tmp_path: Path, from_file: bool) -> None:
     both = HEAD + "- schedulerName: a\n- schedulerName: b\n"
     chosen = configured(tmp_path, both) if from_file else SchedulingSettings(scheduler_names=("a", "b"))
-    configuration = configuration_for(chosen)
+    configuration = configuration_for(chosen, PluginFailures())
     await configuration.apply((HEAD + "- {schedulerName: b, scores: {BinPack: 7}}\n- schedulerName: a\n").encode())
     with pytest.raises(ConfigurationError, match="expected a, b, found a; changed scheduler names need a restart"):
         await configuration.apply((HEAD + "- schedulerName: a\n").encode())

@@ -5,7 +5,8 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from scheduler.cycle.cycle import Unschedulable, decide, feasible, judge, nodes_wanted, totals
 from scheduler.framework.plugin import Placement
-from scheduler.framework.profile import ProfileData, build
+from scheduler.framework.profile import ProfileData
+from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY, default_data, default_profile
 from tests import builders
 from tests.scheduler import clusters

@@ -13,7 +13,8 @@ from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, Spr
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.memoized_cycle import MOST_TEMPLATES, Decider
 from scheduler.framework.plugin import Filter, NodeRule, Placement
-from scheduler.framework.profile import Profile, build
+from scheduler.framework.profile import Profile
+from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY, default_data, default_profile
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeState

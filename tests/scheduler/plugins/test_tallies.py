@@ -10,23 +10,24 @@ from hypothesis import strategies as st
 from kube.objects import model
 from kube.objects.model import READ_WRITE_ONCE_POD
 from scheduler.framework.plugin import Eviction
-from scheduler.framework.profile import Thresholds
-from scheduler.plugins.registry import REGISTRY
+from scheduler.plugins.registry import REGISTRY, default_profile
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo, pod_info
 from tests import builders
 from tests.scheduler.clusters import clusters, pods
 from tests.scheduler.judging import view
 
+FILTERS = {plugin.name: plugin for plugin in default_profile("test").filters}
+
 
 def test_every_filter_of_ours_says_what_preemption_has_to_know() -> None:
-    assert [name for name, make in REGISTRY.filters.items() if make(Thresholds()).eviction is Eviction.UNKNOWN] == []
+    assert [name for name, plugin in REGISTRY.filters.items() if plugin.eviction is Eviction.UNKNOWN] == []
 
 
 def filtered(name: str, info: PodInfo, cluster: ClusterView, node: str) -> bool:
     state = cluster.node(node)
     assert state is not None
-    rule = REGISTRY.filters[name](Thresholds()).rule(info, cluster)
+    rule = FILTERS[name].rule(info, cluster)
     return rule is None or rule.why(state) is None
 
 
@@ -35,7 +36,7 @@ def tallied(
 ) -> bool:
     state = cluster.node(node)
     assert state is not None
-    tally = REGISTRY.filters[name](Thresholds()).tally(info, cluster)
+    tally = FILTERS[name].tally(info, cluster)
     counts = tally.counts(state)
     for pod in gone:
         counts = tuple(map(sub, counts, tally.adds(pod, state)))

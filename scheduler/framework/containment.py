@@ -1,0 +1,230 @@
+"""Plugins of other distributions, run so that their errors cost no more than the attempt at hand.
+
+What such a plugin raises becomes a PluginFailed that names it, and so does an answer that breaks the contract. A
+queueing hint that fails wakes the pod, as in kube-scheduler. Plugins of this distribution run as they are.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from binder.matching.rejection import Rejection
+from kube.objects.model import Pod
+from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.plugin import (
+    HIGHEST,
+    LOWEST,
+    Counts,
+    Filter,
+    NodeRule,
+    Plugin,
+    PreFilter,
+    Score,
+    ScoreAlone,
+    ScoreChoice,
+    Tally,
+)
+from scheduler.framework.queueing_hint import QueueingHint
+from scheduler.state.cluster import ClusterView
+from scheduler.state.node_info import NodeState
+from scheduler.volumes.volume_binding import VolumeChoice
+from scheduler.volumes.volumes import PodInfo
+
+T = TypeVar("T")
+Kinds: TypeAlias = type[T] | tuple[type[T], ...]
+
+_FACTS: Final = ("name", "messages", "eviction", "unresolvable")
+
+
+class PluginFailed(Exception):
+    """A plugin raised, or answered what makes no sense. `point` is the extension point at which it did."""
+
+    def __init__(self, plugin: str, point: str, error: BaseException) -> None:
+        super().__init__(f"plugin {plugin} failed in {point}: {type(error).__name__}: {error}")
+        self.plugin = plugin
+        self.point = point
+        self.error = error
+
+
+class FailureObserver(Protocol):
+    """Is told of every failure: for the log and the metric."""
+
+    def plugin_failed(self, failure: PluginFailed, /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Calls one plugin."""
+
+    plugin: str
+    failures: FailureObserver
+
+    def call(self, point: str, function: Callable[..., T], *args: object) -> T:
+        """Return what the function returns. Raises PluginFailed."""
+        try:
+            return function(*args)
+        except (Exception, SystemExit) as error:
+            failure = PluginFailed(self.plugin, point, error)
+            self.failures.plugin_failed(failure)
+            raise failure from error
+
+    def call_for(self, point: str, kinds: Kinds[T], function: Callable[..., T], *args: object) -> T:
+        """Return what the function returns, which has to be of these kinds. Raises PluginFailed."""
+        return self.call(point, lambda: _of_kind(kinds, function, args))
+
+    def guarded(self, point: str, function: Callable[..., T] | None) -> Callable[..., T] | None:
+        """Return the function with its errors contained."""
+        return None if function is None else lambda *args: self.call(point, function, *args)
+
+
+def contained_pre_filter(plugin: PreFilter, failures: FailureObserver) -> PreFilter:
+    """Return a plugin that does and states the same, with its errors contained; so do those below."""
+    made: PreFilter = _stating_the_same(_PreFilter, plugin, failures)
+    return made
+
+
+def contained_filter(plugin: Filter, failures: FailureObserver) -> Filter:
+    made: Filter = _stating_the_same(_Filter, plugin, failures)
+    return made
+
+
+def contained_score(plugin: Score, failures: FailureObserver) -> Score:
+    kinds: tuple[tuple[type[Any], type[Any]], ...] = ((ScoreAlone, _ScoreAlone), (ScoreChoice, _ScoreChoice))
+    wrapper = next((wrapper for kind, wrapper in kinds if isinstance(plugin, kind)), _Score)
+    made: Score = _stating_the_same(wrapper, plugin, failures)
+    return made
+
+
+def _stating_the_same(wrapper: type[Any], plugin: Plugin, failures: FailureObserver) -> Any:
+    guard = Guard(plugin.name, failures)
+    facts: dict[str, object] = {fact: getattr(plugin, fact) for fact in _FACTS if hasattr(plugin, fact)}
+    facts["queueing_hint"] = _hint(plugin.queueing_hint, guard)
+    return type(wrapper.__name__, (wrapper,), facts)(plugin, guard)
+
+
+class _PreFilter(PreFilter):
+    def __init__(self, plugin: PreFilter, guard: Guard) -> None:
+        self._plugin, self._guard = plugin, guard
+
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
+        kinds = (int, Rejection, type(None))
+        return self._guard.call_for("PreFilter", kinds, self._plugin.confine, info, cluster)
+
+    def text(self, rejection: Rejection, info: PodInfo, cluster: ClusterView) -> str:
+        return self._guard.call_for("PreFilter", str, self._plugin.text, rejection, info, cluster)
+
+
+class _Filter(Filter):
+    def __init__(self, plugin: Filter, guard: Guard) -> None:
+        self._plugin, self._guard = plugin, guard
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        return self._guard.call("Filter", self._contained, info, cluster)
+
+    def tally(self, info: PodInfo, cluster: ClusterView) -> Tally:
+        return _Tally(self._guard.call("Filter", self._plugin.tally, info, cluster), self._guard)
+
+    def _contained(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        rule = _of_kind((NodeRule, type(None)), self._plugin.rule, (info, cluster))
+        if rule is None:
+            return None
+        hash(rule.question)
+        guard, why, fitting = self._guard, rule.why, rule.fitting
+        return replace(
+            rule,
+            why=lambda state: guard.call_for("Filter", (Rejection, type(None)), why, state),
+            fitting=guard.guarded("Filter", fitting),
+            reasons=guard.guarded("Filter", rule.reasons),
+            texts=guard.guarded("Filter", rule.texts),
+        )
+
+
+class _Tally:
+    def __init__(self, tally: Tally, guard: Guard) -> None:
+        self._tally, self._guard = tally, guard
+
+    def counts(self, state: NodeState) -> Counts:
+        return self._guard.call("Filter", self._tally.counts, state)
+
+    def adds(self, pod: Pod, state: NodeState) -> Counts:
+        return self._guard.call("Filter", self._tally.adds, pod, state)
+
+    def allows(self, state: NodeState, counts: Counts) -> bool:
+        return self._guard.call("Filter", self._tally.allows, state, counts)
+
+
+class _Score(Score):
+    def __init__(self, plugin: Score, guard: Guard) -> None:
+        self._plugin, self._guard = plugin, guard
+
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        return self._guard.call("Score", self._checked, info, cluster, nodes)
+
+    def _checked(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+        found = self._plugin.scores(info, cluster, nodes)
+        if found is not None and (len(found) != len(nodes) or not all(map(_is_score, found))):
+            raise ValueError(f"expected {len(nodes)} whole numbers from {LOWEST} to {HIGHEST}, one for each node")
+        return found
+
+
+class _ScoreAlone(_Score, ScoreAlone):
+    def __init__(self, plugin: ScoreAlone, guard: Guard) -> None:
+        super().__init__(plugin, guard)
+        self._question = plugin.question
+
+    def question(self, info: PodInfo) -> Hashable:
+        return self._guard.call("Score", _hashable, self._question, info)
+
+
+class _ScoreChoice(_Score, ScoreChoice):
+    def __init__(self, plugin: ScoreChoice, guard: Guard) -> None:
+        super().__init__(plugin, guard)
+        self._of_choice = plugin.of_choice
+
+    def of_choice(self, info: PodInfo, choice: VolumeChoice) -> int:
+        return self._guard.call_for("Score", int, self._of_choice, info, choice)
+
+
+def _hint(hint: QueueingHint, guard: Guard) -> QueueingHint:
+    """Return a hint that wakes the pod where this one fails, and takes it for unlike all others."""
+
+    def helps(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+        return _or(True, guard, hint.helps, pod, change, wanted)
+
+    def coarse(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+        return hint.coarse is None or _or(True, guard, hint.coarse, pod, change, wanted)
+
+    def shape(pod: Pod, wanted: Wanted | None) -> Hashable:
+        key: Hashable = pod.key
+        return None if hint.shape is None else _or(key, guard, _hashable, hint.shape, pod, wanted)
+
+    return replace(
+        hint,
+        helps=helps,
+        coarse=None if hint.coarse is None else coarse,
+        shape=None if hint.shape is None else shape,
+    )
+
+
+def _or(fallback: T, guard: Guard, function: Callable[..., T], *args: object) -> T:
+    try:
+        return guard.call("QueueingHint", function, *args)
+    except PluginFailed:
+        return fallback
+
+
+def _of_kind(kinds: Kinds[T], function: Callable[..., T], args: Sequence[object]) -> T:
+    found = function(*args)
+    if not isinstance(found, kinds):
+        raise TypeError(f"an answer of type {type(found).__name__}")
+    return found
+
+
+def _hashable(function: Callable[..., Hashable], *args: object) -> Hashable:
+    found = function(*args)
+    hash(found)
+    return found
+
+
+def _is_score(score: object) -> bool:
+    return type(score) is int and LOWEST <= score <= HIGHEST

@@ -1,4 +1,5 @@
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,11 @@ import pytest
 from kube.configuration.document import ConfigurationError
 from scheduler.framework.config import Configuration, parse, render
 from scheduler.framework.config_affinity import PREFERRED, REQUIRED
+from scheduler.framework.containment import PluginFailed
+from scheduler.framework.plugin import Filter, NodeRule
 from scheduler.plugins.registry import DEFAULT_WEIGHTS, REGISTRY, default_data
+from scheduler.state.cluster import ClusterView
+from scheduler.volumes.volumes import PodInfo
 
 HEAD = "apiVersion: config.pvc-prebinder/v1alpha1\nkind: SchedulerConfiguration\n"
 ONE = HEAD + "profiles:\n- schedulerName: ours\n"
@@ -168,3 +173,53 @@ def test_the_documented_file_is_valid_and_names_every_plugin() -> None:
     assert dict(re.findall(r"`(\w+)` (\d+)[,.]", page)) == {
         name: str(weight) for name, weight in DEFAULT_WEIGHTS.items()
     }
+
+
+@dataclass(frozen=True)
+class PickyArgs:
+    node_name: str
+    most: int = 3
+
+
+class Picky(Filter):
+    name = "Picky"
+    args = PickyArgs
+
+    def __init__(self, args: PickyArgs) -> None:
+        if args.most > 9:
+            raise ValueError("too many")
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        return None
+
+
+class _Untold:
+    def plugin_failed(self, failure: PluginFailed) -> None: ...
+
+
+def read_with_picky(text: str) -> Configuration:
+    return parse(text, REGISTRY.with_installed([Picky], _Untold()), default_data)
+
+
+PICKY = ONE + "  filters: [NodePorts, Picky]\n  pluginConfig:\n  - {name: Picky, args: {nodeName: n1}}\n"
+
+
+def test_args_are_decoded_and_rendered() -> None:
+    configuration = read_with_picky(PICKY)
+    args = configuration.profiles["ours"].args["Picky"]
+    assert isinstance(args, PickyArgs)
+    assert (args.node_name, args.most) == ("n1", 3)
+    rendered = render(configuration)
+    assert "pluginConfig:\n  - name: Picky\n    args:\n      nodeName: n1\n      most: 3\n" in rendered
+    assert render(read_with_picky(rendered)) == rendered
+
+
+def test_a_plugin_that_refuses_its_args_is_an_error_of_the_profile() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        read_with_picky(PICKY.replace("nodeName: n1", "nodeName: n1, most: 10"))
+    assert str(refused.value) == "profiles[0]: plugin Picky failed in its constructor: ValueError: too many"
+
+
+def test_a_plugin_that_is_not_installed_is_unknown() -> None:
+    with pytest.raises(ConfigurationError, match=re.escape('profiles[0].filters: there is no "Picky"')):
+        read(PICKY)

@@ -11,7 +11,8 @@ from kube.rules.topology import zone_of
 from prebinder.reports.match_pods import pod_answers
 from prebinder.why.facts.facts import Facts, Source
 from scheduler.cycle.cycle import judge
-from scheduler.framework.profile import Profile, ProfileData, build
+from scheduler.framework.profile import Profile, ProfileData
+from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY
 
 _NOT_ABOUT_VOLUMES: Final = (

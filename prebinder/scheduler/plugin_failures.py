@@ -24,5 +24,5 @@ class PluginFailures:
         kind = failure.plugin, failure.point, type(failure.error)
         if kind not in self._logged:
             self._logged.add(kind)
-            fields = {"plugin": failure.plugin, "extension_point": failure.point}
+            fields = {"plugin": failure.plugin, "error": str(failure)}
             logger.error("Plugin failed", extra=fields, exc_info=failure.error)

@@ -1,6 +1,7 @@
 """Causes between a pod and its scheduler: missing claims, scheduling gates, a scheduler that is not there."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -13,6 +14,9 @@ from prebinder.why.report.report import Evidence, Link
 
 _KNOWN_SCHEDULER_LEASES: Final[Mapping[str, str]] = {"default-scheduler": "kube-scheduler"}
 """Scheduler name -> name of the Lease its replicas elect a leader by, where the two differ."""
+
+_PATIENCE: Final = timedelta(seconds=10)
+"""How long a scheduler that works may take to say something of a new pod."""
 
 _ALIVE: Final = 60.0
 """Seconds since a Lease was renewed: four times what leader election allows."""
@@ -71,6 +75,8 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
     name = pod.scheduler_name
     if pod.unschedulable or pod.nominated_node or _was_considered(facts, pod):
         return None
+    if pod.created is None or facts.now - pod.created < _PATIENCE:
+        return None
     facts.need(Source.LEASES)
     wanted = {name, _KNOWN_SCHEDULER_LEASES.get(name, name)}
     leases = [lease for lease in facts.leases.values() if lease.name in wanted]
@@ -125,4 +131,5 @@ def _was_considered(facts: Facts, pod: Pod) -> bool:
 
 def _schedules_others(facts: Facts, name: str) -> bool:
     """Whether pods that name the scheduler have nodes: then it works, or did; without a Lease nothing else tells."""
-    return any(pod.node_name and pod.scheduler_name == name for pod in facts.need(Source.PODS).pods.values())
+    facts.need(Source.ALL_PODS)
+    return any(pod.node_name and pod.scheduler_name == name for pod in facts.snapshot.pods.values())

@@ -23,13 +23,13 @@ from kube.store.store import Store
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.plugins.registry import default_profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
-from scheduler.standalone.cache import LiveCluster
-from scheduler.standalone.post_filter import MakingRoom
+from scheduler.standalone.cache import SchedulerCache
+from scheduler.standalone.post_filter import PostFilter
 
 ROUNDS: Final = 3
 GOAL_MS: Final = 100.0
@@ -75,8 +75,8 @@ def rows(quick: bool) -> list[Row]:
 def decisions(hostile: Hostile) -> list[float]:
     """Return how many seconds each decision took, in order. The first one reads the whole cluster."""
     store = _store(hostile.standing)
-    live, decider = LiveCluster(store, PlanSettings()), Decider()
-    room = MakingRoom(store.budgets, _Nobody(), _Nobody())
+    live, decider = SchedulerCache(store, PlanSettings()), Decider()
+    room = PostFilter(store.budgets, _Nobody(), _Nobody())
     profiles = [replace(default_profile("p"), scheduler_name=f"p{number}") for number in range(hostile.profiles)]
     arriving = [record for document in hostile.arriving if isinstance(record := _record(document), Pod)]
     gc.collect()
@@ -90,10 +90,10 @@ def decisions(hostile: Hostile) -> list[float]:
     return times
 
 
-def _decide(arrived: Pod, live: LiveCluster, room: MakingRoom, decider: Decider, profile: Profile) -> None:
+def _decide(arrived: Pod, live: SchedulerCache, room: PostFilter, decider: Decider, profile: Profile) -> None:
     view = live.view(_NOW)
     found = room.decide(arrived, view, profile, decider)
-    if isinstance(found, Placement):
+    if isinstance(found, ScheduleResult):
         live.assume(found, [])
     elif isinstance(found, Unschedulable):
         room.preempt(found, view, profile)

@@ -5,16 +5,16 @@ equals the claims, in the order of their keys, get the first volumes by name. Th
 the order of the input.
 
 Claims with the same options are one kind, so equal claims cost next to nothing beyond the first. The least capacity
-comes from `binder.assignment.exchange`: the sets of volumes that the claims can hold at once form a matroid. The names
-are then decided claim by claim: a claim may take every volume from which a chain of exchanges that keeps the total
-leads to a volume its kind holds. No arithmetic on capacities is needed, only comparisons.
+comes from `binder.assignment.bipartite_matching`: the sets of volumes that the claims can hold at once form a matroid.
+The names are then decided claim by claim: a claim may take every volume from which a chain of exchanges that keeps the
+total leads to a volume its kind holds. No arithmetic on capacities is needed, only comparisons.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from binder.assignment.exchange import Bits, Exchange
+from binder.assignment.bipartite_matching import BipartiteMatching, Bits
 from kube.objects.model import Volume
 
 
@@ -64,11 +64,11 @@ class _Assignment:
         self._free: Bits = (1 << len(volumes)) - 1
 
     def best(self) -> dict[str, Volume] | None:
-        exchange = Exchange(self._suits, [0] * len(self._suits), self._free)
-        if not all(exchange.add(kind) for _, kind in self._claims):
+        matching = BipartiteMatching(self._suits, [0] * len(self._suits), self._free)
+        if not all(matching.add(kind) for _, kind in self._claims):
             return None
-        exchange.tighten()
-        self._held, self._free = [exchange.held(kind) for kind in range(len(self._suits))], exchange.free
+        matching.tighten()
+        self._held, self._free = [matching.held(kind) for kind in range(len(self._suits))], matching.free
         return {claim: self._take_first(kind) for claim, kind in self._claims}
 
     def _take_first(self, kind: int) -> Volume:
@@ -84,7 +84,7 @@ class _Assignment:
         return volume
 
     def _chains(self, kind: int) -> list[_Link]:
-        """Return, going back from what the kind holds, the volumes it can have in exchange without a larger total.
+        """Return, going back from what the kind holds, the volumes it can have in matching without a larger total.
 
         A volume can be had from another kind if one that can be had suits that kind instead, and a free volume if one
         as large that is held becomes free for it.

@@ -106,12 +106,12 @@ class Neighbourhood:
 
     def find(self, demand: Demand, volumes: Collection[Volume], topology: Topology, fits: Fits) -> str | None:
         """Return a node of the topology for the pod with these volumes, beside all others; None if it has to wait."""
-        found = self._seat(demand, volumes, self._nodes_of(topology), fits, 0)
+        found = self._place(demand, volumes, self._nodes_of(topology), fits, 0)
         return None if found is None else self._others.nodes[found.node].name
 
     def take(self, demand: Demand, volumes: Collection[Volume], node: str, fits: Fits) -> None:
         """Book the pod as `find` found it."""
-        found = self._seat(demand, volumes, 1 << self._others.numbers[node], fits, self._spare)
+        found = self._place(demand, volumes, 1 << self._others.numbers[node], fits, self._spare)
         if found is not None:
             self._book(demand.pod, found)
 
@@ -142,7 +142,7 @@ class Neighbourhood:
                 )
         return None
 
-    def _seat(self, demand: Demand, volumes: Collection[Volume], here: int, fits: Fits, spare: int) -> _Booked | None:
+    def _place(self, demand: Demand, volumes: Collection[Volume], here: int, fits: Fits, spare: int) -> _Booked | None:
         kind = self._kind(demand.pod)
         possible = self._accessible(demand.pod, (*demand.anchors, *volumes), demand.nodes)
         allowed = possible & self._allowed(demand, kind)

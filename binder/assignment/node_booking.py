@@ -23,7 +23,7 @@ Attach = tuple[tuple[str, int], ...]
 
 @dataclass(slots=True)
 class Room:
-    """What one node has left, changed in place as pods of the pass are seated."""
+    """What one node has left, changed in place as pods of the pass are placed."""
 
     view: NodeView
     free: dict[str, int]
@@ -70,11 +70,11 @@ class _Fitting:
         self.full.add(heappop(self.open))
 
 
-class Seats:
+class NodeBooking:
     """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count.
 
     `others` is what other pods require that concerns those of the pass, None if nothing does. A pod that is tied to
-    others is booked for good: it is found by `seat`, kept by `keep` and never given back.
+    others is booked for good: it is found by `node_for`, kept by `keep` and never given back.
     """
 
     def __init__(self, view: View, planned: Iterable[str], others: OtherPods | None) -> None:
@@ -100,7 +100,7 @@ class Seats:
             return demand.kind
         return (demand.kind, self._others.alike(demand))
 
-    def seat(self, demand: Demand, topology: Topology, volumes: Collection[Volume]) -> str | None:
+    def node_for(self, demand: Demand, topology: Topology, volumes: Collection[Volume]) -> str | None:
         """Return a node of the topology for the pod with these volumes; None if there is none beside the others."""
         attach = attach_of(volumes)
         if self._others is None or not self._others.is_tied(demand):
@@ -108,7 +108,7 @@ class Seats:
         return self._others.find(demand, volumes, topology, self._fits(demand, attach))
 
     def keep(self, demand: Demand, node: str, volumes: Collection[Volume]) -> None:
-        """Book the pod on the node that `seat` returned."""
+        """Book the pod on the node that `node_for` returned."""
         attach = attach_of(volumes)
         if self._others is not None and self._others.is_tied(demand):
             self._others.take(demand, volumes, node, self._fits(demand, attach))
@@ -208,13 +208,13 @@ class Seats:
     def _book_promised(self, room: Room, name: str) -> None:
         """Count pods of earlier passes that were promised this node and are not on it yet."""
         pods = self._view.snapshot.pods
-        seated: set[str] = set()
+        placed: set[str] = set()
         for hold in self._view.ledger.on_node(name):
             pod = pods.get(hold.pod_key)
             if hold.pod_key in self._planned or pod is None or pod.finished or pod.node_name:
                 continue
-            if hold.pod_key not in seated:
-                seated.add(hold.pod_key)
+            if hold.pod_key not in placed:
+                placed.add(hold.pod_key)
                 _take_resources(room, hold.requests, 1)
             volume = self._view.snapshot.volumes.get(hold.volume)
             if volume is not None and volume.driver:

@@ -1,9 +1,9 @@
 """Places one pod after the other: all its claims together, in the topology that wastes least, as long as it lasts.
 
 Fast, because volumes and room only become fewer while it runs: what a kind of pod could not have once it cannot have
-later. Where pods compete it may place too few; `binder.rebalance.repack` then moves what was placed here, except pods
-that are tied to others by affinity, spread or ports. What a view offers to a claim in a topology is read smallest first
-and no further than needed.
+later. Where pods compete it may place too few; `binder.rebalance.rebalance` then moves what was placed here, except
+pods that are tied to others by affinity, spread or ports. What a view offers to a claim in a topology is read smallest
+first and no further than needed.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Final
 
 from binder.assignment.assignment import assign
-from binder.assignment.node_booking import Attach, Seats, attach_of
-from binder.assignment.topologies import Reach, Topology
+from binder.assignment.node_booking import Attach, NodeBooking, attach_of
+from binder.assignment.topologies import Topologies, Topology
 from binder.health.volume_policy import refuse_use
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.matching import scheduler_refusal
@@ -113,7 +113,7 @@ _FEW_TOPOLOGIES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class PlacedPod:
     """A pod with a topology, a node in it that fits the pod, and a volume for each claim key."""
 
     demand: Demand
@@ -142,34 +142,34 @@ class _Kind:
 class Placing:
     """The pods placed so far in a pass, and the volumes and room they took."""
 
-    def __init__(self, reach: Reach, offers: Offers, seats: Seats) -> None:
-        self._reach = reach
+    def __init__(self, topologies: Topologies, offers: Offers, booking: NodeBooking) -> None:
+        self._topologies = topologies
         self.offers = offers
-        self.seats = seats
+        self.booking = booking
         self._kinds: dict[tuple[object, ...], _Kind] = {}
         self.taken: set[str] = set()
-        self.seated: dict[str, Seated] = {}
+        self.placed: dict[str, PlacedPod] = {}
 
-    def place(self, demand: Demand) -> Seated | None:
+    def place(self, demand: Demand) -> PlacedPod | None:
         """Place the pod where its volumes waste least, or return None when nothing is left for it."""
         best = self.best(demand)
         if best is not None:
             self._keep(best)
         return best
 
-    def best(self, demand: Demand) -> Seated | None:
+    def best(self, demand: Demand) -> PlacedPod | None:
         """Return how `place` would place the pod, without placing it."""
-        alike = self.seats.kind(demand)
+        alike = self.booking.kind(demand)
         kind = self._kinds.get(alike)
         if kind is None:
-            open_to = {topology.number: topology for topology in self._reach.open_to(demand)}
+            open_to = {topology.number: topology for topology in self._topologies.open_to(demand)}
             kind = self._kinds.setdefault(alike, _Kind(open_to))
-        best: Seated | None = None
+        best: PlacedPod | None = None
         for least, topology in self._worth_trying(demand, kind):
             if best is not None and least >= best.waste and len(best.volumes) == _claims_of(demand):
                 break
             found = self.in_topology(demand, topology)
-            if found is None and not self.seats.may_gain(demand):
+            if found is None and not self.booking.may_gain(demand):
                 kind.open.pop(topology.number, None)
             elif found is None:
                 continue
@@ -177,12 +177,12 @@ class Placing:
                 best = found
         return best
 
-    def lift(self, lifted: Iterable[Seated]) -> None:
+    def lift(self, lifted: Iterable[PlacedPod]) -> None:
         """Undo the placing of these pods."""
-        for seated in lifted:
-            del self.seated[seated.demand.pod.key]
-            self.taken.difference_update([volume.name for volume in seated.volumes.values()])
-            self.seats.give_back(seated.demand, seated.node, seated.attach)
+        for placed in lifted:
+            del self.placed[placed.demand.pod.key]
+            self.taken.difference_update([volume.name for volume in placed.volumes.values()])
+            self.booking.give_back(placed.demand, placed.node, placed.attach)
         # What was not possible may be now.
         self._kinds.clear()
         self.offers.restart()
@@ -190,31 +190,31 @@ class Placing:
     def settle(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> None:
         """Place a pod with the volumes chosen for its required claims, if a node has room for them."""
         volumes = {**required, **self._optional(demand, topology, required)}
-        node = self.seats.seat(demand, topology, volumes.values())
+        node = self.booking.node_for(demand, topology, volumes.values())
         if node is not None:
-            self._keep(Seated(demand, topology, node, volumes))
+            self._keep(PlacedPod(demand, topology, node, volumes))
 
     def topologies_for(self, demand: Demand, claim: Claim, most: int) -> tuple[Topology, ...]:
         """Return topologies open to the pod, those with the smallest volumes for the claim first if there are many."""
-        open_to = self._reach.open_to(demand)
+        open_to = self._topologies.open_to(demand)
         if len(open_to) <= most:
             return open_to
         numbers = {topology.number for topology in open_to}
         found: dict[int, Topology] = {}
         for volume in self.offers.volumes(demand, claim, None):
-            for topology in self._reach.reaching(volume.node_affinity):
+            for topology in self._topologies.reaching(volume.node_affinity):
                 if topology.number in numbers:
                     found[topology.number] = topology
             if len(found) >= most:
                 break
         return tuple(found.values())[:most]
 
-    def _keep(self, seated: Seated) -> None:
-        self.seated[seated.demand.pod.key] = seated
-        self.taken.update([volume.name for volume in seated.volumes.values()])
-        self.seats.keep(seated.demand, seated.node, seated.volumes.values())
+    def _keep(self, placed: PlacedPod) -> None:
+        self.placed[placed.demand.pod.key] = placed
+        self.taken.update([volume.name for volume in placed.volumes.values()])
+        self.booking.keep(placed.demand, placed.node, placed.volumes.values())
 
-    def in_topology(self, demand: Demand, topology: Topology) -> Seated | None:
+    def in_topology(self, demand: Demand, topology: Topology) -> PlacedPod | None:
         """Return how the pod could be placed in this topology with what is left, or None."""
         required = self._assigned(demand, demand.required, topology, frozenset())
         if required is None:
@@ -222,8 +222,8 @@ class Placing:
         volumes = required | self._optional(demand, topology, required)
         if not volumes:
             return None
-        node = self.seats.seat(demand, topology, volumes.values())
-        return None if node is None else Seated(demand, topology, node, volumes)
+        node = self.booking.node_for(demand, topology, volumes.values())
+        return None if node is None else PlacedPod(demand, topology, node, volumes)
 
     def _optional(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> dict[str, Volume]:
         """Return volumes for claims that could also be provisioned: smallest claim first, as Kubernetes takes them."""
@@ -263,7 +263,7 @@ class Placing:
             kind.everywhere = Offer(self.offers.volumes(demand, hardest, None))
         tried: set[int] = set()
         for volume in kind.everywhere.left(lambda volume: self._gone(kind, volume)):
-            for topology in self._reach.reaching(volume.node_affinity):
+            for topology in self._topologies.reaching(volume.node_affinity):
                 if topology.number in kind.open and topology.number not in tried:
                     tried.add(topology.number)
                     yield volume.capacity + others, topology
@@ -271,7 +271,7 @@ class Placing:
     def _gone(self, kind: _Kind, volume: Volume) -> bool:
         """Whether the volume is no help to this kind any more: taken, or reached only from where it cannot go."""
         return volume.name in self.taken or not any(
-            topology.number in kind.open for topology in self._reach.reaching(volume.node_affinity)
+            topology.number in kind.open for topology in self._topologies.reaching(volume.node_affinity)
         )
 
 
@@ -279,6 +279,6 @@ def _claims_of(demand: Demand) -> int:
     return len(demand.required) + len(demand.optional)
 
 
-def _rank(seated: Seated) -> tuple[int, int, int]:
+def _rank(placed: PlacedPod) -> tuple[int, int, int]:
     """More of the optional claims first, then least capacity, then the topology's place in the order of labels."""
-    return (-len(seated.volumes), seated.waste, seated.topology.number)
+    return (-len(placed.volumes), placed.waste, placed.topology.number)

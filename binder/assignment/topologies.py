@@ -33,18 +33,18 @@ class Topology:
         return zone_of(self.labels)
 
 
-class Reach:
+class Topologies:
     """The topologies of a pass, and which of them reach the volumes of an affinity."""
 
     def __init__(self, topologies: tuple[Topology, ...]) -> None:
-        self.topologies = topologies
+        self.all = topologies
         self._reaching: dict[NodeSelector | None, tuple[Topology, ...]] = {None: topologies}
         self._by_value: dict[str, dict[str, list[Topology]]] = {}
         self._of_node: dict[str, Topology] = {}
 
     def open_to(self, demand: Demand) -> tuple[Topology, ...]:
         """Return the topologies that hold a node the pod may go to and reach the volumes it already has."""
-        found = self.topologies
+        found = self.all
         if demand.nodes is not None:
             found = self._holding(demand.nodes)
         for anchor in demand.anchors:
@@ -54,7 +54,7 @@ class Reach:
 
     def _holding(self, nodes: frozenset[str]) -> tuple[Topology, ...]:
         if not self._of_node:
-            self._of_node = {node.name: topology for topology in self.topologies for node in topology.nodes}
+            self._of_node = {node.name: topology for topology in self.all for node in topology.nodes}
         found = {self._of_node[name] for name in nodes if name in self._of_node}
         return tuple(sorted(found, key=lambda topology: topology.number))
 
@@ -69,28 +69,30 @@ class Reach:
 
     def _likely(self, affinity: NodeSelector | None) -> Iterable[Topology]:
         """Narrow down by the first `key In [values]` of a single term, as a local volume has."""
-        if affinity is None or len(affinity.terms) != 1 or len(self.topologies) < 16:
-            return self.topologies
+        if affinity is None or len(affinity.terms) != 1 or len(self.all) < 16:
+            return self.all
         for requirement in affinity.terms[0].match_expressions:
             if requirement.operator == "In":
                 by_value = self._by_value.get(requirement.key)
                 if by_value is None:
                     by_value = self._by_value.setdefault(requirement.key, self._filed(requirement.key))
                 return [topology for value in dict.fromkeys(requirement.values) for topology in by_value.get(value, ())]
-        return self.topologies
+        return self.all
 
     def _filed(self, key: str) -> dict[str, list[Topology]]:
         filed: dict[str, list[Topology]] = {}
-        for topology in self.topologies:
+        for topology in self.all:
             value = topology.labels.get(key)
             if value is not None:
                 filed.setdefault(value, []).append(topology)
         return filed
 
 
-def reach_of(nodes: Map[str, Node], index: VolumeIndex, demands: Sequence[Demand], groupings: "Groupings") -> Reach:
+def topologies_of(
+    nodes: Map[str, Node], index: VolumeIndex, demands: Sequence[Demand], groupings: "Groupings"
+) -> Topologies:
     """Return the topologies that matter to these demands."""
-    return Reach(groupings.topologies(nodes, _deciding_labels(index, demands)))
+    return Topologies(groupings.topologies(nodes, _deciding_labels(index, demands)))
 
 
 def _deciding_labels(index: VolumeIndex, demands: Sequence[Demand]) -> frozenset[str]:

@@ -23,7 +23,7 @@ from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import Cause, take_back
 from binder.writers.actor import KeyedLocks
 from binder.writers.object_client import FASTER, LiveObjects
-from binder.writers.rollback import Undo
+from binder.writers.rollback import Rollback
 from csi.health.health import Finding, HealthRecord
 from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
@@ -61,13 +61,13 @@ class Waiting(Protocol):
 
 
 @dataclass(slots=True)
-class Caretaker:
+class HealthController:
     """Looks after volumes, one at a time. `run` belongs inside a term of the lease."""
 
     store: Store
     known: KnownHealth
     live: LiveObjects
-    undo: Undo
+    rollback: Rollback
     queue: WorkQueue[str]
     locks: KeyedLocks
     waiting: Waiting
@@ -177,7 +177,7 @@ class Caretaker:
             release = take_back(volume.name, claim, snapshot, self.settings.annotations)
             if release is None:
                 return True
-            if not await self.undo.carry_out(replace(release, cause=Cause.UNHEALTHY)):
+            if not await self.rollback.carry_out(replace(release, cause=Cause.UNHEALTHY)):
                 return False
         self.announcer.reservation_ended(volume, reservation.claim, finding, snapshot)
         return True

@@ -21,7 +21,7 @@ from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
 from binder.writers.health_gate import HealthGate
-from binder.writers.scheduling_gate import KnownClaim, PodGate, known_claims
+from binder.writers.scheduling_gate import KnownClaim, SchedulingGate, known_claims
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -84,7 +84,7 @@ class Reconciler:
     planner: Planner
     gate: HealthGate
     actor: Actor
-    pod_gate: PodGate
+    pod_gate: SchedulingGate
     announcer: Announcer
     wakeups: Wakeups
     queue: WorkQueue[str]

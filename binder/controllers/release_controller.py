@@ -17,7 +17,7 @@ from binder.reporting.observe import ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
 from binder.writers.actor import KeyedLocks
-from binder.writers.rollback import Undo
+from binder.writers.rollback import Rollback
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -38,13 +38,13 @@ LONGEST: Final = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Sweeper:
+class ReleaseController:
     """Looks at every object that carries our annotations."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a release needs
         self,
         store: Store,
-        undo: Undo,
+        rollback: Rollback,
         queue: WorkQueue[Subject],
         locks: KeyedLocks,
         clock: Clock,
@@ -52,7 +52,7 @@ class Sweeper:
         annotations: Annotations,
     ) -> None:
         self._store = store
-        self._undo = undo
+        self._rollback = rollback
         self._queue = queue
         self._locks = locks
         self._clock = clock
@@ -92,7 +92,7 @@ class Sweeper:
     async def _carry_out(self, subject: Subject, release: Release) -> float | None:
         """Release; return the seconds until the next try if that did not work, growing."""
         try:
-            done = await self._undo.carry_out(release)
+            done = await self._rollback.carry_out(release)
         except TerminalError as error:
             logger.warning("Release rejected by the API server", extra={"key": str(subject), "error": str(error)})
             done = False

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Final
 
 from binder.assignment.assignment import assign
-from binder.assignment.exchange import Bits, Exchange
-from binder.assignment.node_booking import Attach, Seats, attach_of
+from binder.assignment.bipartite_matching import BipartiteMatching, Bits
+from binder.assignment.node_booking import Attach, NodeBooking, attach_of
 from binder.assignment.placing import Offers
-from binder.assignment.topologies import Reach, Topology
+from binder.assignment.topologies import Topologies, Topology
 from binder.matching.claim_shape import ClaimShape
 from binder.matching.evidence import reasons_text
 from binder.matching.rejection import Reason, Rejection
@@ -38,10 +38,12 @@ _MOST_NODES: Final = 1000
 class Explainer:
     """Explains the refusals of one pass. `got` says which claim of the pass got a volume, by the volume's name."""
 
-    def __init__(self, view: View, now: datetime, reach: Reach, seats: Seats, got: Mapping[str, str]) -> None:
+    def __init__(
+        self, view: View, now: datetime, topologies: Topologies, booking: NodeBooking, got: Mapping[str, str]
+    ) -> None:
         self._now = now
-        self._reach = reach
-        self._seats = seats
+        self._topologies = topologies
+        self._booking = booking
         self._got = got
         self._offers = Offers(view, now)
         self._unmet = UnmetClaims(view, now)
@@ -90,7 +92,7 @@ class Explainer:
     def _jointly_met(self, demand: Demand) -> tuple[Topology, ...]:
         """Return the topologies that have volumes for all claims at once."""
         if demand.kind not in self._joint:
-            open_to = self._reach.open_to(demand)
+            open_to = self._topologies.open_to(demand)
             self._looks += len(open_to) * len(demand.required)
             found = tuple(topology for topology in open_to if assign(self._options(demand, topology)) is not None)
             self._joint[demand.kind] = found
@@ -113,7 +115,7 @@ class Explainer:
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
         """Return for each topology which claims go without a volume there, the one with fewest such claims first."""
         if demand.kind not in self._short:
-            open_to = self._reach.open_to(demand)[:_MOST_TOPOLOGIES]
+            open_to = self._topologies.open_to(demand)[:_MOST_TOPOLOGIES]
             self._looks += len(open_to) * len(demand.required)
             self._short[demand.kind] = [self._shortage(demand, topology) for topology in open_to]
         told: list[tuple[int, Rejection]] = []
@@ -133,7 +135,7 @@ class Explainer:
         return topology, shapes, 0 if shapes else len(options) - most_served(options)
 
     def _of_nodes(self, demand: Demand) -> list[Rejection]:
-        """Return why the nodes that reach volumes for all claims do not fit, nothing when some do."""
+        """Return why the nodes from which all claims have volumes do not fit, nothing when some do."""
         if demand.kind not in self._nodes:
             self._nodes[demand.kind] = self._refused_nodes(demand)
         return self._nodes[demand.kind]
@@ -144,7 +146,7 @@ class Explainer:
             attach = self._attach(demand, topology)
             for node in topology.nodes[: _MOST_NODES - len(told)]:
                 self._looks += 1
-                rejection = self._seats.refuse(demand, node, attach)
+                rejection = self._booking.refuse(demand, node, attach)
                 if rejection is None:
                     return []
                 told.append(rejection)
@@ -192,8 +194,8 @@ def most_served(options: Mapping[str, Sequence[Volume]]) -> int:
         for name in names:
             bit_of.setdefault(name, 1 << len(bit_of))
     suits = [sum([bit_of[name] for name in names]) for names in kinds]
-    exchange = Exchange(suits, [0] * len(suits), (1 << len(bit_of)) - 1)
-    return sum([exchange.add(kind) for kind in wanted])
+    matching = BipartiteMatching(suits, [0] * len(suits), (1 << len(bit_of)) - 1)
+    return sum([matching.add(kind) for kind in wanted])
 
 
 def _no_node(demand: Demand, told: Sequence[Rejection]) -> Rejection:

@@ -1,8 +1,8 @@
 """Decides for a batch of pods at once which volumes are reserved for them: pure, and the same for the same view.
 
-Each pod gets volumes for all its claims on one node's reach, or none. Pods are placed by urgency; those that then find
-nothing although they could be served alone make room by moving others of the batch (binder.rebalance.repack). What
-earlier passes promised never moves.
+Each pod gets volumes for all its claims on one node, or none. Pods are placed by urgency; those that then find nothing
+although they could be served alone make room by moving others of the batch (binder.rebalance.rebalance). What earlier
+passes promised never moves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from binder.assignment.node_booking import Seats
+from binder.assignment.node_booking import NodeBooking
 from binder.assignment.other_pods import OtherPods, other_pods_of
-from binder.assignment.placing import Offers, Placing, Seated
-from binder.assignment.topologies import Groupings, Reach, reach_of
+from binder.assignment.placing import Offers, PlacedPod, Placing
+from binder.assignment.topologies import Groupings, Topologies, topologies_of
 from binder.matching.rejection import Reason
 from binder.model.decision import Decision, Mode, Placement, Refuse, Reserve, Wait
 from binder.model.demand import Demand
@@ -21,7 +21,7 @@ from binder.model.ledger import Hold
 from binder.model.view import View
 from binder.planning.explain import Explainer
 from binder.planning.pod_demand import demand_of
-from binder.rebalance.repack import repack
+from binder.rebalance.rebalance import rebalance
 from kube.objects.model import Pod, Volume
 from kube.rules.topology import is_narrower_than_zone
 
@@ -105,41 +105,41 @@ class _Pass:
 
     view: View
     now: datetime
-    reach: Reach
+    topologies: Topologies
     planned: frozenset[str]
     others: OtherPods | None
 
     def placing(self) -> Placing:
         """Return an empty table: nothing of this round is placed."""
-        return Placing(self.reach, Offers(self.view, self.now), self.seats())
+        return Placing(self.topologies, Offers(self.view, self.now), self.booking())
 
-    def seats(self) -> Seats:
+    def booking(self) -> NodeBooking:
         """Return the room on nodes as it is before this round."""
-        return Seats(self.view, self.planned, self.others)
+        return NodeBooking(self.view, self.planned, self.others)
 
 
 def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings) -> list[Decision]:
     if not demands:
         return []
     view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
-    reach = reach_of(view.snapshot.nodes, view.index, demands, groupings)
+    topologies = topologies_of(view.snapshot.nodes, view.index, demands, groupings)
     planned = frozenset(demand.pod.key for demand in demands)
-    this = _Pass(view, now, reach, planned, other_pods_of(view, demands))
+    this = _Pass(view, now, topologies, planned, other_pods_of(view, demands))
     placing = this.placing()
-    failed = [demand for demand in _place_all(placing, demands) if not placing.seats.is_tied(demand)]
-    rivals = _servable_alone(this, failed) if placing.seated else []
+    failed = [demand for demand in _place_all(placing, demands) if not placing.booking.is_tied(demand)]
+    rivals = _servable_alone(this, failed) if placing.placed else []
     if rivals:
-        repack(placing, rivals)
-    got = {volume.name: key for seated in placing.seated.values() for key, volume in seated.volumes.items()}
-    explainer = Explainer(view, now, reach, this.seats(), got)
-    return [_decision(view, reach, explainer, demand, placing.seated.get(demand.pod.key)) for demand in demands]
+        rebalance(placing, rivals)
+    got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
+    explainer = Explainer(view, now, topologies, this.booking(), got)
+    return [_decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key)) for demand in demands]
 
 
 def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
     """Place what can be placed and return the rest. A pod that wants company may find it in one placed after it."""
     failed = [demand for demand in demands if placing.place(demand) is None]
-    while any(map(placing.seats.may_gain, failed)):
-        again = [demand for demand in failed if not placing.seats.may_gain(demand) or placing.place(demand) is None]
+    while any(map(placing.booking.may_gain, failed)):
+        again = [demand for demand in failed if not placing.booking.may_gain(demand) or placing.place(demand) is None]
         if len(again) == len(failed):
             break
         failed = again
@@ -160,23 +160,25 @@ def _servable_alone(this: _Pass, failed: Sequence[Demand]) -> list[Demand]:
     return servable
 
 
-def _decision(view: View, reach: Reach, explainer: Explainer, demand: Demand, seated: Seated | None) -> Decision:
-    if seated is not None:
-        return _reserve(view, reach, demand, seated)
+def _decision(
+    view: View, topologies: Topologies, explainer: Explainer, demand: Demand, placed: PlacedPod | None
+) -> Decision:
+    if placed is not None:
+        return _reserve(view, topologies, demand, placed)
     if not demand.required:
         return Wait(demand.pod, Reason.DYNAMIC_CLASS)
     return explainer.refusal(demand)
 
 
-def _reserve(view: View, reach: Reach, demand: Demand, seated: Seated) -> Reserve:
+def _reserve(view: View, topologies: Topologies, demand: Demand, placed: PlacedPod) -> Reserve:
     claims = (*demand.required, *demand.optional)
-    chosen = tuple(Placement(claim, seated.volumes[claim.key]) for claim in claims if claim.key in seated.volumes)
+    chosen = tuple(Placement(claim, placed.volumes[claim.key]) for claim in claims if claim.key in placed.volumes)
     return Reserve(
         pod=demand.pod,
         mode=_mode(view, demand, [placement.volume for placement in chosen]),
-        zone=seated.topology.zone,
-        node=seated.node,
-        local_nodes=_local_nodes(reach, seated.volumes.values()),
+        zone=placed.topology.zone,
+        node=placed.node,
+        local_nodes=_local_nodes(topologies, placed.volumes.values()),
         placements=chosen,
         limits=demand.limits,
     )
@@ -193,12 +195,12 @@ def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
     return demand.mode
 
 
-def _local_nodes(reach: Reach, volumes: Iterable[Volume]) -> tuple[str, ...]:
+def _local_nodes(topologies: Topologies, volumes: Iterable[Volume]) -> tuple[str, ...]:
     """Return the only nodes from which the volumes are accessible; none if they are zonal or accessible everywhere."""
-    topologies: set[int] | None = None
+    common: set[int] | None = None
     for volume in volumes:
         if is_narrower_than_zone(volume.node_affinity):
-            reaching = {topology.number for topology in reach.reaching(volume.node_affinity)}
-            topologies = reaching if topologies is None else topologies & reaching
-    names = [node.name for number in sorted(topologies or ()) for node in reach.topologies[number].nodes]
+            accessible = {topology.number for topology in topologies.reaching(volume.node_affinity)}
+            common = accessible if common is None else common & accessible
+    names = [node.name for number in sorted(common or ()) for node in topologies.all[number].nodes]
     return tuple(sorted(names)) if len(names) <= _MOST_LOCAL_NODES else ()

@@ -1,4 +1,4 @@
 """Makes room for pods that found nothing by moving others of the same pass.
 
-Open `repack` first. Never moves what an earlier pass promised.
+Open `rebalance` first. Never moves what an earlier pass promised.
 """

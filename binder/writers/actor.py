@@ -29,7 +29,7 @@ from binder.writers.last_look import (
     what_happened,
 )
 from binder.writers.object_client import FASTER, LiveObjects
-from binder.writers.rollback import Now, Undo
+from binder.writers.rollback import Now, Rollback
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES
 from kube.objects.model import Claim, Volume
@@ -42,7 +42,7 @@ class Applier:
         self,
         live: LiveObjects,
         last_look: LastLook,
-        undo: Undo,
+        rollback: Rollback,
         clock: Now,
         holder: Holder,
         metrics: ReservationMetrics,
@@ -50,7 +50,7 @@ class Applier:
     ) -> None:
         self._live = live
         self._last_look = last_look
-        self._undo = undo
+        self._rollback = rollback
         self._clock = clock
         self._holder = holder
         self._metrics = metrics
@@ -78,7 +78,7 @@ class Applier:
 
     async def _roll_back(self, decision: Reserve, held: list[Volume]) -> None:
         written = zip(decision.placements, held, strict=False)
-        await self._undo.roll_back([(placement.claim, volume.name) for placement, volume in written])
+        await self._rollback.roll_back([(placement.claim, volume.name) for placement, volume in written])
 
     async def _give_up_former(self, placement: Placement) -> None:
         """Release the claim's former reservations: unhealthy or inaccessible volumes, or ones another claim took."""
@@ -86,7 +86,7 @@ class Applier:
             former = former_reservations(
                 placement.claim, placement.volume, self._live.snapshot(), self._settings.annotations
             )
-            if all([await self._undo.carry_out(release) for release in former]):
+            if all([await self._rollback.carry_out(release) for release in former]):
                 return
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
@@ -179,7 +179,7 @@ class Applier:
         surplus = doubles(placement.claim, self._live.snapshot(), self._settings.annotations)
         for release in surplus:
             self._metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
-            await self._undo.carry_out(release)
+            await self._rollback.carry_out(release)
         if any(release.volume is not None and release.volume.name == placement.volume.name for release in surplus):
             raise LostPlacement(placement, f"claim {placement.claim.key} already holds another volume")
 

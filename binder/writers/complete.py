@@ -40,7 +40,7 @@ from binder.writers.last_look import (
     what_happened,
 )
 from binder.writers.object_client import FASTER, LiveObjects, LiveVolume
-from binder.writers.rollback import Now, Undo
+from binder.writers.rollback import Now, Rollback
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
 from kube.objects.model import Claim, Volume
@@ -53,14 +53,14 @@ class Completer:
         self,
         live: LiveObjects,
         last_look: LastLook,
-        undo: Undo,
+        rollback: Rollback,
         clock: Now,
         metrics: ReservationMetrics,
         settings: ActSettings,
     ) -> None:
         self._live = live
         self._last_look = last_look
-        self._undo = undo
+        self._rollback = rollback
         self._clock = clock
         self._metrics = metrics
         self._settings = settings
@@ -135,7 +135,7 @@ class Completer:
 
     async def _roll_back(self, written: list[Placement]) -> None:
         held = [(placement.claim, placement.volume.name) for placement in written]
-        await self._undo.roll_back(held, committed=True)
+        await self._rollback.roll_back(held, committed=True)
 
     async def _commit(self, placement: Placement, now: datetime, ours: list[Placement]) -> LiveVolume:
         """First write: the volume's claimRef. What somebody else wrote there is not ours to take back."""

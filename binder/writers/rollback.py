@@ -28,7 +28,7 @@ class Now(Protocol):
     def now(self) -> datetime: ...
 
 
-class Undo:
+class Rollback:
     """Carries out releases."""
 
     def __init__(self, live: LiveObjects, clock: Now, metrics: ReservationMetrics, annotations: Annotations) -> None:

@@ -66,7 +66,7 @@ def _held(key: str, snapshot: Snapshot) -> frozenset[str]:
     return frozenset(snapshot.volumes_by_claim.get(key, ())) | frozenset(snapshot.volumes_reserved_for.get(key, ()))
 
 
-class PodGate:
+class SchedulingGate:
     """Lifts gates by a fenced API. `turns` are shared with all who write for pods: so many at a time."""
 
     def __init__(

@@ -21,7 +21,7 @@ from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
 from prebinder.preflight.cluster_checks import cluster_checks
-from prebinder.preflight.doctor_checks import Check, State
+from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
 from prebinder.reports.health_watch import Unobserved
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
         wanted = SCHEDULER if scheduler else CONTROLLER
         checks = asyncio.run(_look(kubeconfig, context, wanted, lease_namespace, endpoints))
     _report(checks, output)
-    return ExitCode.PROBLEM_FOUND if any(check.state is State.PROBLEM for check in checks) else ExitCode.FINE
+    return ExitCode.PROBLEM_FOUND if any(check.state is CheckState.PROBLEM for check in checks) else ExitCode.FINE
 
 
 def _text_of(file: str) -> str:
@@ -138,12 +138,12 @@ async def _driver_check(endpoint: Endpoint) -> Check:
     try:
         agreed = await session.negotiated()
     except CallFailed as failed:
-        return Check(subject, State.PROBLEM, str(failed), "the health of its volumes is unknown")
+        return Check(subject, CheckState.PROBLEM, str(failed), "the health of its volumes is unknown")
     finally:
         await session.close()
     if agreed.protocol is None:
-        return Check(subject, State.NOTE, "answers", "it does not report volume health: it is unknown")
-    return Check(subject, State.OK, f"answers; volumes are probed by {agreed.protocol}")
+        return Check(subject, CheckState.NOTE, "answers", "it does not report volume health: it is unknown")
+    return Check(subject, CheckState.OK, f"answers; volumes are probed by {agreed.protocol}")
 
 
 def _report(checks: Iterable[Check], output: str) -> None:

@@ -38,7 +38,7 @@ from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
-from prebinder.runtime.leader_loop import Candidate, Tenure
+from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.logged_events import LoggedEvents
 from prebinder.runtime.logs import configure
 from prebinder.runtime.signals import stop_requested
@@ -123,7 +123,9 @@ class Controller:
         )
         self._elector = Candidate(identity, self._namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)
-        self._tenure: Tenure[Term] = Tenure(self._elector, Leadership.unelected(clock, identity), self._begin)
+        self._leader_loop: LeaderLoop[Term] = LeaderLoop(
+            self._elector, Leadership.unelected(clock, identity), self._begin
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
@@ -141,12 +143,12 @@ class Controller:
                 self._drivers,
                 self._store,
                 self._instruments.drivers,
-                lambda: self._tenure.term is not None,
+                lambda: self._leader_loop.term is not None,
             )
             with scheduled({"drift": drift, **sweeps}, self._instruments.jobs, self._clock):
                 # The Lease is given back meanwhile: nobody has to wait for kube-scheduler to look elsewhere.
                 draining = group.create_task(self._drain(stop))
-                await self._tenure.until(stop, self._synced)
+                await self._leader_loop.until(stop, self._synced)
                 if stop.is_set():
                     await draining
                 draining.cancel()
@@ -181,8 +183,8 @@ class Controller:
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         checks = Checks(
-            {"event loop": self._heartbeat.problem, "lease": self._tenure.overdue},
-            {"shutdown": self._tenure.stops, "caches": self._cache.waiting_for},
+            {"event loop": self._heartbeat.problem, "lease": self._leader_loop.overdue},
+            {"shutdown": self._leader_loop.stops, "caches": self._cache.waiting_for},
         )
         await serve_pages(stack, self._settings.serving, checks, self._render)
 
@@ -203,15 +205,15 @@ class Controller:
             reservations.forget_class(old.name)
 
     def _health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
-        if self._tenure.term is not None:
-            self._tenure.term.health_changed(driver, handle, old, new)
+        if self._leader_loop.term is not None:
+            self._leader_loop.term.health_changed(driver, handle, old, new)
 
     def _driver_answers(self, driver: str) -> None:
-        if self._tenure.term is not None:
-            self._tenure.term.driver_answers(driver)
+        if self._leader_loop.term is not None:
+            self._leader_loop.term.driver_answers(driver)
 
     async def _render(self) -> bytes:
-        term = self._tenure.term
+        term = self._leader_loop.term
         state = ClusterState(
             snapshot=self._store.snapshot() if term is not None and self._sees_cluster else None,
             health=self._drivers.state,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from binder.controllers.health_controller import Caretaker, KnownHealth
+from binder.controllers.health_controller import HealthController, KnownHealth
 from binder.controllers.planner import Aside, Planner
 from binder.controllers.reconciler import Reconciler
-from binder.controllers.release_controller import Subject, Sweeper
+from binder.controllers.release_controller import ReleaseController, Subject
 from binder.controllers.wakeups import Wakeups
 from binder.health.care import CareSettings
 from binder.matching.rejection import Reason
@@ -27,8 +27,8 @@ from binder.writers.complete import Completer
 from binder.writers.health_gate import HealthGate, HealthSource
 from binder.writers.last_look import ActSettings, LastLook
 from binder.writers.object_client import LiveObjects
-from binder.writers.rollback import Undo
-from binder.writers.scheduling_gate import PodGate
+from binder.writers.rollback import Rollback
+from binder.writers.scheduling_gate import SchedulingGate
 from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
 from kube.aside import in_a_thread
@@ -67,16 +67,16 @@ class Term:
     Without a reconciler and a sweeper nothing is reserved, bound or released: volume health is published, no more.
     """
 
-    caretaker: Caretaker
+    health_controller: HealthController
     reconciler: Reconciler | None
-    sweeper: Sweeper | None
+    sweeper: ReleaseController | None
     queues: Mapping[str, WorkQueue[str] | WorkQueue[Subject]]
 
     async def run(self) -> None:
         """Work until `stop`, then finish what has begun. Needs a store that is synced. Raises LeadershipLost."""
         with one_loss():
             async with asyncio.TaskGroup() as group:
-                for loop in (self.reconciler, self.sweeper, self.caretaker):
+                for loop in (self.reconciler, self.sweeper, self.health_controller):
                     if loop is not None:
                         group.create_task(loop.run())
 
@@ -89,7 +89,7 @@ class Term:
         """Something was learned about a volume."""
         refused = self.reconciler is not None and self.reconciler.gate.outdated(driver, handle)
         refused = refused or (old is not None and old.state not in USABLE)
-        self.caretaker.health_changed(driver, handle, recovered=refused and new.state in USABLE)
+        self.health_controller.health_changed(driver, handle, recovered=refused and new.state in USABLE)
 
     def driver_answers(self, driver: str) -> None:
         """A driver answers that did not: pods need not wait until they would be looked at again."""
@@ -99,7 +99,7 @@ class Term:
 
     def quarantine(self) -> Mapping[str, tuple[int, int]]:
         """Return for each class how many volumes are in quarantine, and how many only its cap keeps out."""
-        return {} if self.reconciler is None else self.caretaker.counts()
+        return {} if self.reconciler is None else self.health_controller.counts()
 
     def told(self) -> Mapping[str, Reason]:
         """Return for each claim that is not bound what the last look at its pod said."""
@@ -139,18 +139,18 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     volumes: WorkQueue[str] = WorkQueue(clock, rng, metrics.queues.of("volumes"))
 
     live = LiveObjects(api, store, annotations)
-    undo = Undo(live, clock, metrics.reservations, annotations)
+    rollback = Rollback(live, clock, metrics.reservations, annotations)
     gate = HealthGate(source, settings.health.max_age)
     last_look = LastLook(live, gate, clock, planning)
-    applier = Applier(live, last_look, undo, clock, holder, metrics.reservations, acting)
-    completer = Completer(live, last_look, undo, clock, metrics.reservations, acting)
+    applier = Applier(live, last_look, rollback, clock, holder, metrics.reservations, acting)
+    completer = Completer(live, last_look, rollback, clock, metrics.reservations, acting)
     wakeups, announcer = Wakeups(store, pods, clock), Announcer(events, clock)
     reconciler = Reconciler(
         store=store,
         planner=Planner(store, gate, clock, planning, aside),
         gate=gate,
         actor=Actor(last_look, applier, completer, locks, turns),
-        pod_gate=PodGate(api, live, store, annotations, announcer, turns=turns),
+        pod_gate=SchedulingGate(api, live, store, annotations, announcer, turns=turns),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,
@@ -158,12 +158,12 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         rng=rng,
         metrics=metrics.binding,
     )
-    sweeper = Sweeper(store, undo, subjects, locks, clock, metrics.reservations, annotations)
-    caretaker = Caretaker(
+    sweeper = ReleaseController(store, rollback, subjects, locks, clock, metrics.reservations, annotations)
+    health_controller = HealthController(
         store=store,
         known=known,
         live=live,
-        undo=undo,
+        rollback=rollback,
         queue=volumes,
         locks=locks,
         waiting=wakeups,
@@ -173,8 +173,8 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         settings=care_settings(settings, namespace, only_asked=publish_only),
     )
     if publish_only:
-        return Term(caretaker, None, None, {"volumes": volumes})
-    return Term(caretaker, reconciler, sweeper, {"pods": pods, "reservations": subjects, "volumes": volumes})
+        return Term(health_controller, None, None, {"volumes": volumes})
+    return Term(health_controller, reconciler, sweeper, {"pods": pods, "reservations": subjects, "volumes": volumes})
 
 
 def plan_settings(settings: Settings) -> PlanSettings:

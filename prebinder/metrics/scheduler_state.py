@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from prebinder.metrics.state import cache_gauges
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 _RESOURCES: Final = ("cpu", "memory", "pods")
 
@@ -21,7 +21,7 @@ class SchedulerState:
     loop_lag: float = 0.0
     queues: Mapping[str, int] = field(default_factory=dict)
     """Where pods wait -> how many."""
-    nodes: Sequence[NodeState] = ()
+    nodes: Sequence[NodeInfo] = ()
 
 
 class SchedulerStateCollector(Collector):
@@ -50,7 +50,7 @@ class SchedulerStateCollector(Collector):
         yield _requested(state.nodes)
 
 
-def _requested(nodes: Sequence[NodeState]) -> Metric:
+def _requested(nodes: Sequence[NodeInfo]) -> Metric:
     family = GaugeMetricFamily(
         "zone_scheduler_node_requested_ratio",
         "Share of a node's allocatable resources that its pods request: minimum, mean and maximum over the "

@@ -21,7 +21,7 @@ Served = Mapping[str, Collection[str] | None]
 """Group and version -> the plural names of its kinds, empty if there is no such API; None where it was not learned."""
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """How a check went. Only a problem makes the command fail."""
 
     OK = "ok"
@@ -34,7 +34,7 @@ class Check:
     """One line of the report: what was looked at, what was found, and what that means."""
 
     subject: str
-    state: State
+    state: CheckState
     found: str
     meaning: str = ""
 
@@ -49,13 +49,15 @@ def check_version(text: str) -> Check:
     """Judge the server's version."""
     version, subject = parse_version(text), "server version"
     if version is None:
-        return Check(subject, State.PROBLEM, text or "not reported", "expected a version such as v1.36.3")
+        return Check(subject, CheckState.PROBLEM, text or "not reported", "expected a version such as v1.36.3")
     if version < OLDEST:
         least = ".".join(map(str, OLDEST))
-        return Check(subject, State.PROBLEM, text, f"scheduling gates need {least}; older versions are untested")
+        return Check(subject, CheckState.PROBLEM, text, f"scheduling gates need {least}; older versions are untested")
     if version > TESTED:
-        return Check(subject, State.NOTE, text, f"newer than {'.'.join(map(str, TESTED))}, the latest tested version")
-    return Check(subject, State.OK, text)
+        return Check(
+            subject, CheckState.NOTE, text, f"newer than {'.'.join(map(str, TESTED))}, the latest tested version"
+        )
+    return Check(subject, CheckState.OK, text)
 
 
 def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Check]:
@@ -65,14 +67,14 @@ def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Che
         wanted = [resource for resource in kinds if resource.api_version == api_version]
         missing = [resource for resource in wanted if names is not None and resource.plural not in names]
         if names is None:
-            yield Check(subject, State.NOTE, "unknown", f"needed for {_plurals(wanted)}")
+            yield Check(subject, CheckState.NOTE, "unknown", f"needed for {_plurals(wanted)}")
         elif missing:
             lacks = [kinds[resource] for resource in missing]
-            state = State.PROBLEM if any(lack.vital for lack in lacks) else State.NOTE
+            state = CheckState.PROBLEM if any(lack.vital for lack in lacks) else CheckState.NOTE
             meanings = dict.fromkeys(lack.meaning for lack in sorted(lacks, key=lambda lack: not lack.vital))
             yield Check(subject, state, f"without {_plurals(missing)}", "; ".join(meanings))
         else:
-            yield Check(subject, State.OK, _plurals(wanted))
+            yield Check(subject, CheckState.OK, _plurals(wanted))
 
 
 def unserved(served: Served, kinds: Iterable[Resource]) -> tuple[Resource, ...]:
@@ -85,15 +87,15 @@ def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
     """Judge the rights; None where the server did not say. Those that are there make one line."""
     granted = sum(answer is True for answer in allowed.values())
     if granted:
-        yield Check("rights", State.OK, f"{granted} of {len(allowed)} granted")
+        yield Check("rights", CheckState.OK, f"{granted} of {len(allowed)} granted")
     unknown = [need for need, answer in allowed.items() if answer is None]
     if unknown:
         yield Check(
-            "rights", State.NOTE, f"{len(unknown)} unknown", "the server does not answer SelfSubjectAccessReviews"
+            "rights", CheckState.NOTE, f"{len(unknown)} unknown", "the server does not answer SelfSubjectAccessReviews"
         )
     for need, answer in allowed.items():
         if answer is False:
-            yield Check(str(need), State.PROBLEM if need.vital else State.NOTE, "not granted", need.without)
+            yield Check(str(need), CheckState.PROBLEM if need.vital else CheckState.NOTE, "not granted", need.without)
 
 
 def _plurals(resources: Iterable[Resource]) -> str:

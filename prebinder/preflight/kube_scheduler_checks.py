@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from kube.configuration.document import CAMEL_KEYS, ConfigurationError, ConfigurationFile, show
 from prebinder.config.duration import format_duration, parse_duration
 from prebinder.config.loopback import is_loopback
-from prebinder.preflight.doctor_checks import Check, State
+from prebinder.preflight.doctor_checks import Check, CheckState
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -97,22 +97,24 @@ def scheduler_file_checks(text: str) -> list[Check]:
     try:
         file = FILE.parse(text)
     except ConfigurationError as error:
-        return [Check(error.place or "file", State.PROBLEM, error.problem, "kube-scheduler does not start with it")]
+        return [
+            Check(error.place or "file", CheckState.PROBLEM, error.problem, "kube-scheduler does not start with it")
+        ]
     return [*_extenders(file.extenders or []), *_samples(file)]
 
 
 def _extenders(entries: Sequence[ExtenderEntry]) -> Iterator[Check]:
     if not entries:
         meaning = "kube-scheduler calls no extender: it takes unhealthy and reserved volumes"
-        yield Check("extenders", State.PROBLEM, "none", meaning)
+        yield Check("extenders", CheckState.PROBLEM, "none", meaning)
         return
     ours = [number for number, entry in enumerate(entries) if OWN_NAME in _names(entry)]
     for number in ours or range(len(entries)):
         subject, entry = f"extenders[{number}]", entries[number]
         checks = [check for judge in _JUDGES for check in judge(entry, subject)]
-        if all(check.state is State.OK for check in checks):
-            yield Check(subject, State.OK, f"{entry.url_prefix}: correct")
-        yield from (check for check in checks if check.state is not State.OK)
+        if all(check.state is CheckState.OK for check in checks):
+            yield Check(subject, CheckState.OK, f"{entry.url_prefix}: correct")
+        yield from (check for check in checks if check.state is not CheckState.OK)
 
 
 def _names(entry: ExtenderEntry) -> str:
@@ -123,17 +125,21 @@ def _address(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     subject = f"{subject}.urlPrefix"
     url = _url(entry)
     if url is None:
-        yield Check(subject, State.PROBLEM, show(entry.url_prefix), "expected an address such as https://10.96.0.42")
+        yield Check(
+            subject, CheckState.PROBLEM, show(entry.url_prefix), "expected an address such as https://10.96.0.42"
+        )
         return
     host = url.hostname or ""
     if url.path not in {"", "/"}:
-        yield Check(subject, State.PROBLEM, f"path {url.path}", "the verbs are served at the root: every call is a 404")
+        yield Check(
+            subject, CheckState.PROBLEM, f"path {url.path}", "the verbs are served at the root: every call is a 404"
+        )
     if ".svc" in f"{host}.":
         meaning = "Service names are not resolved in the host's network: use the cluster IP, and the name as serverName"
-        yield Check(subject, State.NOTE, f"the name {host}", meaning)
+        yield Check(subject, CheckState.NOTE, f"the name {host}", meaning)
     if url.scheme == "http" and not is_loopback(host):
         meaning = "the extender serves plain HTTP on loopback only, because whole pods are sent: use https"
-        yield Check(subject, State.PROBLEM, f"http to {host}", meaning)
+        yield Check(subject, CheckState.PROBLEM, f"http to {host}", meaning)
 
 
 def _url(entry: ExtenderEntry) -> SplitResult | None:
@@ -153,19 +159,19 @@ def _tls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     if tls.insecure or (entry.enable_https and not authority):
         found = "insecure" if tls.insecure else "no caFile"
         meaning = "the server is not verified: any server at that address decides about nodes"
-        yield Check(subject, State.PROBLEM, found, meaning)
+        yield Check(subject, CheckState.PROBLEM, found, meaning)
     elif not authority:
-        yield Check(subject, State.NOTE, "no caFile", "the server is verified by the host's CAs")
+        yield Check(subject, CheckState.NOTE, "no caFile", "the server is verified by the host's CAs")
     elif not tls.server_name and _is_address(url.hostname or ""):
         meaning = "the certificate must contain the address; expected the name in the certificate"
-        yield Check(f"{subject}.serverName", State.NOTE, "not set", meaning)
+        yield Check(f"{subject}.serverName", CheckState.NOTE, "not set", meaning)
     certificate, key = tls.cert_file or tls.cert_data, tls.key_file or tls.key_data
     if bool(certificate) != bool(key):
         meaning = "kube-scheduler does not start with it: a certificate and its key belong together"
-        yield Check(subject, State.PROBLEM, "a key alone" if key else "a certificate alone", meaning)
+        yield Check(subject, CheckState.PROBLEM, "a key alone" if key else "a certificate alone", meaning)
     elif not certificate:
         meaning = "rejected by an extender with --client-ca-file, as in the manifests"
-        yield Check(subject, State.NOTE, "no client certificate", meaning)
+        yield Check(subject, CheckState.NOTE, "no client certificate", meaning)
 
 
 def _is_address(host: str) -> bool:
@@ -185,46 +191,46 @@ def _verbs(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     )
     for key, verb, expected, without in verbs:
         if not verb:
-            yield Check(f"{subject}.{key}", State.PROBLEM, "not set", f"{without}: expected {expected}")
+            yield Check(f"{subject}.{key}", CheckState.PROBLEM, "not set", f"{without}: expected {expected}")
         elif verb.strip("/") != expected:
-            yield Check(f"{subject}.{key}", State.PROBLEM, show(verb), f"every call is a 404: expected {expected}")
+            yield Check(f"{subject}.{key}", CheckState.PROBLEM, show(verb), f"every call is a 404: expected {expected}")
     if entry.bind_verb:
         meaning = "the extender binds nothing: no pod would be bound; remove the key"
-        yield Check(f"{subject}.bindVerb", State.PROBLEM, show(entry.bind_verb), meaning)
+        yield Check(f"{subject}.bindVerb", CheckState.PROBLEM, show(entry.bind_verb), meaning)
     if entry.prioritize_verb and (entry.weight or 0) <= 0:
         meaning = "kube-scheduler does not start with it: expected a weight such as 5"
-        yield Check(f"{subject}.weight", State.PROBLEM, show(entry.weight), meaning)
+        yield Check(f"{subject}.weight", CheckState.PROBLEM, show(entry.weight), meaning)
 
 
 def _calls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     if not entry.node_cache_capable:
         meaning = "whole nodes are sent, and kube-scheduler scores every node as if it were empty: expected true"
-        yield Check(f"{subject}.nodeCacheCapable", State.PROBLEM, show(entry.node_cache_capable), meaning)
+        yield Check(f"{subject}.nodeCacheCapable", CheckState.PROBLEM, show(entry.node_cache_capable), meaning)
     if not entry.ignorable:
         meaning = "no pod is scheduled while the extender is down or slow: expected true, unless that is intended"
-        yield Check(f"{subject}.ignorable", State.NOTE, show(entry.ignorable), meaning)
+        yield Check(f"{subject}.ignorable", CheckState.NOTE, show(entry.ignorable), meaning)
     managed = [resource.name for resource in entry.managed_resources or ()]
     if managed:
         meaning = "it is called only for pods that request one of these, not for pods with volumes: remove the key"
-        yield Check(f"{subject}.managedResources", State.PROBLEM, ", ".join(managed), meaning)
+        yield Check(f"{subject}.managedResources", CheckState.PROBLEM, ", ".join(managed), meaning)
     yield from _timeout(entry.http_timeout, f"{subject}.httpTimeout")
 
 
 def _timeout(said: str | None, subject: str) -> Iterator[Check]:
     if not said or said in {"0", "0s"}:
         meaning = "every pod waits 5s for an extender that hangs: expected about 500ms"
-        yield Check(subject, State.NOTE, "not set", meaning)
+        yield Check(subject, CheckState.NOTE, "not set", meaning)
         return
     try:
         timeout = parse_duration(said)
     except ValueError as error:
-        yield Check(subject, State.PROBLEM, show(said), str(error))
+        yield Check(subject, CheckState.PROBLEM, show(said), str(error))
         return
     if timeout > LONGEST_TIMEOUT:
         meaning = f"every pod waits {format_duration(timeout)} for an extender that hangs: expected about 500ms"
-        yield Check(subject, State.NOTE, said, meaning)
+        yield Check(subject, CheckState.NOTE, said, meaning)
     elif timeout < SHORTEST_TIMEOUT:
-        yield Check(subject, State.NOTE, said, "later answers are dropped: expected about 500ms")
+        yield Check(subject, CheckState.NOTE, said, "later answers are dropped: expected about 500ms")
 
 
 Judge = Callable[[ExtenderEntry, str], Iterator[Check]]
@@ -238,11 +244,11 @@ def _samples(file: SchedulerFile) -> Iterator[Check]:
         percentage = file.percentage_of_nodes_to_score if own is None else own
         subject = f"profiles[{number}].percentageOfNodesToScore" if own is not None else "percentageOfNodesToScore"
         if percentage is not None and percentage >= ALL_NODES:
-            yield Check(subject, State.OK, f"{percentage} for {profile.scheduler_name}")
+            yield Check(subject, CheckState.OK, f"{percentage} for {profile.scheduler_name}")
             continue
         found = f"{percentage or 'not set'} for {profile.scheduler_name}"
         meaning = (
             "with more than 100 nodes the extender receives a sample of them: reservations of local volumes are strict "
             f"only with {ALL_NODES}, or for classes in mode prebind"
         )
-        yield Check(subject, State.NOTE, found, meaning)
+        yield Check(subject, CheckState.NOTE, found, meaning)

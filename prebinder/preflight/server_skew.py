@@ -11,7 +11,7 @@ from kube.errors import KubeError
 from kube.objects.api_resource import Resource
 from prebinder.errors import CommandError
 from prebinder.preflight.cluster_checks import Offer, offer_of
-from prebinder.preflight.doctor_checks import State, check_served, check_version, unserved
+from prebinder.preflight.doctor_checks import CheckState, check_served, check_version, unserved
 from prebinder.preflight.requirements import Requirements
 
 _BACKOFF_BASE: Final = 0.5
@@ -29,10 +29,10 @@ async def kinds_to_do_without(
     """
     offer = await _patient_offer(transport, wanted, clock, rng)
     version = check_version(offer.version)
-    if version.state is not State.OK:
+    if version.state is not CheckState.OK:
         logger.warning("Untested Kubernetes version", extra={"version": version.found, "effect": version.meaning})
     for check in check_served(offer.served, wanted.kinds):
-        if check.state is not State.OK:
+        if check.state is not CheckState.OK:
             logger.warning(
                 "The API server does not serve everything",
                 extra={"subject": check.subject, "found": check.found, "effect": check.meaning},

@@ -52,7 +52,7 @@ class Candidate:
         )
 
 
-class Tenure(Generic[T]):
+class LeaderLoop(Generic[T]):
     """Makes a new `T` for each term. `term` is the present one."""
 
     def __init__(self, elector: Elector | None, unelected: Leadership, begin: Callable[[Leadership], T]) -> None:

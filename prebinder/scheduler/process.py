@@ -38,14 +38,14 @@ from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
-from prebinder.runtime.leader_loop import Candidate, Tenure
+from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.logs import configure
 from prebinder.runtime.signals import stop_requested
 from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from prebinder.scheduler.term import SchedulerSurroundings, SchedulerTerm
 from prebinder.scheduler.watches import Watches
-from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.config_watch import WatchedConfiguration
 
 COMPONENT: Final = "pvc-prebinder-scheduler"
@@ -94,7 +94,7 @@ class SchedulerProcess:
         lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
 
         self._store = Store(prefix)
-        cluster = self._cluster = LiveCluster(self._store, planning)
+        cluster = self._cluster = SchedulerCache(self._store, planning)
         watches = Watches(self._store, self.names)
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
         instruments.attempts.expect_profiles(self.names)
@@ -121,7 +121,7 @@ class SchedulerProcess:
         self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)
         self._suited = asyncio.Event()
-        self._tenure: Tenure[SchedulerTerm] = Tenure(
+        self._leader_loop: LeaderLoop[SchedulerTerm] = LeaderLoop(
             self._elector,
             Leadership.unelected(clock, identity),
             lambda leadership: SchedulerTerm(around, leadership),
@@ -131,8 +131,8 @@ class SchedulerProcess:
         """Schedule until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
         async with AsyncExitStack() as stack:
             checks = Checks(
-                {"event loop": self._heartbeat.problem, "lease": self._tenure.overdue},
-                {"shutdown": self._tenure.stops, "caches": self._cache.waiting_for},
+                {"event loop": self._heartbeat.problem, "lease": self._leader_loop.overdue},
+                {"shutdown": self._leader_loop.stops, "caches": self._cache.waiting_for},
             )
             await serve_pages(stack, self._settings.serving, checks, self._render)
             await stack.enter_async_context(self._serving_control())
@@ -143,13 +143,13 @@ class SchedulerProcess:
             tasks = [group.create_task(part) for part in parts]
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
             with scheduled({"drift": drift}, self._instruments.jobs, self._clock):
-                await self._tenure.until(stop, self._synced)
+                await self._leader_loop.until(stop, self._synced)
             await self._recorder.flush(FLUSH_SECONDS)
             for task in tasks:
                 task.cancel()
 
     async def _render(self) -> bytes:
-        term = self._tenure.term
+        term = self._leader_loop.term
         state = SchedulerState(
             synced=self._cache.synced_kinds(),
             loop_lag=self._heartbeat.lag(),
@@ -164,14 +164,14 @@ class SchedulerProcess:
         return serving_control(
             parse_address(control.bind_address),
             Path(control.token_file) if control.token_file else default_token_file(),
-            DrivenTerm(lambda: self._tenure.term.binding if self._tenure.term is not None else None),
+            DrivenTerm(lambda: self._leader_loop.term.binding if self._leader_loop.term is not None else None),
             self._configuration,
             self._clock,
         )
 
     def _rules_changed(self) -> None:
-        if self._tenure.term is not None:
-            self._tenure.term.rules_changed()
+        if self._leader_loop.term is not None:
+            self._leader_loop.term.rules_changed()
 
     async def _follow_cluster(self) -> None:
         for kind in await kinds_to_do_without(self._access.transport, SCHEDULER, self._clock, self._rng):

@@ -22,13 +22,13 @@ from scheduler.binding.still_fits import StillFits
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.plugin import SortKey
 from scheduler.queue.requeue import Changes
-from scheduler.queue.scheduling_queue import WaitingPods
+from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
-from scheduler.standalone.cache import PATIENCE, LiveCluster
+from scheduler.standalone.cache import PATIENCE, SchedulerCache
 from scheduler.standalone.config_watch import ConfigurationInForce
 from scheduler.standalone.evict import Evictor
 from scheduler.standalone.pod_status import PodStatus
-from scheduler.standalone.post_filter import MakingRoom
+from scheduler.standalone.post_filter import PostFilter
 from scheduler.standalone.schedule_one import Parts
 from scheduler.standalone.scheduler import Scheduler
 
@@ -40,7 +40,7 @@ class SchedulerSurroundings:
     access: Access
     store: Store
     pods: Collection[Pod]
-    cluster: LiveCluster
+    cluster: SchedulerCache
     configuration: ConfigurationInForce
     planning: PlanSettings
     bind_timeout: timedelta
@@ -59,7 +59,7 @@ class SchedulerTerm:
     def __init__(self, around: SchedulerSurroundings, leadership: Leadership) -> None:
         api, clock, planning = around.access.fenced(leadership), around.clock, around.planning
         live = LiveObjects(api, around.store, planning.annotations)
-        self.waiting = WaitingPods(around.sort_key)
+        self.waiting = SchedulingQueue(around.sort_key)
         for assumed in around.cluster.assumed():
             # Under way when the last term ended: whether it was assigned is asked at the first look.
             around.cluster.bound(assumed, clock.monotonic() - PATIENCE)
@@ -70,7 +70,7 @@ class SchedulerTerm:
             cluster=around.cluster,
             assignments=AssignmentCheck(api, around.store.pods, around.cluster, clock),
             decider=Decider(),
-            room=MakingRoom(around.store.budgets, Evictor(api, around.events, clock), status),
+            room=PostFilter(around.store.budgets, Evictor(api, around.events, clock), status),
             configuration=around.configuration,
             plugins=BindingPlugins(
                 reserves=(PromiseVolumes(),),

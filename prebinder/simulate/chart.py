@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from prebinder.simulate.report import Report
-from scheduler.simulator.simulated_cluster import Change, Entry
+from scheduler.simulator.simulated_cluster import Entry, SimulatedChange
 
 _WIDTH: Final = 860
 _HEIGHT: Final = 420
@@ -18,7 +18,7 @@ _INK, _LINE, _FAINT = "#1f2933", "#2563eb", "#d5dbe3"
 def chart(report: Report, log: Sequence[Entry]) -> str:
     """Return an SVG picture: pods placed over simulated time, and pods by zone at the end."""
     end = max((entry.at for entry in log), default=0) or 1
-    placed = [entry.at for entry in log if entry.change is Change.PLACE]
+    placed = [entry.at for entry in log if entry.change is SimulatedChange.PLACE]
     result = report.result if report.what_if is None else report.what_if.result
     title = f"{result.placed} of {result.pods} pods placed, {result.pods_per_second:,.0f} pods/s (simulated)"
     parts = [

@@ -20,7 +20,7 @@ from kube.store.store import Store
 from scheduler.binding.store_waits import StoreWaits
 from scheduler.binding.volume_commitment import progress
 from scheduler.binding.volume_orders import VolumeOrders, orders_of
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 
 
 class BindVolumes:
@@ -47,11 +47,11 @@ class BindVolumes:
         self._clock = clock
         self._limit = limit.total_seconds()
 
-    def has_work(self, placement: Placement) -> bool:
+    def has_work(self, placement: ScheduleResult) -> bool:
         """Whether a claim of the pod has to be bound."""
         return bool(orders_of(placement))
 
-    async def pre_bind(self, placement: Placement) -> Rejection | None:
+    async def pre_bind(self, placement: ScheduleResult) -> Rejection | None:
         """Return None once all claims of the pod are bound, else why they will not be.
 
         Then, and after a KubeError or a cancellation, `roll_back` is due. After LeadershipLost it is not: what was
@@ -64,18 +64,18 @@ class BindVolumes:
             await self._orders.leave(placement)
         return refused
 
-    async def roll_back(self, placement: Placement) -> None:
+    async def roll_back(self, placement: ScheduleResult) -> None:
         """Take back what `pre_bind` wrote and nothing came of. After a `pre_bind` that succeeded that is nothing."""
         await self._orders.leave(placement)
 
-    async def _all_bound(self, placement: Placement) -> Rejection | None:
+    async def _all_bound(self, placement: ScheduleResult) -> Rejection | None:
         try:
             return await within(self._clock, self._limit, self._wait(placement))
         except TimeoutError:
             wanted = f"all claims bound within {self._limit:.0f} s"
             return Rejection(Reason.BIND_TIMEOUT, placement.pod.key, wanted, f"unbound: {self._unbound(placement)}")
 
-    async def _wait(self, placement: Placement) -> Rejection | None:
+    async def _wait(self, placement: ScheduleResult) -> Rejection | None:
         with self._waits.changes(placement) as changed:
             while True:
                 changed.clear()
@@ -84,7 +84,7 @@ class BindVolumes:
                     return found if isinstance(found, Rejection) else None
                 await changed.wait()
 
-    def _unbound(self, placement: Placement) -> str:
+    def _unbound(self, placement: ScheduleResult) -> str:
         claims = self._store.snapshot().claims
         keys = [order.claim.key for order in orders_of(placement)]
         return ", ".join(key for key in keys if key not in claims or not claims[key].volume_name)

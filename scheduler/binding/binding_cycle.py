@@ -12,7 +12,7 @@ from typing import Any, Final
 from binder.matching.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
 from kube.objects.model import Pod
-from scheduler.framework.plugin import Bind, Placement, PreBind, Reserve
+from scheduler.framework.plugin import Bind, PreBind, ReservePlugin, ScheduleResult
 
 AT_ONCE: Final = 40
 """Assignments under way. With 16 the answers of a busy API server are waited for, with 100 nothing is faster: they wait
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 class BindingPlugins:
     """The plugins of the phases after the decision, each in the order to run."""
 
-    reserves: Sequence[Reserve]
+    reserves: Sequence[ReservePlugin]
     pre_binds: Sequence[PreBind]
     binds: Sequence[Bind]
 
@@ -60,7 +60,7 @@ class BindingCycle:
         async with self._room:
             pass
 
-    async def carry_out(self, placement: Placement) -> Rejection | None:
+    async def carry_out(self, placement: ScheduleResult) -> Rejection | None:
         """Bind the pod's volumes and assign it; return why that failed, with everything undone that can be, or None.
 
         Raises what the plugins raise. After an error of Bind nothing is undone: the pod may be assigned all the same.
@@ -75,7 +75,7 @@ class BindingCycle:
             if self._under_way.get(key) is under_way:
                 del self._under_way[key]
 
-    def has_work_before(self, placement: Placement) -> bool:
+    def has_work_before(self, placement: ScheduleResult) -> bool:
         """Whether the pod is not assigned at once: something has to be bound for it first."""
         return any(plugin.has_work(placement) for plugin in self._plugins.pre_binds)
 
@@ -98,7 +98,7 @@ class BindingCycle:
             under_way.task.cancel()
         await under_way.ended.wait()
 
-    async def _carry_out(self, placement: Placement, under_way: _UnderWay) -> Rejection | None:
+    async def _carry_out(self, placement: ScheduleResult, under_way: _UnderWay) -> Rejection | None:
         begun: list[PreBind] = []
         try:
             rejection = await self._pre_bind(placement, begun, under_way)
@@ -115,7 +115,9 @@ class BindingCycle:
             await _undo(begun, placement)
         return rejection
 
-    async def _pre_bind(self, placement: Placement, begun: list[PreBind], under_way: _UnderWay) -> Rejection | None:
+    async def _pre_bind(
+        self, placement: ScheduleResult, begun: list[PreBind], under_way: _UnderWay
+    ) -> Rejection | None:
         try:
             for plugin in self._plugins.pre_binds:
                 begun.append(plugin)
@@ -132,7 +134,7 @@ class BindingCycle:
         under_way.waiting = False
         return None
 
-    async def _bind(self, placement: Placement, under_way: _UnderWay) -> Rejection | None:
+    async def _bind(self, placement: ScheduleResult, under_way: _UnderWay) -> Rejection | None:
         async with self._room:
             under_way.reserved = False
             for bind in self._plugins.binds:
@@ -142,7 +144,7 @@ class BindingCycle:
         return None
 
 
-async def _undo(begun: Sequence[PreBind], placement: Placement) -> None:
+async def _undo(begun: Sequence[PreBind], placement: ScheduleResult) -> None:
     """Roll back in reverse order. What cannot be undone is logged: the pod is tried again in any case."""
     for plugin in reversed(begun):
         try:

@@ -14,7 +14,7 @@ from kube.decoding.decode import decode_pod_record
 from kube.errors import Conflict, NotFound, Unavailable
 from kube.objects.api_resource import PODS, Resource
 from kube.objects.model import Pod
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 
 TRIES: Final = 3
 """Bindings sent while answers get lost, before the attempt is given up."""
@@ -40,7 +40,7 @@ class BindPod:
     def __init__(self, api: BindingApi) -> None:
         self._api = api
 
-    async def bind(self, placement: Placement) -> Rejection | None:
+    async def bind(self, placement: ScheduleResult) -> Rejection | None:
         """Return None once the API server said that the pod is on the node, else why it cannot be put there.
 
         Raises KubeError when the server fails us. The pod may be assigned all the same: the watch will show it.
@@ -73,7 +73,7 @@ class BindPod:
             return None
 
 
-def binding(placement: Placement) -> dict[str, Any]:
+def binding(placement: ScheduleResult) -> dict[str, Any]:
     """Return the Binding. With the uid it does not reach another pod of that name."""
     pod = placement.pod
     return {

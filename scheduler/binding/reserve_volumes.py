@@ -15,7 +15,7 @@ from binder.matching.matching import scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.ledger import Hold
 from kube.objects.model import READ_WRITE_ONCE_POD, Claim, Volume
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.state.cluster import ClusterView
 
 _MADE: Final = "to be made for "
@@ -27,7 +27,7 @@ class PromiseVolumes:
 
     name: Final = "PromiseVolumes"
 
-    def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+    def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
         """Return the cluster with a hold for each claim of the pod, or why one of them cannot be had any more."""
         if not placement.pod.claims:
             return cluster
@@ -40,7 +40,7 @@ class PromiseVolumes:
         return replace(cluster, storage=replace(cluster.storage, ledger=ledger.with_holds(made))) if made else cluster
 
 
-def _refusals(placement: Placement, cluster: ClusterView) -> Iterator[Rejection]:
+def _refusals(placement: ScheduleResult, cluster: ClusterView) -> Iterator[Rejection]:
     used = _used_alone(placement, cluster)
     if used is not None:
         yield used
@@ -87,7 +87,7 @@ def _refuse_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Reject
     return refuse_use(storage, volume, cluster.now, claim) if volume.claim is None else None
 
 
-def _used_alone(placement: Placement, cluster: ClusterView) -> Rejection | None:
+def _used_alone(placement: ScheduleResult, cluster: ClusterView) -> Rejection | None:
     """Return why a ReadWriteOncePod claim is not to be had: a pod that is there, or assumed to be, has it (KEP-2485).
 
     The filter looks at pods that the cluster shows; those decided a moment ago are in the view alone.
@@ -104,7 +104,7 @@ def _used_alone(placement: Placement, cluster: ClusterView) -> Rejection | None:
     return None
 
 
-def _holds(placement: Placement, cluster: ClusterView) -> Iterator[Hold]:
+def _holds(placement: ScheduleResult, cluster: ClusterView) -> Iterator[Hold]:
     pod, choice = placement.pod, placement.volumes
     names = [(claim, volume.name) for claim, volume in choice.volumes]
     names += [(claim, _MADE + claim.uid) for claim in choice.provision]

@@ -12,14 +12,14 @@ from binder.matching.node_fit import refuse_resources
 from binder.matching.rejection import Reason, Rejection
 from kube.clock import Clock
 from kube.store.snapshot import Snapshot
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.resource_fit import refuse_disks, refuse_ports
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState, state_without_pod
+from scheduler.state.node_info import NodeInfo, state_without_pod
 
 
 class Follower(Protocol):
-    """Whoever knows the cluster of this moment (scheduler.standalone.cache.LiveCluster)."""
+    """Whoever knows the cluster of this moment (scheduler.standalone.cache.SchedulerCache)."""
 
     def view(self, now: datetime) -> ClusterView: ...
 
@@ -33,7 +33,7 @@ class StillFits:
         self._cluster = cluster
         self._clock = clock
 
-    async def bind(self, placement: Placement) -> Rejection | None:
+    async def bind(self, placement: ScheduleResult) -> Rejection | None:
         """Return why the node has no room left. Pods without claims were decided about just now."""
         if not placement.pod.claims:
             return None
@@ -41,7 +41,7 @@ class StillFits:
         return refuse_taken(placement, view.node(placement.node), view.storage.snapshot)
 
 
-def refuse_taken(placement: Placement, node: NodeState | None, snapshot: Snapshot) -> Rejection | None:
+def refuse_taken(placement: ScheduleResult, node: NodeInfo | None, snapshot: Snapshot) -> Rejection | None:
     """Return what others took of the node since the pod was counted there, None if it still has its place."""
     pod = placement.pod
     if node is None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from kube.objects.model import Claim, Node, Pod, Volume
 from kube.store.collection import Collection
 from kube.store.store import Store
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 
 Subject = tuple[type, str]
 """A kind of record and a key."""
@@ -26,7 +26,7 @@ class StoreWaits:
         self._listening = ExitStack()
 
     @contextmanager
-    def changes(self, placement: Placement) -> Iterator[asyncio.Event]:
+    def changes(self, placement: ScheduleResult) -> Iterator[asyncio.Event]:
         """While inside, the event is set at each change of the pod, its node, its claims or their volumes."""
         event, subjects = asyncio.Event(), _subjects(placement)
         if not self._waiting:
@@ -79,7 +79,7 @@ class StoreWaits:
             event.set()
 
 
-def _subjects(placement: Placement) -> set[Subject]:
+def _subjects(placement: ScheduleResult) -> set[Subject]:
     choice = placement.volumes
     claims = [*(claim for claim, _ in choice.volumes), *choice.provision]
     return {

@@ -14,7 +14,7 @@ from binder.model.view import View
 from kube.objects.model import PROVISIONER_ANNOTATIONS, SELECTED_NODE, Claim, Node, Pod, Volume, value_of
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import provisioner_of, refuse_provisioning
 
 
@@ -81,7 +81,7 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
     return refuse_provisioning(fresh, node, snapshot) or unreached
 
 
-def progress(placement: Placement, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
+def progress(placement: ScheduleResult, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
     """Return whether all claims are bound by now, or why they will not be for this node.
 
     `pod` is the one that waits to be scheduled, None when there is none any more.

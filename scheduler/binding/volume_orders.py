@@ -24,7 +24,7 @@ from kube.errors import KubeError, Unavailable
 from kube.objects.model import Claim, Volume
 from kube.store.store import Store
 from scheduler.binding.volume_commitment import is_written, may_deselect, refuse_selecting, refuse_taking
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 
 AT_ONCE: Final = 50
 """Orders written at the same time. More do not get faster, and assignments and the lease would wait behind them."""
@@ -55,7 +55,7 @@ class VolumeOrders:
         self._pods: dict[str, set[str]] = {}
         self._written: dict[str, Order] = {}
 
-    async def write(self, placement: Placement) -> Rejection | None:
+    async def write(self, placement: ScheduleResult) -> Rejection | None:
         """Write all orders of the pod, volumes that exist first; return why one of them cannot be, or None.
 
         After that, whatever came of it, `leave` is due. Raises KubeError when the API server fails us.
@@ -73,7 +73,7 @@ class VolumeOrders:
                     return refused
         return refused
 
-    async def leave(self, placement: Placement) -> None:
+    async def leave(self, placement: ScheduleResult) -> None:
         """The pod needs its orders no more, or has got what it needs: take back those of which nothing came.
 
         What the API server prevents now stays as kube-scheduler would leave it: the claim keeps its volume or node.
@@ -185,7 +185,7 @@ class VolumeOrders:
         return False
 
 
-def orders_of(placement: Placement) -> Sequence[Order]:
+def orders_of(placement: ScheduleResult) -> Sequence[Order]:
     """Return what the pod's claims are to get, in the order of writing."""
     choice, node = placement.volumes, placement.node
     found = [Order(claim, volume, node) for claim, volume in choice.volumes]

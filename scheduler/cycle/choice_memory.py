@@ -21,7 +21,7 @@ from kube.objects.model import SELECTED_NODE, Claim, NodeSelector, value_of
 from kube.store.index import KeyMap, Keys
 from scheduler.cycle.cycle import mask_of
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 MOST_KINDS: Final = 1024
@@ -41,7 +41,7 @@ _Groups = tuple[Map[NodeSelector | None, CapacityOrder], ...]
 class _Kind:
     """The answer about each node, and all that it was found from."""
 
-    states: list[NodeState | None] = field(default_factory=list)
+    states: list[NodeInfo | None] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     restless: int = 0
     groups: _Groups = ()
@@ -58,7 +58,7 @@ class ChoiceMemory:
         self._kinds: dict[Hashable, _Kind] = {}
 
     def answers(
-        self, question: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeState], int]
+        self, question: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeInfo], int]
     ) -> list[int]:
         """Return the answer for each node, by number.
 
@@ -186,7 +186,7 @@ def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | 
             yield volume.node_affinity
 
 
-def _is_restless(info: PodInfo, state: NodeState, storage: View) -> bool:
+def _is_restless(info: PodInfo, state: NodeInfo, storage: View) -> bool:
     annotations, ailing = storage.settings.annotations, storage.snapshot.csi_nodes_by_ailing_driver
     for claim in {shape_of(claim): claim for claim in info.claims.delayed}.values():
         for count, volume in enumerate(islice(storage.index.candidates(claim, state.labels), _FEW + 1)):

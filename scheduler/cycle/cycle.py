@@ -12,10 +12,10 @@ from typing import Final
 
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
-from scheduler.framework.plugin import Filter, NodeRule, Placement, PreFilter
+from scheduler.framework.plugin import Filter, NodeRule, PreFilter, ScheduleResult
 from scheduler.framework.profile import ALL_NODES, Profile
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo, pod_info
 
 _FEWEST_NODES: Final = 100
@@ -42,13 +42,13 @@ class Judgement:
     rules: tuple[tuple[Filter, NodeRule], ...]
     rejected_by: PreFilter | None = None
 
-    def why(self, node: NodeState) -> Rejection | None:
+    def why(self, node: NodeInfo) -> Rejection | None:
         """Return why the node is refused: the first reason in the profile's order, None when it fits."""
         if self.rejection is not None:
             return self.rejection
         return next((found for _, rule in self.rules if (found := rule.why(node)) is not None), None)
 
-    def refusing(self, node: NodeState) -> str | None:
+    def refusing(self, node: NodeInfo) -> str | None:
         """Return the name of the filter that refuses the node first, None when it fits or no filter was asked."""
         return next((plugin.name for plugin, rule in self.rules if rule.why(node) is not None), None)
 
@@ -89,7 +89,7 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
     return Judgement(info, None, among, rules)
 
 
-def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeState]:
+def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeInfo]:
     """Return nodes that fit, looking from node number `start` on, no more of them than the profile wants to score."""
     rules = [rule for _, rule in judgement.rules if rule.among is None]
     wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
@@ -97,11 +97,11 @@ def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start
     return first_passing(rules, candidates, wanted)
 
 
-def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeState], wanted: int) -> Sequence[NodeState]:
+def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeInfo], wanted: int) -> Sequence[NodeInfo]:
     """Return the first of the candidates that no rule refuses, no more of them than are wanted."""
     if not rules:
         return candidates[:wanted]
-    found: list[NodeState] = []
+    found: list[NodeInfo] = []
     for first in range(0, len(candidates), _CHUNK):
         found += passing(rules, candidates[first : first + _CHUNK])
         if len(found) >= wanted:
@@ -109,7 +109,7 @@ def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeState], wa
     return found
 
 
-def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
     """Return those of the nodes that none of the rules refuses."""
     for rule in rules:
         nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
@@ -125,7 +125,7 @@ def nodes_wanted(nodes: int, percentage: int) -> int:
     return max(_FEWEST_NODES, nodes * percentage // 100)
 
 
-def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]) -> Sequence[int]:
+def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeInfo]) -> Sequence[int]:
     """Return the weighted sum of all scores for each of the nodes."""
     sums = [0] * len(nodes)
     for weighted in profile.scores:
@@ -136,7 +136,7 @@ def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequenc
     return sums
 
 
-def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> Placement | Unschedulable:
+def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> ScheduleResult | Unschedulable:
     """Return where the pod goes. `start` is the node number the search begins at; rotate it to spread the looking."""
     judgement = judge(pod, cluster, profile)
     nodes = feasible(judgement, cluster, profile, start)
@@ -145,7 +145,7 @@ def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> 
     return placed(judgement, best(judgement, cluster, profile, nodes))
 
 
-def best(judgement: Judgement, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeState]) -> NodeState:
+def best(judgement: Judgement, cluster: ClusterView, profile: Profile, nodes: Sequence[NodeInfo]) -> NodeInfo:
     """Return the first of the nodes with the highest total."""
     if len(nodes) == 1:
         return nodes[0]
@@ -153,9 +153,9 @@ def best(judgement: Judgement, cluster: ClusterView, profile: Profile, nodes: Se
     return nodes[sums.index(max(sums))]
 
 
-def placed(judgement: Judgement, node: NodeState) -> Placement:
+def placed(judgement: Judgement, node: NodeInfo) -> ScheduleResult:
     """Return the placement on a node that fits."""
-    return Placement(judgement.info.pod, node.name, judgement.info.choice(node).own)
+    return ScheduleResult(judgement.info.pod, node.name, judgement.info.choice(node).own)
 
 
 def mask_of(numbers: int) -> bytes:
@@ -163,14 +163,14 @@ def mask_of(numbers: int) -> bytes:
     return f"{numbers:b}"[::-1].encode().translate(_DIGITS)
 
 
-def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeState]:
+def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeInfo]:
     nodes = cluster.nodes
-    found: Sequence[NodeState] = nodes
+    found: Sequence[NodeInfo] = nodes
     if among != cluster.index.everything:
         found = list(compress(nodes, mask_of(among)))
     first = bisect_left(found, start, key=lambda state: state.number)
     return [*found[first:], *found[:first]] if first else found
 
 
-def _unrefused(rule: NodeRule, nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+def _unrefused(rule: NodeRule, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
     return [node for node in nodes if rule.why(node) is None]

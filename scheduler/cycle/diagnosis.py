@@ -14,10 +14,10 @@ from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.refusals import Alike, numbers_of, refusals, states_of
 from scheduler.framework.plugin import Filter, Plugin, PreFilter
 from scheduler.framework.queueing_hint import QueueingHint
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.claim_texts import whole_text
 
-Texts = Callable[[Sequence[NodeState]], Sequence[tuple[str, ...]]]
+Texts = Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]]
 
 NO_NODES: Final = "no nodes available to schedule pods"
 """ErrNoNodesAvailable of pkg/scheduler/scheduler.go: before anything is asked about the pod."""
@@ -98,7 +98,7 @@ def diagnose(found: Unschedulable) -> Diagnosis:
     return Diagnosis(len(cluster.nodes), "", count.texts, reason, frozenset(count.plugins))
 
 
-def _count_texts(plugin: Filter, texts: Texts, states: Sequence[NodeState], count: _Count) -> int:
+def _count_texts(plugin: Filter, texts: Texts, states: Sequence[NodeInfo], count: _Count) -> int:
     """Count the nodes with which something is wrong, and return the others."""
     wrong = texts(states)
     count.add_texts(plugin, Counter(wrong))

@@ -16,10 +16,10 @@ from typing import Final
 from kube.objects.model import Pod
 from scheduler.cycle.choice_memory import ChoiceMemory, kind_of
 from scheduler.cycle.cycle import Judgement, Unschedulable, first_passing, judge, mask_of, nodes_wanted, passing, placed
-from scheduler.framework.plugin import Filter, NodeRule, Placement, Score, ScoreAlone, ScoreChoice
+from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult, Score, ScoreAlone, ScoreChoice
 from scheduler.framework.profile import Profile
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState, differs_by_news
+from scheduler.state.node_info import NodeInfo, differs_by_news
 from scheduler.volumes.volumes import PodInfo
 
 MOST_TEMPLATES: Final = 4096
@@ -45,7 +45,7 @@ class _Template:
     `turn` is the number behind the node that the template's last pod got: among equals it is the next one's turn.
     """
 
-    states: list[NodeState | None]
+    states: list[NodeInfo | None]
     totals: list[int]
     turn: int
 
@@ -70,7 +70,7 @@ class Decider:
     def __init__(self) -> None:
         self._profiles: dict[str, ProfileDecider] = {}
 
-    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         """Return where the pod goes, or why nowhere."""
         decider = self._profiles.pop(profile.scheduler_name, None) or ProfileDecider()
         while len(self._profiles) >= MOST_PROFILES:
@@ -100,7 +100,7 @@ class ProfileDecider:
         self._templates: dict[Hashable, _Template] = {}
         self._choices = ChoiceMemory()
 
-    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         """Return where the pod goes, or why nowhere."""
         if profile is not self._profile:
             self._take(profile)
@@ -157,7 +157,7 @@ class ProfileDecider:
         if parts.kind is None:
             return template.totals
 
-        def work_out(state: NodeState) -> int:
+        def work_out(state: NodeInfo) -> int:
             if any(rule.why(state) is not None for _, rule in parts.of_choice):
                 return _DOES_NOT_FIT
             own = info.choice(state).own
@@ -202,7 +202,7 @@ class ProfileDecider:
 
     def _compared(
         self, parts: _Parts, known: Sequence[int], turn: int, judgement: Judgement, view: ClusterView
-    ) -> NodeState | None:
+    ) -> NodeInfo | None:
         """Return the best node where there is more to ask than what is remembered, None when none fits."""
         nodes = view.nodes
         left = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]

@@ -13,7 +13,7 @@ from binder.matching.rejection import Reason
 from scheduler.cycle.cycle import Unschedulable, mask_of, passing
 from scheduler.framework.plugin import Filter, NodeRule
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 
 class Alike:
@@ -23,10 +23,10 @@ class Alike:
         self.found = found
 
     @cached_property
-    def groups(self) -> Sequence[tuple[NodeState, int]]:
+    def groups(self) -> Sequence[tuple[NodeInfo, int]]:
         """Return one node of each group, and the group."""
-        first: dict[int, NodeState] = {}
-        members: defaultdict[int, list[NodeState]] = defaultdict(list)
+        first: dict[int, NodeInfo] = {}
+        members: defaultdict[int, list[NodeInfo]] = defaultdict(list)
         choice = self.found.judgement.info.choice
         for state in self.found.cluster.nodes:
             chosen = id(choice(state))
@@ -35,14 +35,14 @@ class Alike:
         return [(state, numbers_of(members[chosen])) for chosen, state in first.items()]
 
 
-def states_of(nodes: int, cluster: ClusterView) -> Sequence[NodeState]:
+def states_of(nodes: int, cluster: ClusterView) -> Sequence[NodeInfo]:
     """Return the nodes that are in a set, in their order."""
     if nodes == cluster.index.everything:
         return cluster.nodes
     return list(compress(cluster.nodes, mask_of(nodes)))
 
 
-def numbers_of(states: Iterable[NodeState]) -> int:
+def numbers_of(states: Iterable[NodeInfo]) -> int:
     """Return the set of these nodes."""
     found = 0
     for state in states:
@@ -76,6 +76,6 @@ def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
     return nodes & refused
 
 
-def _reason(rule: NodeRule, state: NodeState) -> Reason | None:
+def _reason(rule: NodeRule, state: NodeInfo) -> Reason | None:
     found = rule.why(state)
     return None if found is None else found.reason

@@ -9,7 +9,7 @@ Kind: TypeAlias = type[Record]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClusterEvent:
     """An object before and after; None where it was not, or is no more. One of the two is there.
 
     A pod is here only while it is on a node, a finished one is gone, and one that was made anew under its name is

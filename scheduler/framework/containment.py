@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import (
     HIGHEST,
     LOWEST,
@@ -26,7 +26,7 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 
@@ -143,13 +143,13 @@ class _Tally:
     def __init__(self, tally: Tally, guard: Guard) -> None:
         self._tally, self._guard = tally, guard
 
-    def counts(self, state: NodeState) -> Counts:
+    def counts(self, state: NodeInfo) -> Counts:
         return self._guard.call("Filter", self._tally.counts, state)
 
-    def adds(self, pod: Pod, state: NodeState) -> Counts:
+    def adds(self, pod: Pod, state: NodeInfo) -> Counts:
         return self._guard.call("Filter", self._tally.adds, pod, state)
 
-    def allows(self, state: NodeState, counts: Counts) -> bool:
+    def allows(self, state: NodeInfo, counts: Counts) -> bool:
         return self._guard.call("Filter", self._tally.allows, state, counts)
 
 
@@ -157,10 +157,10 @@ class _Score(Score):
     def __init__(self, plugin: Score, guard: Guard) -> None:
         self._plugin, self._guard = plugin, guard
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         return self._guard.call("Score", self._checked, info, cluster, nodes)
 
-    def _checked(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def _checked(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         found = self._plugin.scores(info, cluster, nodes)
         if found is not None and (len(found) != len(nodes) or not all(map(_is_score, found))):
             raise ValueError(f"expected {len(nodes)} whole numbers from {LOWEST} to {HIGHEST}, one for each node")
@@ -188,10 +188,10 @@ class _ScoreChoice(_Score, ScoreChoice):
 def _hint(hint: QueueingHint, guard: Guard) -> QueueingHint:
     """Return a hint that wakes the pod where this one fails, and takes it for unlike all others."""
 
-    def helps(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    def helps(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
         return _or(True, guard, hint.helps, pod, change, wanted)
 
-    def coarse(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    def coarse(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
         return hint.coarse is None or _or(True, guard, hint.coarse, pod, change, wanted)
 
     def shape(pod: Pod, wanted: Wanted | None) -> Hashable:

@@ -20,7 +20,7 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
 from scheduler.framework.queueing_hint import ANYTHING_HELPS, QueueingHint
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.claim_texts import whole_text
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
@@ -48,17 +48,17 @@ class NodeRule:
     those that the plugin states.
     """
 
-    why: Callable[[NodeState], Rejection | None]
-    fitting: Callable[[Sequence[NodeState]], Sequence[NodeState]] | None = None
+    why: Callable[[NodeInfo], Rejection | None]
+    fitting: Callable[[Sequence[NodeInfo]], Sequence[NodeInfo]] | None = None
     among: int | None = None
     question: Hashable | None = None
     by_choice: bool = False
     reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
-    texts: Callable[[Sequence[NodeState]], Sequence[tuple[str, ...]]] | None = None
+    texts: Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class ScheduleResult:
     """A pod and the node chosen for it, with the volumes it takes there."""
 
     pod: Pod
@@ -86,13 +86,13 @@ Counts = tuple[int, ...]
 class Tally(Protocol):
     """An INCREMENTAL filter, for one pod that is to be placed (PreFilterExtensions: AddPod and RemovePod)."""
 
-    def counts(self, state: NodeState, /) -> Counts:
+    def counts(self, state: NodeInfo, /) -> Counts:
         """Return what is counted where the node is, as the cluster is."""
 
-    def adds(self, pod: Pod, state: NodeState, /) -> Counts:
+    def adds(self, pod: Pod, state: NodeInfo, /) -> Counts:
         """Return what a pod counts for when it is on the node."""
 
-    def allows(self, state: NodeState, counts: Counts, /) -> bool:
+    def allows(self, state: NodeInfo, counts: Counts, /) -> bool:
         """Whether the node is allowed when so much is counted."""
 
 
@@ -122,7 +122,7 @@ class PreFilter(Plugin, ABC):
 
     @abstractmethod
     def confine(self, info: PodInfo, cluster: ClusterView, /) -> int | Rejection | None:
-        """Return the only nodes to be considered (bits by `NodeState.number`), why the pod fits none, or None."""
+        """Return the only nodes to be considered (bits by `NodeInfo.number`), why the pod fits none, or None."""
 
     def text(self, rejection: Rejection, _info: PodInfo, _cluster: ClusterView, /) -> str:
         """Return the sentence about a pod that fits none, without its full stop."""
@@ -152,7 +152,7 @@ class Score(Plugin, ABC):
     """Ranks the nodes that fit."""
 
     @abstractmethod
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState], /) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo], /) -> Sequence[int] | None:
         """Return LOWEST to HIGHEST for each node, in their order; None when this pod makes no difference to any node.
 
         Whether it is None does not depend on `nodes`.
@@ -175,13 +175,13 @@ class ScoreChoice(Score):
         """Return the score of any node with this choice, for a pod that has claims to bind."""
 
 
-class Reserve(Protocol):
+class ReservePlugin(Protocol):
     """Promises to the pod what it takes on the chosen node, so that pods decided next do not get it too."""
 
     @property
     def name(self) -> str: ...
 
-    def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+    def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
         """Return the cluster with the promise made, or why it cannot be made."""
 
 
@@ -191,13 +191,13 @@ class PreBind(Protocol):
     @property
     def name(self) -> str: ...
 
-    def has_work(self, placement: Placement) -> bool:
+    def has_work(self, placement: ScheduleResult) -> bool:
         """Whether `pre_bind` has anything to write or to wait for (PreBindPreFlight)."""
 
-    async def pre_bind(self, placement: Placement) -> Rejection | None:
+    async def pre_bind(self, placement: ScheduleResult) -> Rejection | None:
         """Write and wait; return why it failed, or None."""
 
-    async def roll_back(self, placement: Placement) -> None:
+    async def roll_back(self, placement: ScheduleResult) -> None:
         """Undo what `pre_bind` wrote and what can be undone."""
 
 
@@ -207,5 +207,5 @@ class Bind(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def bind(self, placement: Placement) -> Rejection | None:
+    async def bind(self, placement: ScheduleResult) -> Rejection | None:
         """Assign it; return why that failed, or None."""

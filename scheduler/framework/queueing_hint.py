@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kube.objects.model import Pod
-from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 
-Helps = Callable[[Pod, Change, Wanted | None], bool]
+Helps = Callable[[Pod, ClusterEvent, Wanted | None], bool]
 Shape = Callable[[Pod, Wanted | None], Hashable]
 
 
@@ -39,7 +39,7 @@ class QueueingHint:
         """Return what pods have in common that are asked about together."""
         return () if self.shape is None else self.shape(pod, wanted)
 
-    def concerns_shape(self, pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+    def concerns_shape(self, pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
         """Whether pods of this one's shape may be helped."""
         return self.shape is None or (self.coarse or self.helps)(pod, change, wanted)
 
@@ -54,7 +54,7 @@ def all_alike(_: Pod, __: Wanted | None) -> Hashable:
     return ()
 
 
-def _always(_: Pod, __: Change, ___: Wanted | None) -> bool:
+def _always(_: Pod, __: ClusterEvent, ___: Wanted | None) -> bool:
     return True
 
 

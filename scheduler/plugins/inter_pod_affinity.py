@@ -17,15 +17,15 @@ from kube.pod_topology.inter_pod_affinity import affinity_verdicts
 from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import Group, group_of
 from kube.rules.selectors import matches_labels
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 
-def neighbours_eased(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+def neighbours_eased(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """A pod came to be near to, one left to be apart from, or a node moved into another topology domain."""
     if not neighbours_may_be_eased(pod, change, wanted):
         return False
@@ -40,7 +40,7 @@ def neighbours_eased(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
     return _wants_near(pod, old) and _wants_near(pod, pod)
 
 
-def neighbours_may_be_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def neighbours_may_be_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """The same, whatever the labels of the pod."""
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
@@ -91,7 +91,7 @@ class NeighbourTally:
                     _count(counts, term, places, cluster)
         self._everywhere = tuple(counts.total() for counts in self._needed)
 
-    def counts(self, state: NodeState) -> Counts:
+    def counts(self, state: NodeInfo) -> Counts:
         labels = state.labels
         refusing = sum(counts[labels[key]] for key, counts in self._refusing.items() if key in labels)
         near = (
@@ -100,7 +100,7 @@ class NeighbourTally:
         )
         return (refusing, *near, *self._everywhere)
 
-    def adds(self, pod: Pod, state: NodeState) -> Counts:
+    def adds(self, pod: Pod, state: NodeInfo) -> Counts:
         group, labels = group_of(pod), state.labels
         found = self._known.get(group)
         if found is None:
@@ -109,7 +109,7 @@ class NeighbourTally:
         near = tuple([int(needed and term.topology_key in labels) for term in self._near])
         return (sum([key in labels for key in refusing]), *near, *near)
 
-    def allows(self, state: NodeState, counts: Counts) -> bool:
+    def allows(self, state: NodeInfo, counts: Counts) -> bool:
         terms = len(self._near)
         near, everywhere = counts[1 : 1 + terms], counts[1 + terms :]
         if counts[0]:
@@ -163,7 +163,7 @@ class InterPodAffinity(Filter):
         for verdict in verdicts:
             among &= verdict.allowed
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
             return None if refusing is None else affinity_rejection(refusing, state.name, state.labels)
 
@@ -178,7 +178,7 @@ class InterPodAffinity(Filter):
         return NeighbourTally(info, cluster)
 
 
-def _changed_pods(change: Change) -> Iterable[Pod]:
+def _changed_pods(change: ClusterEvent) -> Iterable[Pod]:
     """Return the pod before and after, nothing if its labels and its deletion are as they were."""
     old, new = change.old, change.new
     if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):

@@ -16,7 +16,7 @@ from kube.pod_topology.topology_spread import constraints_of, count_by_domain, s
 from kube.rules.topology import HOSTNAME_LABEL
 from scheduler.framework.plugin import HIGHEST, Score
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 _HARD_AFFINITY_WEIGHT: Final = 1
@@ -31,7 +31,7 @@ class PreferredPodAffinity(Score):
 
     name = "PreferredPodAffinity"
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         worth: Counter[Domain] = Counter()
         for term, weight, places in _terms(info.pod, cluster):
             for number, count in places.items():
@@ -80,7 +80,7 @@ class SoftTopologySpread(Score):
 
     name = "SoftTopologySpread"
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         soft = constraints_of(info.pod, SCHEDULE_ANYWAY)
         if not soft:
             return None
@@ -99,7 +99,7 @@ def _add(
     sums: dict[int, float],
     constraint: SpreadConstraint,
     pod: Pod,
-    counted: Sequence[NodeState],
+    counted: Sequence[NodeInfo],
     everywhere: int,
     cluster: ClusterView,
 ) -> None:

@@ -14,28 +14,28 @@ from kube.objects.model import Node, Pod
 from kube.rules.selectors import pod_node_affinity_matches
 from kube.rules.taints import UNSCHEDULABLE, tolerates_unschedulable, untolerated_taint
 from kube.store.node_view import effective_taints
-from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 from scheduler.framework.plugin import Eviction, Filter, NodeRule
 from scheduler.framework.profile import Thresholds
 from scheduler.framework.queueing_hint import QueueingHint, all_alike
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 _NODE: Final[frozenset[Kind]] = frozenset({Node})
 
 
-def now_tolerated(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def now_tolerated(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A node has only taints that the pod tolerates, and had others."""
     return _turned(change, lambda node: untolerated_taint(effective_taints(node), pod.tolerations) is None)
 
 
-def now_selected(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def now_selected(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A node has the labels that the pod asks for, and had not."""
     return _turned(change, lambda node: _selects(pod, node))
 
 
-def labels_changed(_: Pod, change: Change, __: Wanted | None) -> bool:
+def labels_changed(_: Pod, change: ClusterEvent, __: Wanted | None) -> bool:
     """A node has other labels, whatever the profile asks of them."""
     if not isinstance(change.new, Node):
         return False
@@ -93,7 +93,7 @@ class EnforcedNodeAffinity(Filter):
         if required is None:
             return None
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             if pod_node_affinity_matches(required, state.labels, state.name):
                 return None
             wanted = affinity_text(required)
@@ -123,7 +123,7 @@ class NodeAffinity(Filter):
         return NodeRule(lambda state: refuse_labels(pod, state.node), among=among)
 
 
-def _turned(change: Change, allows: Callable[[Node], bool]) -> bool:
+def _turned(change: ClusterEvent, allows: Callable[[Node], bool]) -> bool:
     if not isinstance(change.new, Node) or not allows(change.new):
         return False
     return not isinstance(change.old, Node) or not allows(change.old)

@@ -11,7 +11,7 @@ from kube.rules.taints import tolerates
 from scheduler.framework.plugin import HIGHEST, Score
 from scheduler.framework.profile import Thresholds
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 
@@ -24,7 +24,7 @@ class PreferredNodeAffinity(Score):
     def __init__(self, thresholds: Thresholds) -> None:
         self._added = thresholds.added_affinity.preferred
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         said = info.pod.constraints or NO_CONSTRAINTS
         preferred = (*said.preferred_nodes, *self._added)
         if not preferred:
@@ -38,7 +38,7 @@ class PreferNoSchedule(Score):
 
     name = "PreferNoSchedule"
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         tolerations = info.pod.tolerations
         unwelcome = [
             bits

@@ -16,7 +16,7 @@ from binder.reservation.contract import ClaimReservation
 from kube.objects.model import Claim, Pod, Volume
 from kube.rules.selectors import node_matches
 from kube.rules.topology import is_on_one_node
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import Eviction, Filter, NodeRule, PreFilter
 from scheduler.framework.profile import Thresholds
 from scheduler.framework.queueing_hint import QueueingHint
@@ -29,7 +29,7 @@ from scheduler.plugins.volume_filters import (
     volume_found,
 )
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.health_aware_choice import drivers_of
 from scheduler.volumes.volumes import PodInfo
 
@@ -57,7 +57,7 @@ class ReservedVolume(PreFilter, Filter):
         promised = _promised(info, cluster)
         reached = _reaching_all(promised, cluster)
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             for volume in promised:
                 if not node_matches(volume.node_affinity, state.labels):
                     wanted = f"a node from which the reserved volume {volume.name} is accessible"
@@ -66,7 +66,7 @@ class ReservedVolume(PreFilter, Filter):
             found = _only_choice(info, cluster, state)
             return found if found is not None and found.reason in _PROMISED else None
 
-        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+        def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if reached >> state.number & 1]
             return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
 
@@ -90,19 +90,19 @@ class VolumeHealth(Filter):
         if not info.claims.delayed:
             return _reaching_storage(drivers, cluster) if drivers else None
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             cut = refuse_storage(drivers, cluster.storage.snapshot, state.name)
             found = cut or _only_choice(info, cluster, state)
             return found if found is not None and found.reason not in _PROMISED else None
 
-        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+        def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if state.cut_off.isdisjoint(drivers)] if drivers else nodes
             return [state for state in near if not info.choice(state).own.rejections or why(state) is None]
 
         return NodeRule(why, fitting, by_choice=not drivers)
 
 
-def local_volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+def local_volume_found(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """As `volume_found`, and a local volume that goes to somebody else leaves the choice to one that is not local."""
     old = change.old
     if isinstance(old, Volume) and is_on_one_node(old) and wanted is not None and class_of(old) in wanted.classes:
@@ -126,7 +126,7 @@ class LocalStorage(Filter):
         if not self._label or not info.claims.delayed:
             return None
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             choice = info.choice(state).own
             local = next((volume.name for _, volume in choice.volumes if is_on_one_node(volume)), None)
             if local is None or self._label in state.labels:
@@ -176,7 +176,7 @@ def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> 
     return volume if kept is not None and kept.holds(cluster.now, claim) else None
 
 
-def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeState) -> Rejection | None:
+def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeInfo) -> Rejection | None:
     """Return why we take nothing on a node on which kube-scheduler would take something."""
     choice = info.choice(state)
     if not choice.own.rejections or choice.upstream.rejections:

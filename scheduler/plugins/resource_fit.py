@@ -17,18 +17,18 @@ from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import host_ports
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
-from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 from scheduler.framework.plugin import Eviction, Filter, NodeRule
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.node_memory import NodeMemory
 from scheduler.volumes.volumes import PodInfo
 
 _NODE_OR_POD: Final[frozenset[Kind]] = frozenset({Node, Pod})
 
 
-def disk_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def disk_released(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod left that used a disk of this one, or there is a new node."""
     if isinstance(change.new, Node):
         return change.old is None
@@ -38,7 +38,7 @@ def disk_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
     return any(disk.excludes(other) for disk in disks_of(pod) for other in released)
 
 
-def more_room(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def more_room(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod left, or requests less of what this one requests, or a node that is large enough grew in that."""
     if isinstance(change.new, Node):
         return _grew(pod, change.old, change.new) and _large_enough(pod, change.new)
@@ -48,7 +48,7 @@ def more_room(pod: Pod, change: Change, _: Wanted | None) -> bool:
     return not isinstance(change.new, Pod) or _requests_less(pod, change.old, change.new)
 
 
-def port_freed(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def port_freed(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod left that had one of the ports, on whatever address, or there is a new node."""
     if isinstance(change.new, Node):
         return change.old is None
@@ -73,14 +73,14 @@ class NodeResourcesFit(Filter):
     def rule(self, info: PodInfo, _: ClusterView) -> NodeRule:
         pod = info.pod
 
-        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+        def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             fits = self._memory.answers(pod.requests, nodes, lambda state: has_room(state.free, pod.requests))
             return list(compress(nodes, fits))
 
-        def texts(nodes: Sequence[NodeState]) -> Sequence[tuple[str, ...]]:
+        def texts(nodes: Sequence[NodeInfo]) -> Sequence[tuple[str, ...]]:
             return self._lacking.answers(pod.requests, nodes, lacking(pod))
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             return refuse_resources(pod, state.name, state.free)
 
         return NodeRule(why, fitting, question=pod.requests, texts=texts)
@@ -116,22 +116,22 @@ class DiskConflict(Filter):
         return NodeRule(lambda state: refuse_disks(info.pod, state), question=wanted) if wanted else None
 
 
-def refuse_disks(pod: Pod, state: NodeState) -> Rejection | None:
+def refuse_disks(pod: Pod, state: NodeInfo) -> Rejection | None:
     """Return which disk of the pod another pod uses on the node, or None."""
     return disk_rejection(disks_of(pod), state.pods, state.name)
 
 
-def refuse_ports(pod: Pod, state: NodeState) -> Rejection | None:
+def refuse_ports(pod: Pod, state: NodeInfo) -> Rejection | None:
     """Return which port of the node is taken, or None."""
     return port_rejection(host_ports(pod), state.ports, state.name)
 
 
-def lacking(pod: Pod) -> Callable[[NodeState], tuple[str, ...]]:
+def lacking(pod: Pod) -> Callable[[NodeInfo], tuple[str, ...]]:
     """Return what tells of which resources a node has too little for the pod (fitsRequest in noderesources/fit.go)."""
     wanted = [(PODS, NANO, "Too many pods")]
     wanted += [(name, amount, f"Insufficient {name}") for name, amount in pod.requests if amount > 0 and name != PODS]
 
-    def lacks(state: NodeState) -> tuple[str, ...]:
+    def lacks(state: NodeInfo) -> tuple[str, ...]:
         free = state.free
         return tuple([text for name, amount, text in wanted if amount > free.get(name, 0)])
 

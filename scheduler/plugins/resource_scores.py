@@ -11,7 +11,7 @@ from kube.objects.model import Pod
 from scheduler.framework.plugin import HIGHEST, ScoreAlone
 from scheduler.framework.profile import Thresholds
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState, scored_requests
+from scheduler.state.node_info import NodeInfo, scored_requests
 from scheduler.state.node_memory import NodeMemory
 from scheduler.volumes.volumes import PodInfo
 
@@ -35,7 +35,7 @@ class LeastAllocated(ScoreAlone):
     def question(self, info: PodInfo) -> Hashable:
         return _wanted(info.pod, self._weights)
 
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         wanted = _wanted(info.pod, self._weights)
         return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _left))
 
@@ -53,7 +53,7 @@ class BinPack(ScoreAlone):
     def question(self, info: PodInfo) -> Hashable:
         return _wanted(info.pod, self._weights)
 
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         wanted = _wanted(info.pod, self._weights)
         return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _used))
 
@@ -74,7 +74,7 @@ class Balanced(ScoreAlone):
     def question(self, info: PodInfo) -> Hashable:
         return self._counted(info.pod)
 
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         counted = self._counted(info.pod)
         if not any(amount for _, amount in counted):
             return None
@@ -96,7 +96,7 @@ def _wanted(pod: Pod, weights: Sequence[tuple[str, int]]) -> tuple[Wanted, ...]:
     return tuple((name, requests.get(name, 0), weight) for name, weight in weights if _counts(name, requests))
 
 
-def _weighted(state: NodeState, wanted: Sequence[Wanted], score: Callable[[int, int], int]) -> int:
+def _weighted(state: NodeInfo, wanted: Sequence[Wanted], score: Callable[[int, int], int]) -> int:
     """Return the weighted mean over the resources that the node has."""
     total = weights = 0
     native = dict(zip(_NATIVE, state.scored, strict=True))
@@ -117,7 +117,7 @@ def _used(requested: int, allocatable: int) -> int:
     return min(requested, allocatable) * HIGHEST // allocatable
 
 
-def _balance(state: NodeState, counted: Sequence[tuple[str, int]]) -> int:
+def _balance(state: NodeInfo, counted: Sequence[tuple[str, int]]) -> int:
     before, after = [], []
     for name, wanted in counted:
         has = state.allocatable.get(name, 0)

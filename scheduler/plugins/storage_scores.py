@@ -12,7 +12,7 @@ from kube.rules.topology import is_on_one_node
 from scheduler.framework.plugin import HIGHEST, Score, ScoreChoice
 from scheduler.plugins.preferences import normalised
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 
@@ -25,7 +25,7 @@ class ReservedZone(Score):
 
     name = "ReservedZone"
 
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         reservations = tuple(info.reserved.values())
         if not reservations:
             return None
@@ -41,14 +41,14 @@ class ZoneVolumes(Score):
 
     name = "ZoneVolumes"
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         claims, index = info.claims.delayed, cluster.storage.index
         if not claims or any(
             is_on_one_node(volume) for claim in claims for volume in islice(index.candidates(claim), 1)
         ):
             return None
 
-        def count(state: NodeState) -> int:
+        def count(state: NodeInfo) -> int:
             return sum(len(list(islice(index.candidates(claim, state.labels), _ENOUGH))) for claim in claims)
 
         return normalised(_by_zone(nodes, count))
@@ -59,7 +59,7 @@ class AttachedVolumes(Score):
 
     name = "AttachedVolumes"
 
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         wanted = [(volume.driver, volume.handle) for _, volume in info.claims.bound if volume.driver and volume.handle]
         if not wanted:
             return None
@@ -76,7 +76,7 @@ class BestFit(ScoreChoice):
 
     name = "BestFit"
 
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         if not info.claims.delayed:
             return None
         return [self.of_choice(info, info.choice(state).own) for state in nodes]
@@ -86,13 +86,13 @@ class BestFit(ScoreChoice):
         return filled // len(info.claims.delayed)
 
 
-def _is_at(reservation: ClaimReservation, state: NodeState) -> bool:
+def _is_at(reservation: ClaimReservation, state: NodeInfo) -> bool:
     if reservation.nodes:
         return state.name in reservation.nodes
     return bool(reservation.zone) and reservation.zone == state.zone
 
 
-def _by_zone(nodes: Sequence[NodeState], count: Callable[[NodeState], int]) -> list[int]:
+def _by_zone(nodes: Sequence[NodeInfo], count: Callable[[NodeInfo], int]) -> list[int]:
     """Ask once for each zone; nodes without one are asked one by one."""
     known: dict[str, int] = {}
     found = []

@@ -22,17 +22,17 @@ from kube.pod_topology.topology_spread import (
     with_all_keys,
 )
 from kube.rules.selectors import matches_labels
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 _MANY: Final = 2**62
 
 
-def spread_eased(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def spread_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod that is counted came or went, or a node with one of the topology keys changed."""
     if isinstance(change.old, Node) or isinstance(change.new, Node):
         return _spread_nodes_changed(pod, change)
@@ -77,12 +77,12 @@ class SpreadTally:
         self._spreads = [_counted(info.pod, one, everywhere, cluster) for one in hard]
         self._selected: dict[Pairs, list[bool]] = {}
 
-    def counts(self, state: NodeState) -> Counts:
+    def counts(self, state: NodeInfo) -> Counts:
         return tuple(
             spread.domains.get(state.labels.get(spread.constraint.topology_key, ""), 0) for spread in self._spreads
         )
 
-    def adds(self, pod: Pod, state: NodeState) -> Counts:
+    def adds(self, pod: Pod, state: NodeInfo) -> Counts:
         if pod.deleting or pod.namespace != self._pod.namespace:
             return (0,) * len(self._spreads)
         found = self._selected.get(pod.labels)
@@ -91,7 +91,7 @@ class SpreadTally:
         counted = zip(self._spreads, found, strict=True)
         return tuple([int(selected and spread.among >> state.number & 1) for spread, selected in counted])
 
-    def allows(self, state: NodeState, counts: Counts) -> bool:
+    def allows(self, state: NodeInfo, counts: Counts) -> bool:
         for spread, count in zip(self._spreads, counts, strict=True):
             value = state.labels.get(spread.constraint.topology_key)
             if value is None or count + spread.itself - spread.fewest_with(value, count) > spread.constraint.max_skew:
@@ -139,7 +139,7 @@ class PodTopologySpread(Filter):
         for verdict in verdicts:
             among &= verdict.allowed
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
             return None if refusing is None else spread_rejection(refusing, state.name, state.labels)
 
@@ -156,7 +156,7 @@ class PodTopologySpread(Filter):
         return SpreadTally(info, cluster)
 
 
-def _pods_changed(pod: Pod, change: Change) -> bool:
+def _pods_changed(pod: Pod, change: ClusterEvent) -> bool:
     old, new = change.old, change.new
     if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
         return False
@@ -170,7 +170,7 @@ def _is_counted(pod: Pod, other: Pod) -> bool:
     return any(selector is not None and matches_labels(selector, other.labels) for selector in selectors)
 
 
-def _spread_nodes_changed(pod: Pod, change: Change) -> bool:
+def _spread_nodes_changed(pod: Pod, change: ClusterEvent) -> bool:
     hard = constraints_of(pod, DO_NOT_SCHEDULE)
     keys = {one.topology_key for one in hard}
     nodes = [one for one in (change.old, change.new) if isinstance(one, Node)]

@@ -31,18 +31,18 @@ from kube.objects.model import (
     VolumeAttachment,
 )
 from kube.rules.topology import ZONE_LABELS
-from scheduler.framework.cluster_event import Change, Kind, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, PreFilter
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.attach_limits import attach_refusal, attachments_of, has_plenty
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.claim_texts import claim_text
 from scheduler.volumes.volume_zone import zone_refusal, zoned_volumes
 from scheduler.volumes.volumes import PodInfo
 
 
-def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+def volume_found(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """There may be a volume for a claim, or a way to make one, that was not there before."""
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
@@ -56,7 +56,7 @@ def volume_found(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
     return _can_be_made(change, wanted)
 
 
-def zone_reached(_: Pod, change: Change, wanted: Wanted | None) -> bool:
+def zone_reached(_: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """A node is in another zone, or a volume of the pod is."""
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
@@ -65,7 +65,7 @@ def zone_reached(_: Pod, change: Change, wanted: Wanted | None) -> bool:
     return (wanted is None or name in wanted.volumes) and _zones_of(old) != _zones_of(new)
 
 
-def claim_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
+def claim_released(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod left that used a claim of this one, or its node did."""
     if isinstance(change.old, Node):
         return change.new is None
@@ -74,7 +74,7 @@ def claim_released(pod: Pod, change: Change, _: Wanted | None) -> bool:
     return not frozenset(change.old.claim_keys).isdisjoint(pod.claim_keys)
 
 
-def attachable(pod: Pod, change: Change, wanted: Wanted | None) -> bool:
+def attachable(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
     """A driver has to attach one volume less, may attach more, or attaches the pod's volume for another pod already."""
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
@@ -139,14 +139,14 @@ class VolumeBinding(PreFilter, Filter):
         if not info.pod.claims:
             return None
 
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             rejections = info.choice(state).own.rejections
             return about(state, rejections[0]) if rejections else None
 
         if not info.claims.delayed:
             return NodeRule(why, among=_reaching_all(info, cluster))
 
-        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+        def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             return [state for state in nodes if not info.choice(state).own.rejections]
 
         return NodeRule(why, fitting, by_choice=True)
@@ -183,7 +183,7 @@ class NodeVolumeLimits(Filter):
         if not wanted:
             return None
 
-        def fitting(nodes: Sequence[NodeState]) -> Sequence[NodeState]:
+        def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             return [
                 state
                 for state in nodes
@@ -206,13 +206,13 @@ class ClaimTally:
         users = [user for key in self._exclusive for user in cluster.claim_users.get(key, ())]
         self._users = sum(user != self._pod for user in users)
 
-    def counts(self, _: NodeState) -> Counts:
+    def counts(self, _: NodeInfo) -> Counts:
         return (self._users,)
 
-    def adds(self, pod: Pod, _: NodeState) -> Counts:
+    def adds(self, pod: Pod, _: NodeInfo) -> Counts:
         return (len(self._exclusive.intersection(pod.claim_keys)) if pod.key != self._pod else 0,)
 
-    def allows(self, _: NodeState, counts: Counts) -> bool:
+    def allows(self, _: NodeInfo, counts: Counts) -> bool:
         return counts[0] == 0
 
 
@@ -243,7 +243,7 @@ class VolumeRestrictions(Filter):
         )
 
 
-def about(state: NodeState, rejection: Rejection) -> Rejection:
+def about(state: NodeInfo, rejection: Rejection) -> Rejection:
     """Return a rejection worked out for one node in the name of another that is like it."""
     return rejection if rejection.subject == state.name else replace(rejection, subject=state.name)
 
@@ -263,21 +263,21 @@ def _used_by(claim: Claim, info: PodInfo, cluster: ClusterView) -> tuple[Claim, 
     return None if user is None else (claim, user)
 
 
-def _volume_eased(pod: Pod, change: Change, wanted: Wanted) -> bool:
+def _volume_eased(pod: Pod, change: ClusterEvent, wanted: Wanted) -> bool:
     if _volume_name(change) in wanted.volumes or _claimed_by(pod, change):
         return True
     new = change.new
     return isinstance(new, Volume) and is_free(new) and class_of(new) in wanted.classes
 
 
-def _claimed_by(pod: Pod, change: Change) -> bool:
+def _claimed_by(pod: Pod, change: ClusterEvent) -> bool:
     """Whether the volume's claimRef names, or named, a claim of the pod: it decides alone then."""
     references = (one.claim for one in (change.old, change.new) if isinstance(one, Volume))
     keys = {reference.key for reference in references if reference is not None}
     return not keys.isdisjoint(pod.claim_keys)
 
 
-def _can_be_made(change: Change, wanted: Wanted) -> bool:
+def _can_be_made(change: ClusterEvent, wanted: Wanted) -> bool:
     old, new = change.old, change.new
     if isinstance(old, StorageClass) or isinstance(new, StorageClass):
         names = {one.name for one in (old, new) if isinstance(one, StorageClass)}
@@ -308,13 +308,13 @@ def _reports_changed(old: CSINode, new: object) -> bool:
     return old.storage != (new.storage if isinstance(new, CSINode) else None)
 
 
-def _node_labels_changed(change: Change) -> bool:
+def _node_labels_changed(change: ClusterEvent) -> bool:
     """Whether a node came, moved, or went: from fewer nodes a volume may look healthier."""
     old, new = change.old, change.new
     return not (isinstance(old, Node) and isinstance(new, Node) and old.labels == new.labels)
 
 
-def _volume_name(change: Change) -> str | None:
+def _volume_name(change: ClusterEvent) -> str | None:
     found = change.old if change.new is None else change.new
     return found.name if isinstance(found, Volume) else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from kube.objects.model import Pod
 from scheduler.cycle.cycle import judge
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.state.cluster import ClusterView, Place
 
@@ -92,7 +92,7 @@ def _same_but_for_time(one: ClusterView, other: ClusterView) -> bool:
     )
 
 
-def stands(placement: Placement, cluster: ClusterView, profile: Profile) -> bool:
+def stands(placement: ScheduleResult, cluster: ClusterView, profile: Profile) -> bool:
     """Whether a placement holds without the nominated pods: none of them may be the one it has to be near to."""
     said = placement.pod.constraints
     if said is None or not said.affinity:
@@ -105,7 +105,7 @@ def outranked(pod: Pod, node: str, nominated: ByNode) -> list[Pod]:
     return [one for one in nominated.get(node, ()) if one.priority < pod.priority]
 
 
-def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) -> Placement | None:
+def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) -> ScheduleResult | None:
     """Return the placement on the node nominated for a pod, if it fits there by now: others are not looked at then."""
     state = cluster.node(node)
     if state is None:
@@ -113,4 +113,4 @@ def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) ->
     judgement = judge(pod, cluster, profile)
     if not judgement.among >> state.number & 1 or judgement.why(state) is not None:
         return None
-    return Placement(pod, node, judgement.info.choice(state).own)
+    return ScheduleResult(pod, node, judgement.info.choice(state).own)

@@ -20,7 +20,7 @@ from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.victims import Helpless, Question, Trial, question_of, victims_on
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.node_memory import NodeMemory
 
 FEWEST_CANDIDATES: Final = 100
@@ -114,7 +114,7 @@ def candidates_wanted(nodes: int) -> int:
 
 def _candidates(
     question: Question,
-    nodes: Sequence[NodeState],
+    nodes: Sequence[NodeInfo],
     budgets: Budgets,
     nominated: Mapping[str, Sequence[Pod]],
     counts: Counter[str],
@@ -140,7 +140,7 @@ def _precedes(nominated: Pod, pod: Pod) -> bool:
     return nominated.priority >= pod.priority and nominated.uid != pod.uid
 
 
-def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeState]:
+def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeInfo]:
     """Return the nodes that refuse the pod for something that fewer pods might change (status Unschedulable)."""
     if found.judgement.rejection is not None:
         return ()
@@ -169,7 +169,7 @@ def _incurable(rules: Iterable[tuple[Filter, NodeRule]], nodes: int, alike: Alik
 def _waits(
     pod: Pod,
     cluster: ClusterView,
-    curable: Sequence[NodeState],
+    curable: Sequence[NodeInfo],
     nominated: Mapping[str, Sequence[Pod]],
     going: Container[str],
 ) -> bool:
@@ -182,7 +182,7 @@ def _waits(
     return any(one.uid in going or (one.deleting and one.evicted) for one in lower)
 
 
-def _lowest_priority(state: NodeState) -> int:
+def _lowest_priority(state: NodeInfo) -> int:
     return min((pod.priority for pod in state.pods), default=_NO_PRIORITY)
 
 

@@ -16,7 +16,7 @@ from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, Tally
 from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.state.cluster import ClusterView, Move
-from scheduler.state.node_info import NodeState, node_state, state_with_pod
+from scheduler.state.node_info import NodeInfo, node_state, state_with_pod
 from scheduler.volumes.volumes import PodInfo
 
 
@@ -73,12 +73,12 @@ class Trial:
     """
 
     question: Question
-    state: NodeState
+    state: NodeInfo
     counts: tuple[Counts, ...]
     cluster: ClusterView
 
     @classmethod
-    def on(cls, question: Question, state: NodeState) -> "Trial":
+    def on(cls, question: Question, state: NodeInfo) -> "Trial":
         return cls(question, state, tuple(tally.counts(state) for tally in question.tallies), question.cluster)
 
     def without(self, gone: Sequence[Pod]) -> "Trial":

@@ -19,7 +19,7 @@ _SLACK = 64
 """Outdated entries that are not worth clearing away."""
 
 
-class Ranking(Generic[R, T]):
+class Heap(Generic[R, T]):
     """Each item once, the least rank first; of equal ranks the one that was put in first.
 
     Putting in and taking out cost the logarithm of the size: what is taken out of the middle stays in the heap until

@@ -4,7 +4,7 @@ from typing import Final, TypeAlias
 
 from kube.objects.model import Claim, Pod
 from kube.rules.disruption import DisruptionBudget
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import ANYTHING_HELPS, QueueingHint, any_change_of
 
 Hints: TypeAlias = frozenset[QueueingHint]
@@ -16,7 +16,7 @@ EVICTION: Final = any_change_of(DisruptionBudget)
 _ANY: Final[Hints] = frozenset({ANYTHING_HELPS})
 
 
-def may_help(pod: Pod, hints: Hints, change: Change, wanted: Wanted | None = None) -> bool:
+def may_help(pod: Pod, hints: Hints, change: ClusterEvent, wanted: Wanted | None = None) -> bool:
     """Whether a pod that was refused may fit a node now."""
     if not change.concerns(pod):
         return False

@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from scheduler.framework.cluster_event import Change
+from scheduler.framework.cluster_event import ClusterEvent
 
 LONGEST: Final = 10_000
 """Changes kept. A pod that was in work for longer counts as helped by one of those that were dropped."""
 
 
-class Journal:
+class InFlightEvents:
     """Keeps changes from the moment the pod longest in work was begun."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
-        self._changes: deque[Change] = deque()
+        self._changes: deque[ClusterEvent] = deque()
         self._first = 0
         self._begun: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._changes)
 
-    def add(self, change: Change) -> None:
+    def add(self, change: ClusterEvent) -> None:
         """Note a change, if anybody is in work."""
         if self._begun:
             self._changes.append(change)
@@ -37,7 +37,7 @@ class Journal:
         """The pod is in work from now on."""
         self._begun[pod_key] = self._first + len(self._changes)
 
-    def since(self, pod_key: str) -> Sequence[Change] | None:
+    def since(self, pod_key: str) -> Sequence[ClusterEvent] | None:
         """Return what arrived since the pod was begun; None if that is not known any more."""
         begun = self._begun.get(pod_key)
         if begun is None or begun < self._first:

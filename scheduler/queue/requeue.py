@@ -19,8 +19,8 @@ from kube.store.node_view import used_volume
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from scheduler.cycle.cycle import Unschedulable
-from scheduler.framework.cluster_event import Change, Wanted
-from scheduler.framework.plugin import Placement
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.queue.expiry import expires_in
 from scheduler.state.attach_limits import attachments_of
 
@@ -32,7 +32,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Changes:
     """Tells what changes in a store that holds the pods that are on nodes, and no others."""
 
-    def __init__(self, store: Store, tell: Callable[[Change], None], annotations: Annotations) -> None:
+    def __init__(self, store: Store, tell: Callable[[ClusterEvent], None], annotations: Annotations) -> None:
         self._store = store
         self._tell = tell
         self._annotations = annotations
@@ -57,27 +57,27 @@ class Changes:
 
     def _changed(self, old: R | None, new: R | None) -> None:
         if not alike(old, new):
-            self._tell(Change(old, new))
+            self._tell(ClusterEvent(old, new))
 
     def _budget_changed(self, old: DisruptionBudget | None, new: DisruptionBudget | None) -> None:
         """Only what lets more pods be evicted matters: the status is written with every pod that comes or goes."""
         if old is not None and (new is None or new.selector != old.selector or new.allowed > old.allowed):
-            self._tell(Change(old, new))
+            self._tell(ClusterEvent(old, new))
 
     def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
         if _labels_of(old) != _labels_of(new):
-            self._tell(Change(old, new))
+            self._tell(ClusterEvent(old, new))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         before, after = _on_node(old), _on_node(new)
         if before is not None and after is not None and _identity(before) == _identity(after):
             if _counted(before) != _counted(after):
-                self._tell(Change(before, after))
+                self._tell(ClusterEvent(before, after))
             return
         if before is not None:
-            self._tell(Change(before, None, frozenset(driver for driver, _ in self._attached_for(before))))
+            self._tell(ClusterEvent(before, None, frozenset(driver for driver, _ in self._attached_for(before))))
         if after is not None:
-            self._tell(Change(None, after))
+            self._tell(ClusterEvent(None, after))
 
     def _attached_for(self, pod: Pod) -> frozenset[tuple[str, str]]:
         return attachments_of(pod, self._store.snapshot()) if pod.claims else frozenset()
@@ -94,7 +94,7 @@ class Changes:
             key = new.key if new is not None else ""
             if after is None or after[0] != before[0] or key in snapshot.pods_by_claim:
                 drivers = frozenset({before[0]})
-        self._tell(Change(old, new, drivers))
+        self._tell(ClusterEvent(old, new, drivers))
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
         if alike(old, new) or only_promised(old, new, self._annotations):
@@ -102,7 +102,7 @@ class Changes:
         drivers = _NONE
         if _handle(old) != _handle(new):
             drivers = self._drivers_before(old, new)
-        self._tell(Change(old, new, drivers))
+        self._tell(ClusterEvent(old, new, drivers))
 
     def _drivers_before(self, old: Volume | None, new: Volume | None) -> frozenset[str]:
         """Return the drivers that had to attach the volume, or its claim while it was not there."""
@@ -115,11 +115,11 @@ class Changes:
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if not alike(old, new):
-            self._tell(Change(old, new, frozenset({old.provisioner}) if old is not None else _NONE))
+            self._tell(ClusterEvent(old, new, frozenset({old.provisioner}) if old is not None else _NONE))
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None and new is None:
-            self._tell(Change(old, None, frozenset({old.attacher})))
+            self._tell(ClusterEvent(old, None, frozenset({old.attacher})))
 
 
 def alike(old: R | None, new: R | None) -> bool:
@@ -168,20 +168,20 @@ def wanted_by(found: Unschedulable) -> Wanted:
 _NOTHING: Final = Wanted()
 
 
-def forgotten(placement: Placement, snapshot: Snapshot) -> tuple[Change, ...]:
+def forgotten(placement: ScheduleResult, snapshot: Snapshot) -> tuple[ClusterEvent, ...]:
     """Return what it means to others that a pod does not get the node and volumes it was promised."""
     pod = msgspec.structs.replace(placement.pod, node_name=placement.node)
     drivers = frozenset(driver for driver, _ in attachments_of(pod, snapshot))
     freed = [snapshot.volumes.get(volume.name, volume) for _, volume in placement.volumes.volumes]
-    return (Change(pod, None, drivers), *(Change(None, volume) for volume in freed))
+    return (ClusterEvent(pod, None, drivers), *(ClusterEvent(None, volume) for volume in freed))
 
 
-def renounced(pod: Pod, node: str) -> Change:
+def renounced(pod: Pod, node: str) -> ClusterEvent:
     """Return what it means to others that a waiting pod keeps its nominated node no more.
 
     It stood in the way of none that is more important (getLEPriorityPreCheck in pkg/scheduler/eventhandlers.go).
     """
-    return Change(msgspec.structs.replace(pod, node_name=node), None, most_priority=pod.priority)
+    return ClusterEvent(msgspec.structs.replace(pod, node_name=node), None, most_priority=pod.priority)
 
 
 def _on_node(pod: Pod | None) -> Pod | None:

@@ -15,11 +15,11 @@ import msgspec
 
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import SortKey
-from scheduler.queue.heap import Ranking
+from scheduler.queue.heap import Heap
 from scheduler.queue.hints import Hints, may_help
-from scheduler.queue.in_flight_events import Journal
+from scheduler.queue.in_flight_events import InFlightEvents
 from scheduler.queue.unschedulable_pods import RefusedPods
 from scheduler.queue.validation import refuse_pod
 
@@ -45,7 +45,7 @@ class Attempt:
     since: float
 
 
-class State(StrEnum):
+class QueueState(StrEnum):
     """Where a pod is. DONE: it has a node, and is only remembered."""
 
     ACTIVE = "active"
@@ -57,7 +57,7 @@ class State(StrEnum):
     DONE = "done"
 
 
-_TAKEABLE: Final = frozenset({State.ACTIVE, State.BACKOFF, State.REFUSED})
+_TAKEABLE: Final = frozenset({QueueState.ACTIVE, QueueState.BACKOFF, QueueState.REFUSED})
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +71,7 @@ class _Waiting:
     pod: Pod
     since: float
     rejection: Rejection | None
-    state: State | None = None
+    state: QueueState | None = None
     attempts: int = 0
     refusals: int = 0
     errors: int = 0
@@ -81,18 +81,18 @@ class _Waiting:
     successor: "_Waiting | None" = None
 
 
-class WaitingPods:
+class SchedulingQueue:
     """All pods that are ours and have no node. `key` is the order in which they are tried, the least first."""
 
     def __init__(self, key: Callable[[Pod], SortKey]) -> None:
         self._key = key
         self._pods: dict[str, _Waiting] = {}
-        self._sizes: Counter[State] = Counter()
-        self._active: Ranking[SortKey, str] = Ranking()
-        self._backoff: Ranking[float, str] = Ranking()
-        self._timed: Ranking[float, str] = Ranking()
+        self._sizes: Counter[QueueState] = Counter()
+        self._active: Heap[SortKey, str] = Heap()
+        self._backoff: Heap[float, str] = Heap()
+        self._timed: Heap[float, str] = Heap()
         self._refused = RefusedPods()
-        self._journal = Journal()
+        self._journal = InFlightEvents()
 
     def upsert(self, pod: Pod, now: float) -> Rejection | None:
         """Take a pod that is new or changed. Return what is invalid in it whenever that is news: it is kept aside then.
@@ -106,7 +106,7 @@ class WaitingPods:
         if held is not None and held.pod.uid == pod.uid:
             return self._update(held, pod, now)
         fresh = _Waiting(pod, now, refuse_pod(pod))
-        if held is not None and held.state is State.IN_WORK:
+        if held is not None and held.state is QueueState.IN_WORK:
             held.gone, held.successor = True, fresh
         else:
             self._enter(fresh, now)
@@ -117,7 +117,7 @@ class WaitingPods:
         held = self._pods.get(pod_key)
         if held is None:
             return
-        if held.state is State.IN_WORK:
+        if held.state is QueueState.IN_WORK:
             held.gone, held.successor = True, None
             return
         self._move(held, None)
@@ -145,7 +145,7 @@ class WaitingPods:
         """The pod has a node. It is remembered until `remove`: news of it without the node may still be under way."""
         held = self._ended(attempt, attempt.since)
         if held is not None:
-            self._move(held, State.DONE)
+            self._move(held, QueueState.DONE)
 
     def failed(
         self,
@@ -167,7 +167,7 @@ class WaitingPods:
         if missed is None or held.changed or any(may_help(held.pod, hints, one, wanted) for one in missed):
             self._settle(held, now)
             return
-        self._move(held, State.REFUSED)
+        self._move(held, QueueState.REFUSED)
         self._refused.add(held.pod, hints, wanted)
         again_in = None if wanted is None else wanted.again_in
         wait = LONGEST_WAIT if again_in is None else min(again_in, LONGEST_WAIT)
@@ -181,7 +181,7 @@ class WaitingPods:
             held.rested_at = now + backoff(held.errors)
             self._settle(held, now)
 
-    def change(self, change: Change, now: float) -> None:
+    def change(self, change: ClusterEvent, now: float) -> None:
         """Something changed in the cluster: wake whom it may help, those too that are in work and will be refused."""
         self._journal.add(change)
         for pod_key in self._refused.helped_by(change):
@@ -190,7 +190,7 @@ class WaitingPods:
     def wake(self, pod_key: str, now: float) -> None:
         """Have one pod, if it is refused, tried again although nothing changed that could help it."""
         held = self._pods.get(pod_key)
-        if held is not None and held.state is State.REFUSED:
+        if held is not None and held.state is QueueState.REFUSED:
             self._settle(held, now)
 
     def wake_all(self, now: float) -> None:
@@ -208,14 +208,14 @@ class WaitingPods:
 
     def sizes(self) -> Mapping[str, int]:
         """Return how many pods are where."""
-        return {str(state): self._sizes[state] for state in State if state is not State.DONE}
+        return {str(state): self._sizes[state] for state in QueueState if state is not QueueState.DONE}
 
     def get(self, pod_key: str) -> Pod | None:
         """Return the newest of a pod that waits or is in work; None if it is gone or has a node."""
         held = self._pods.get(pod_key)
         if held is not None and held.successor is not None:
             return held.successor.pod
-        return None if held is None or held.gone or held.state is State.DONE else held.pod
+        return None if held is None or held.gone or held.state is QueueState.DONE else held.pod
 
     def _update(self, held: _Waiting, pod: Pod, now: float) -> Rejection | None:
         news = not same_spec(held.pod, pod)
@@ -223,9 +223,9 @@ class WaitingPods:
         if not news:
             return None
         held.rejection = refuse_pod(pod)
-        if held.state is State.IN_WORK:
+        if held.state is QueueState.IN_WORK:
             held.changed = True
-        elif held.state is not State.DONE:
+        elif held.state is not QueueState.DONE:
             self._settle(held, now)
         return held.rejection
 
@@ -238,17 +238,17 @@ class WaitingPods:
         """Put a pod where it belongs unless it is refused: aside, to the active ones, or to those that back off."""
         key = held.pod.key
         if held.pod.scheduling_gates:
-            self._move(held, State.GATED)
+            self._move(held, QueueState.GATED)
         elif held.rejection is not None:
-            self._move(held, State.INVALID)
+            self._move(held, QueueState.INVALID)
         elif held.rested_at <= now:
-            self._move(held, State.ACTIVE)
+            self._move(held, QueueState.ACTIVE)
             self._active.put(key, self._key(held.pod))
         else:
-            self._move(held, State.BACKOFF)
+            self._move(held, QueueState.BACKOFF)
             (self._timed if held.errors else self._backoff).put(key, held.rested_at)
 
-    def _move(self, held: _Waiting, state: State | None) -> None:
+    def _move(self, held: _Waiting, state: QueueState | None) -> None:
         """Take a pod from wherever it is, and note its new state."""
         if held.state is not None:
             self._sizes[held.state] -= 1
@@ -259,14 +259,14 @@ class WaitingPods:
             ranking.discard(held.pod.key)
         self._refused.discard(held.pod.key)
 
-    def _first_of(self, ranking: Ranking[Any, str], most: int) -> list[Attempt]:
+    def _first_of(self, ranking: Heap[Any, str], most: int) -> list[Attempt]:
         attempts: list[Attempt] = []
         while len(attempts) < most and (first := ranking.first()) is not None:
             attempts.append(self._begun(self._pods[first[1]]))
         return attempts
 
     def _begun(self, held: _Waiting) -> Attempt:
-        self._move(held, State.IN_WORK)
+        self._move(held, QueueState.IN_WORK)
         held.changed = False
         held.attempts += 1
         self._journal.begin(held.pod.key)
@@ -276,7 +276,7 @@ class WaitingPods:
         """Take a pod out of work; None if it is gone, or if this attempt is not the one that is under way."""
         held = self._pods.get(attempt.pod.key)
         ours = held is not None and held.pod.uid == attempt.pod.uid and held.attempts == attempt.number
-        if held is None or not ours or held.state is not State.IN_WORK:
+        if held is None or not ours or held.state is not QueueState.IN_WORK:
             return None
         self._journal.end(attempt.pod.key)
         if not held.gone:

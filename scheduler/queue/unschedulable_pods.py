@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from kube.objects.model import Claim, Pod, Volume
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.queue.hints import Hints, asked, by_claims, may_help
 
@@ -88,7 +88,7 @@ class RefusedPods:
         for volume in filed.volumes:
             _unfile(self._by_volume, volume, pod_key)
 
-    def helped_by(self, change: Change) -> list[str]:
+    def helped_by(self, change: ClusterEvent) -> list[str]:
         """Return the keys of the pods that may fit a node now."""
         found: _Keys = {}
         for pod_key in self._named_by(change):
@@ -101,7 +101,7 @@ class RefusedPods:
                     found.update(dict.fromkeys(self._helped(hint, alike, change)))
         return [pod_key for pod_key in found if change.concerns(self._filed[pod_key].pod)]
 
-    def _named_by(self, change: Change) -> Iterator[str]:
+    def _named_by(self, change: ClusterEvent) -> Iterator[str]:
         """Yield the pods whose claims or volumes the change is about."""
         for subject in (change.old, change.new):
             if isinstance(subject, Volume):
@@ -109,7 +109,7 @@ class RefusedPods:
             for claim_key in _claims_of(subject):
                 yield from self._by_claim.get(claim_key, ())
 
-    def _helped(self, hint: QueueingHint, alike: _Alike, change: Change) -> Iterable[str]:
+    def _helped(self, hint: QueueingHint, alike: _Alike, change: ClusterEvent) -> Iterable[str]:
         if not hint.concerns_shape(alike.pod, change, alike.wanted):
             return ()
         if not hint.goes_by_pod:

@@ -8,9 +8,9 @@ from typing import Final
 from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from scheduler.framework.profile import Profile
-from scheduler.simulator.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, SimulatedCluster
 from scheduler.simulator.simulation import Outcome, Simulation
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 MOST_ADDED: Final = 1_000
 """Nodes. More are not looked for."""
@@ -26,7 +26,7 @@ class NodesNeeded:
 
 
 def nodes_needed(
-    cluster: SimulatedCluster, pods: Iterable[Pod], kinds: Sequence[NodeState], profile: Profile, seed: int
+    cluster: SimulatedCluster, pods: Iterable[Pod], kinds: Sequence[NodeInfo], profile: Profile, seed: int
 ) -> NodesNeeded:
     """Add nodes to the cluster, each like one of `kinds`, as long as that gives a pod its place.
 
@@ -35,7 +35,7 @@ def nodes_needed(
     """
     left, added, placed = list(pods), Counter[str](), 0
     failed: Mapping[str, Reason] = {}
-    kind: NodeState | None = None
+    kind: NodeInfo | None = None
     while left and added.total() < MOST_ADDED:
         adding = _Adding(cluster, left, profile, seed, added.total() + 1)
         outcome = adding.tried(kind) if kind is not None else None
@@ -60,7 +60,7 @@ class _Adding:
     seed: int
     number: int
 
-    def best(self, kinds: Iterable[NodeState]) -> tuple[NodeState | None, Outcome]:
+    def best(self, kinds: Iterable[NodeInfo]) -> tuple[NodeInfo | None, Outcome]:
         """Add a node of the kind that takes the most pods; None, and why not, when none takes any."""
         before, best, most, refused = self.cluster.state, None, 0, Outcome()
         for kind in kinds:
@@ -71,10 +71,10 @@ class _Adding:
             refused = outcome
         return best, refused if best is None else self.tried(best)
 
-    def tried(self, kind: NodeState) -> Outcome:
+    def tried(self, kind: NodeInfo) -> Outcome:
         """Add a node and schedule the pods; when it takes none of them, everything is as before."""
         before = self.cluster.state
-        self.cluster.apply(Entry(0, Change.ADD_NODE, f"{kind.name}-more-{self.number}", like=kind.name))
+        self.cluster.apply(Entry(0, SimulatedChange.ADD_NODE, f"{kind.name}-more-{self.number}", like=kind.name))
         outcome = Simulation(self.cluster, self.profile, 1, self.seed).run(self.pods)
         if not outcome.latencies:
             self.cluster.rollback(before)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace as with_fields
 
 from binder.matching.matching import class_of
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.simulator.simulated_nodes import with_added_node
 from scheduler.simulator.simulated_storage import (
     ImpossibleChange,
@@ -25,10 +25,10 @@ from scheduler.simulator.simulated_storage import (
     with_new_claim,
 )
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 
-class Change(StrEnum):
+class SimulatedChange(StrEnum):
     """What can happen to a simulated cluster."""
 
     PLACE = "place"
@@ -48,7 +48,7 @@ class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
     """
 
     at: int
-    change: Change
+    change: SimulatedChange
     node: str = ""
     pod: str = ""
     volumes: tuple[tuple[str, str], ...] = ()
@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SimulatedState:
     """A moment. `versions` says at which version a node, a claim or a volume changed last; never means 0.
 
     `placed` has the node of every pod that has one.
@@ -80,7 +80,7 @@ class State:
         return any(self.versions.get(name, 0) > version for name in names)
 
 
-Revise = Callable[[Placement, ClusterView], Placement | None]
+Revise = Callable[[ScheduleResult, ClusterView], ScheduleResult | None]
 """Decides again, about the chosen node alone, because something has changed; None when the pod does not fit it now."""
 
 _NODE: Final = "node "
@@ -91,10 +91,10 @@ class SimulatedCluster:
 
     def __init__(self, view: ClusterView) -> None:
         running = {pod.key: node.name for node in view.nodes for pod in node.pods}
-        self.state = State(view, placed=Map(running))
+        self.state = SimulatedState(view, placed=Map(running))
         self.log: list[Entry] = []
 
-    def place(self, placement: Placement, seen: State, revise: Revise, at: int) -> bool:
+    def place(self, placement: ScheduleResult, seen: SimulatedState, revise: Revise, at: int) -> bool:
         """Place a pod as decided on `seen`; say whether it was done.
 
         If its node, claims or volumes changed since then, what counts is the revised placement; False without one.
@@ -117,23 +117,23 @@ class SimulatedCluster:
             raise ImpossibleChange(f"there is no {error.args[0]}") from error
         self.log.append(entry)
 
-    def rollback(self, state: State) -> None:
+    def rollback(self, state: SimulatedState) -> None:
         """Go back to an earlier state of this cluster: what came after it has never been."""
         del self.log[state.version :]
         self.state = state
 
 
-def _entry(placement: Placement, at: int) -> Entry:
+def _entry(placement: ScheduleResult, at: int) -> Entry:
     volumes = tuple((claim.key, volume.name) for claim, volume in placement.volumes.volumes)
     made = tuple(claim.key for claim in placement.volumes.provision)
-    return Entry(at, Change.PLACE, placement.node, placement.pod.key, volumes, made)
+    return Entry(at, SimulatedChange.PLACE, placement.node, placement.pod.key, volumes, made)
 
 
-def _applied(state: State, entry: Entry) -> State:
+def _applied(state: SimulatedState, entry: Entry) -> SimulatedState:
     view, placed = _APPLYING[entry.change](state.view, state.placed, entry)
     version = state.version + 1
     changed = (_NODE + entry.node, *entry.touches())
-    return State(view, version, state.versions.update(dict.fromkeys(changed, version)), placed)
+    return SimulatedState(view, version, state.versions.update(dict.fromkeys(changed, version)), placed)
 
 
 Placed = Map[str, str]
@@ -192,19 +192,19 @@ def _making_claim(view: ClusterView, placed: Placed, entry: Entry) -> After:
     return view.with_storage(with_new_claim(view.storage, entry.claim)), placed
 
 
-_APPLYING: Final[Mapping[Change, Callable[[ClusterView, Placed, Entry], After]]] = {
-    Change.PLACE: _placing,
-    Change.TAKE_AWAY: _taking_away,
-    Change.CORDON: _cordoning,
-    Change.REMOVE_NODE: _removing,
-    Change.ADD_NODE: _adding,
-    Change.FAIL_VOLUME: _failing_volume,
-    Change.FAIL_DRIVER: _failing_driver,
-    Change.NEW_CLAIM: _making_claim,
+_APPLYING: Final[Mapping[SimulatedChange, Callable[[ClusterView, Placed, Entry], After]]] = {
+    SimulatedChange.PLACE: _placing,
+    SimulatedChange.TAKE_AWAY: _taking_away,
+    SimulatedChange.CORDON: _cordoning,
+    SimulatedChange.REMOVE_NODE: _removing,
+    SimulatedChange.ADD_NODE: _adding,
+    SimulatedChange.FAIL_VOLUME: _failing_volume,
+    SimulatedChange.FAIL_DRIVER: _failing_driver,
+    SimulatedChange.NEW_CLAIM: _making_claim,
 }
 
 
-def _node(view: ClusterView, name: str) -> NodeState:
+def _node(view: ClusterView, name: str) -> NodeInfo:
     found = view.node(name)
     if found is None:
         raise KeyError(name)

@@ -7,12 +7,12 @@ from msgspec.structs import replace as with_fields
 
 from kube.objects.model import CSINode, Node, Pod
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-def with_added_node(view: ClusterView, name: str, like: NodeState) -> ClusterView:
+def with_added_node(view: ClusterView, name: str, like: NodeInfo) -> ClusterView:
     """Return the view with an empty node like another: its labels, taints, sizes, drivers and DaemonSet pods.
 
     It is not cordoned, and it has no volumes of its own: a new node brings none that are static.
@@ -28,9 +28,9 @@ def with_added_node(view: ClusterView, name: str, like: NodeState) -> ClusterVie
     return view
 
 
-def node_kinds(nodes: Iterable[NodeState]) -> list[NodeState]:
+def node_kinds(nodes: Iterable[NodeInfo]) -> list[NodeInfo]:
     """Return one node of each kind there is, by name: the same zone, labels, taints and sizes are one kind."""
-    found: dict[object, NodeState] = {}
+    found: dict[object, NodeInfo] = {}
     for state in sorted(nodes, key=lambda one: one.name):
         node = state.node
         labels = tuple(pair for pair in node.labels if state.name not in pair)

@@ -17,12 +17,12 @@ from kube.objects.constraints import NO_CONSTRAINTS
 from kube.objects.model import Pod
 from scheduler.cycle.cycle import Judgement, Unschedulable, decide, judge, nodes_wanted
 from scheduler.framework.containment import PluginFailed
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.queue.validation import refuse_pod
-from scheduler.simulator.simulated_cluster import SimulatedCluster, State
+from scheduler.simulator.simulated_cluster import SimulatedCluster, SimulatedState
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 DECISION: Final = 2_000
 """Microseconds a decision takes, and one more for every node there is."""
@@ -59,8 +59,8 @@ class Outcome:
 class _Attempt:
     pod: Pod
     number: int
-    seen: State
-    decision: Placement | Unschedulable | PluginFailed
+    seen: SimulatedState
+    decision: ScheduleResult | Unschedulable | PluginFailed
 
 
 class Simulation:
@@ -115,7 +115,7 @@ class Simulation:
             done = self._now + DECISION + len(state.view.nodes)
             heappush(self._running, (done, self.outcome.decisions, _Attempt(pod, number, state, decision)))
 
-    def _decided(self, pod: Pod, view: ClusterView) -> Placement | Unschedulable | PluginFailed:
+    def _decided(self, pod: Pod, view: ClusterView) -> ScheduleResult | Unschedulable | PluginFailed:
         try:
             return decide(pod, view, self._profile, self._start(len(view.nodes)))
         except PluginFailed as failure:
@@ -150,7 +150,7 @@ class Simulation:
         self.outcome.duration = max(self.outcome.duration, bound)
         return True
 
-    def _revised(self, placement: Placement, view: ClusterView) -> Placement | None:
+    def _revised(self, placement: ScheduleResult, view: ClusterView) -> ScheduleResult | None:
         self.outcome.revisions += 1
         node = view.node(placement.node)
         try:
@@ -192,6 +192,6 @@ def _commonest(decision: Unschedulable) -> Reason:
         return Reason.PLUGIN_FAILED
 
 
-def _commonest_of(judgement: Judgement, asked: Sequence[NodeState]) -> Reason:
+def _commonest_of(judgement: Judgement, asked: Sequence[NodeInfo]) -> Reason:
     found = Counter(rejection.reason for node in asked if (rejection := judgement.why(node)) is not None)
     return max(found, key=lambda reason: (found[reason], reason), default=Reason.NO_NODE_FITS)

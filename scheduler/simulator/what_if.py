@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from kube.objects.model import Pod
-from scheduler.simulator.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, SimulatedCluster
 from scheduler.simulator.simulated_storage import ImpossibleChange
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 
 def drain(cluster: SimulatedCluster, node: str) -> list[Pod]:
@@ -13,7 +13,7 @@ def drain(cluster: SimulatedCluster, node: str) -> list[Pod]:
 
     Raises ImpossibleChange without such a node.
     """
-    cluster.apply(Entry(0, Change.CORDON, node))
+    cluster.apply(Entry(0, SimulatedChange.CORDON, node))
     found = cluster.state.view.node(node)
     return _taken_away(cluster, [] if found is None else [found])
 
@@ -39,7 +39,7 @@ def zone_down(cluster: SimulatedCluster, zone: str) -> list[Pod]:
 
 def volume_fails(cluster: SimulatedCluster, volume: str) -> list[Pod]:
     """Fail a volume and return the pods whose data was on it. Raises ImpossibleChange without such a volume."""
-    cluster.apply(Entry(0, Change.FAIL_VOLUME, volume=volume))
+    cluster.apply(Entry(0, SimulatedChange.FAIL_VOLUME, volume=volume))
     return _without_data(cluster, frozenset({volume}))
 
 
@@ -48,7 +48,7 @@ def driver_fails(cluster: SimulatedCluster, driver: str) -> list[Pod]:
 
     Raises ImpossibleChange without such a driver.
     """
-    cluster.apply(Entry(0, Change.FAIL_DRIVER, driver=driver))
+    cluster.apply(Entry(0, SimulatedChange.FAIL_DRIVER, driver=driver))
     volumes = cluster.state.view.storage.snapshot.volumes
     return _without_data(cluster, frozenset(name for name, volume in volumes.items() if volume.driver == driver))
 
@@ -60,25 +60,25 @@ def _without_data(cluster: SimulatedCluster, failed: frozenset[str]) -> list[Pod
     nodes = cluster.state.view.nodes
     hit = [(state.name, pod) for state in nodes for pod in state.pods if not lost.isdisjoint(pod.claim_keys)]
     for node, pod in hit:
-        cluster.apply(Entry(0, Change.TAKE_AWAY, node, pod.key))
+        cluster.apply(Entry(0, SimulatedChange.TAKE_AWAY, node, pod.key))
     for key in sorted(lost):
-        cluster.apply(Entry(0, Change.NEW_CLAIM, claim=key))
+        cluster.apply(Entry(0, SimulatedChange.NEW_CLAIM, claim=key))
     return [pod for _, pod in hit]
 
 
-def _removed(cluster: SimulatedCluster, nodes: Iterable[NodeState]) -> list[Pod]:
+def _removed(cluster: SimulatedCluster, nodes: Iterable[NodeInfo]) -> list[Pod]:
     gone = list(nodes)
     pods = _taken_away(cluster, gone)
     for state in gone:
-        cluster.apply(Entry(0, Change.REMOVE_NODE, state.name))
+        cluster.apply(Entry(0, SimulatedChange.REMOVE_NODE, state.name))
     return pods
 
 
-def _taken_away(cluster: SimulatedCluster, nodes: Iterable[NodeState]) -> list[Pod]:
+def _taken_away(cluster: SimulatedCluster, nodes: Iterable[NodeInfo]) -> list[Pod]:
     taken = []
     for state in nodes:
         for pod in state.pods:
             if not pod.per_node:
-                cluster.apply(Entry(0, Change.TAKE_AWAY, state.name, pod.key))
+                cluster.apply(Entry(0, SimulatedChange.TAKE_AWAY, state.name, pod.key))
                 taken.append(pod)
     return taken

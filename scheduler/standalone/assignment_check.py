@@ -17,8 +17,8 @@ from kube.errors import KubeError, NotFound
 from kube.objects.api_resource import PODS, Resource
 from kube.objects.model import Pod
 from kube.store.collection import Collection
-from scheduler.framework.plugin import Placement
-from scheduler.standalone.cache import LiveCluster
+from scheduler.framework.plugin import ScheduleResult
+from scheduler.standalone.cache import SchedulerCache
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +34,14 @@ class PodReader(Protocol):
 class NotAssigned:
     """A placement that came to nothing. `waits`: the pod is there and has no node; else it is gone or has ended."""
 
-    placement: Placement
+    placement: ScheduleResult
     waits: bool
 
 
 class AssignmentCheck:
     """Asks about assignments that are overdue. `assigned` are the pods that have a node, as a watch shows them."""
 
-    def __init__(self, api: PodReader, assigned: Collection[Pod], cluster: LiveCluster, clock: Clock) -> None:
+    def __init__(self, api: PodReader, assigned: Collection[Pod], cluster: SchedulerCache, clock: Clock) -> None:
         self._api = api
         self._assigned = assigned
         self._cluster = cluster
@@ -88,7 +88,7 @@ class AssignmentCheck:
             return None
         return read if read.uid == pod.uid else None
 
-    def _complain(self, placement: Placement, error: Exception) -> None:
+    def _complain(self, placement: ScheduleResult, error: Exception) -> None:
         """Log a failure when it is new."""
         complaint = type(error).__name__
         if complaint != self._complaint:

@@ -13,7 +13,7 @@ from binder.matching.rejection import Reason
 from kube.client.event_recorder import EventDraft, ObjectRef
 from kube.objects.model import Pod
 from scheduler.cycle.diagnosis import Diagnosis
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.standalone.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, Said
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Ending:
     """
 
     pod: Pod
-    placement: Placement | None = None
+    placement: ScheduleResult | None = None
     zone: str = ""
     reason: Reason | None = None
     text: str = ""
@@ -79,7 +79,7 @@ class AttemptReport:
         self._status = status
         self._metrics = metrics
 
-    def scheduled(self, placement: Placement, zone: str, waited: float, binding: float) -> None:
+    def scheduled(self, placement: ScheduleResult, zone: str, waited: float, binding: float) -> None:
         """The pod is assigned."""
         pod = placement.pod
         self._metrics.scheduled(pod.scheduler_name, zone, waited, binding)
@@ -118,7 +118,7 @@ class AttemptReport:
         self._metrics.failed(pod.scheduler_name, reason, error=True)
         self._end(Ending(pod, reason=reason, text="the pod was deleted or already has a node"))
 
-    def expected(self, placement: Placement) -> None:
+    def expected(self, placement: ScheduleResult) -> None:
         """The pod will be on its node when its volumes are bound, which takes a while: autoscalers may know."""
         self._status.nominate(placement.pod, placement.node)
 

@@ -16,7 +16,7 @@ from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings, View
 from kube.objects.model import Namespace, Node, Pairs, Pod
 from kube.store.store import Store
-from scheduler.framework.plugin import Placement, Reserve
+from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.state.cluster import ClusterView, Place, view_of
 from scheduler.volumes.live_storage import LiveStorage
 
@@ -27,7 +27,7 @@ PATIENCE: Final = 30.0
 """Seconds after which it is asked what became of an assigned pod that no watch shows on its node."""
 
 
-class LiveCluster:
+class SchedulerCache:
     """Follows a store. Make it before the store's first list: it takes everything from changes.
 
     Until `view` is called for the first time it notes nothing; that first call costs as much as the cluster is large.
@@ -38,7 +38,7 @@ class LiveCluster:
         self._storage = LiveStorage(store, settings)
         self._view: ClusterView | None = None
         self._looked: datetime | None = None
-        self._assumed: dict[str, Placement] = {}
+        self._assumed: dict[str, ScheduleResult] = {}
         self._bound: dict[str, float] = {}
         self._moved: dict[str, Place | None] = {}
         self._nodes: set[str] = set()
@@ -60,7 +60,7 @@ class LiveCluster:
         self._view = self._caught_up(view, storage, now)
         return self._view
 
-    def assume(self, placement: Placement, reserves: Sequence[Reserve]) -> Rejection | None:
+    def assume(self, placement: ScheduleResult, reserves: Sequence[ReservePlugin]) -> Rejection | None:
         """Count the pod on its node from now on and promise its volumes to it; return why that cannot be."""
         pod = placement.pod
         shown = self._store.pods.items.get(pod.key)
@@ -96,7 +96,7 @@ class LiveCluster:
             self._bound.pop(pod_key, None)
             self._storage.release(pod_key)
 
-    def overdue(self, at: float) -> list[Placement]:
+    def overdue(self, at: float) -> list[ScheduleResult]:
         """Return those that were assigned long before this monotonic time and were never shown. They go on to count."""
         return [self._assumed[key] for key, since in self._bound.items() if at - since >= PATIENCE]
 
@@ -107,7 +107,7 @@ class LiveCluster:
             shown is not None and shown.uid == pod.uid and bool(shown.node_name)
         )
 
-    def assumed(self) -> Mapping[str, Placement]:
+    def assumed(self) -> Mapping[str, ScheduleResult]:
         """Return the placements that are assumed, by pod."""
         return MappingProxyType(self._assumed)
 
@@ -181,7 +181,7 @@ class LiveCluster:
         return _place(self._store.pods.items.get(key), self._assumed.get(key))
 
 
-def _place(shown: Pod | None, placement: Placement | None) -> Place | None:
+def _place(shown: Pod | None, placement: ScheduleResult | None) -> Place | None:
     """Return where a pod counts. Of two with one name the assumed one is the newer: else it would not be assumed."""
     if placement is not None:
         return placement.pod, placement.node

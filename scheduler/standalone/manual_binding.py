@@ -16,7 +16,7 @@ from scheduler.binding.binding_cycle import BindingCycle
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 from scheduler.cycle.cycle import Unschedulable, decide, judge
 from scheduler.framework.containment import PluginFailed
-from scheduler.framework.plugin import Placement, PreFilter
+from scheduler.framework.plugin import PreFilter, ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.queue.scheduling_queue import Attempt
 from scheduler.queue.validation import refuse_pod
@@ -137,7 +137,7 @@ class DrivenBinding:
         view, profile = self._look(pod)
         confined = replace(profile, pre_filters=(_OnlyOn(node), *profile.pre_filters))
         found = self._parts.room.decide(pod, view, confined, _Afresh())
-        if isinstance(found, Placement):
+        if isinstance(found, ScheduleResult):
             return self._attempts.place(attempt, found, view)
         self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
         state = view.node(node)
@@ -208,7 +208,7 @@ class _OnlyOn(PreFilter):
 class _Afresh:
     """Decides without remembering anything for the next pod: a confined profile comes once."""
 
-    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         return decide(pod, view, profile)
 
 

@@ -10,7 +10,7 @@ from kube.objects.model import Pod
 from kube.rules.disruption import DisruptionBudget
 from kube.store.collection import Collection
 from scheduler.cycle.cycle import Unschedulable, judge
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.nominations import ByNode, Nominations, Reserving, on_nominated, outranked, stands
@@ -21,7 +21,7 @@ from scheduler.state.cluster import ClusterView, Place
 class DecidesPods(Protocol):
     """Decides where a pod goes (scheduler.cycle.memoized_cycle.Decider)."""
 
-    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable: ...
+    def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable: ...
 
 
 class EvictsPods(Protocol):
@@ -45,7 +45,7 @@ Renounced = Callable[[Pod, str], None]
 """Told of a waiting pod and the node that is kept for it no longer."""
 
 
-class MakingRoom:
+class PostFilter:
     """Knows for which pods nodes are being cleared. For one term: a new one reads it from the pods' status.
 
     `listeners` hear of each nomination that ends otherwise than with the pod on that node: who was refused because of
@@ -94,18 +94,20 @@ class MakingRoom:
             for listener in self.listeners:
                 listener(*gone)
 
-    def decide(self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods) -> Placement | Unschedulable:
+    def decide(
+        self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods
+    ) -> ScheduleResult | Unschedulable:
         """Decide about a pod: its nominated node first, and never where a node is being cleared for a better one."""
         nominated = self.kept()
         if not nominated:
             return decider.decide(pod, view, profile)
         crowded = self._reserving.view(view, pod, nominated)
         found = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
-        if isinstance(found, Placement) and crowded is not view and not stands(found, view, profile):
+        if isinstance(found, ScheduleResult) and crowded is not view and not stands(found, view, profile):
             return Unschedulable(judge(pod, view, profile), view)
         return found
 
-    def _on_nominated(self, pod: Pod, view: ClusterView, profile: Profile) -> Placement | None:
+    def _on_nominated(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | None:
         node = self._nominations.of(pod.key)
         return on_nominated(pod, node, view, profile) if node else None
 

@@ -19,15 +19,15 @@ from scheduler.cycle.diagnosis import Diagnosis, diagnose
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.config import Configuration
 from scheduler.framework.containment import PluginFailed
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.preemption.preemption import NoPreemption, Preemption
 from scheduler.queue.hints import EVICTION
 from scheduler.queue.requeue import forgotten, wanted_by
-from scheduler.queue.scheduling_queue import Attempt, WaitingPods
+from scheduler.queue.scheduling_queue import Attempt, SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
 from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, EventSink, StatusSink
-from scheduler.standalone.cache import LiveCluster
-from scheduler.standalone.post_filter import MakingRoom
+from scheduler.standalone.cache import SchedulerCache
+from scheduler.standalone.post_filter import PostFilter
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.claim_texts import whole_text
 
@@ -62,11 +62,11 @@ class Parts:
     """
 
     pods: Collection[Pod]
-    waiting: WaitingPods
-    cluster: LiveCluster
+    waiting: SchedulingQueue
+    cluster: SchedulerCache
     assignments: AssignmentCheck
     decider: Decider
-    room: MakingRoom
+    room: PostFilter
     configuration: ConfigurationInForce
     plugins: BindingPlugins
     status: StatusWriter
@@ -132,7 +132,7 @@ class Attempts:
             return self._refused(attempt, pod, found, self._room.preempt(found, view, profile))
         return self.place(attempt, found, view)
 
-    def place(self, attempt: Attempt, placement: Placement, view: ClusterView) -> Work | None:
+    def place(self, attempt: Attempt, placement: ScheduleResult, view: ClusterView) -> Work | None:
         """Take a placement decided in this view for granted; return what carries it out, None if it cannot be."""
         rejection = self._cluster.assume(placement, self._parts.plugins.reserves)
         if rejection is not None:
@@ -193,7 +193,7 @@ class Attempts:
                 self._report.withdrawn(victim, pod, preemption.node)
         return replace(preemption, victims=tuple(victims))
 
-    async def _carry_out(self, attempt: Attempt, placement: Placement, zone: str) -> None:
+    async def _carry_out(self, attempt: Attempt, placement: ScheduleResult, zone: str) -> None:
         pod, began = placement.pod, self._clock.monotonic()
         if self._cycle.has_work_before(placement):
             self._report.expected(placement)
@@ -217,7 +217,7 @@ class Attempts:
             self._waiting.done(attempt)
             self._report.scheduled(placement, zone, now - attempt.since, now - began)
 
-    def _take_back(self, attempt: Attempt, placement: Placement, reason: Reason, text: str) -> None:
+    def _take_back(self, attempt: Attempt, placement: ScheduleResult, reason: Reason, text: str) -> None:
         """Forget a placement that could not be carried out: whoever was refused because of it gets another chance."""
         pod, now = placement.pod, self._clock.monotonic()
         self._cluster.forget(pod.key)

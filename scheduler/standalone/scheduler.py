@@ -13,7 +13,7 @@ from kube.errors import LeadershipLost
 from kube.objects.model import Pod
 from kube.store.collection import Collection
 from scheduler.binding.binding_cycle import BindingCycle
-from scheduler.framework.cluster_event import Change
+from scheduler.framework.cluster_event import ClusterEvent
 from scheduler.queue.requeue import forgotten, renounced
 from scheduler.standalone.assignment_check import NotAssigned
 from scheduler.standalone.manual_binding import DrivenBinding, Machinery
@@ -88,7 +88,7 @@ class Scheduler:
         self._driven.append(DrivenBinding(machinery, assigned))
         return self._driven[-1]
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: ClusterEvent) -> None:
         """Something happened in the cluster that may help a pod that fits nowhere."""
         self._waiting.change(change, self._clock.monotonic())
         self._work.set()

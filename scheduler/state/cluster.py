@@ -14,7 +14,7 @@ from kube.pod_topology.node_index import NodeIndex
 from kube.pod_topology.pod_groups import PodGroups
 from kube.store.snapshot import Snapshot
 from scheduler.state.attach_limits import attach_use_by
-from scheduler.state.node_info import NodeState, node_state, state_with_news, state_with_pod, state_without_pod
+from scheduler.state.node_info import NodeInfo, node_state, state_with_news, state_with_pod, state_without_pod
 
 Place = tuple[Pod, str]
 """A pod and the name of the node it is on."""
@@ -38,14 +38,14 @@ class ClusterView:
 
     storage: View
     now: datetime
-    nodes: tuple[NodeState, ...]
+    nodes: tuple[NodeInfo, ...]
     numbers: Mapping[str, int]
     index: NodeIndex
     pod_groups: PodGroups
     claim_users: ClaimUsers = field(default_factory=Map)
     namespaces: Mapping[str, Pairs] = field(default_factory=Map)
 
-    def node(self, name: str) -> NodeState | None:
+    def node(self, name: str) -> NodeInfo | None:
         """Return a node by name, None when it is unknown."""
         number = self.numbers.get(name)
         return None if number is None else self.nodes[number]
@@ -139,7 +139,7 @@ class ClusterView:
             index=self.index.with_node(number, None, node),
         )
 
-    def _replaced(self, state: NodeState) -> tuple[NodeState, ...]:
+    def _replaced(self, state: NodeInfo) -> tuple[NodeInfo, ...]:
         nodes = list(self.nodes)
         nodes[state.number] = state
         return tuple(nodes)
@@ -172,7 +172,7 @@ def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None
 class _Draft:
     """What changes when pods come and go."""
 
-    nodes: list[NodeState]
+    nodes: list[NodeInfo]
     pod_groups: PodGroups
     claim_users: ClaimUsers
     snapshot: Snapshot

@@ -22,7 +22,7 @@ _NEWS: Final = ("resource_version", "node_name", "phase", "nominated_node", "sta
 """What changes of a pod on a node while it takes the same there."""
 
 
-class NodeState(Struct, frozen=True, gc=False):
+class NodeInfo(Struct, frozen=True, gc=False):
     """A node with everything on it, pods that are only assumed to be there included.
 
     `number` is its place in `ClusterView.nodes` and its bit in sets of nodes. `allocatable` and `free` are in
@@ -49,11 +49,11 @@ class NodeState(Struct, frozen=True, gc=False):
         return self.node.name
 
 
-def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeState:
+def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeInfo:
     """Return the state of a node with these pods on it; finished ones are left out."""
     staying = tuple(pod for pod in pods if not pod.finished)
     counted = [scored_requests(pod) for pod in staying]
-    return NodeState(
+    return NodeInfo(
         number=number,
         node=node,
         labels=dict(node.labels),
@@ -69,7 +69,7 @@ def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot)
     )
 
 
-def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
+def state_with_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo:
     """Return the state with one more pod, at a cost that does not depend on those that are there."""
     if pod.finished:
         return state
@@ -79,7 +79,7 @@ def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
         free[name] = free.get(name, 0) - wanted
     cpu, memory = scored_requests(pod)
     ports = host_ports(pod)
-    return NodeState(
+    return NodeInfo(
         state.number,
         state.node,
         state.labels,
@@ -95,7 +95,7 @@ def state_with_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState:
     )
 
 
-def state_without_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeState | None:
+def state_without_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo | None:
     """Return the state without a pod, None when it is not there. What other pods may use too is counted anew."""
     there = next((one for one in state.pods if one.name == pod.name and one.namespace == pod.namespace), None)
     if there is None:
@@ -111,7 +111,7 @@ def state_without_pod(state: NodeState, pod: Pod, snapshot: Snapshot) -> NodeSta
     return with_fields(state, pods=left, free=free, scored=(state.scored[0] - cpu, state.scored[1] - memory))
 
 
-def state_with_news(state: NodeState, pod: Pod) -> NodeState | None:
+def state_with_news(state: NodeInfo, pod: Pod) -> NodeInfo | None:
     """Return the state with a newer record of a pod that is there; None when it takes something else than before.
 
     So too for a pod with claims: what is attached for them follows from the claims.
@@ -126,7 +126,7 @@ def state_with_news(state: NodeState, pod: Pod) -> NodeState | None:
     return None
 
 
-def differs_by_news(one: NodeState, other: NodeState) -> bool:
+def differs_by_news(one: NodeInfo, other: NodeInfo) -> bool:
     """Whether the one came of the other by `state_with_news`, so that what it has left is the very same."""
     return (
         one.node is other.node

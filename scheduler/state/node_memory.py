@@ -7,7 +7,7 @@ state is a frozen value, so an answer holds for as long as the state is the same
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 
 T = TypeVar("T")
 
@@ -19,13 +19,13 @@ class NodeMemory(Generic[T]):
     """Answers to questions about nodes. Purely a memory: what comes out does not depend on it."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, list[tuple[NodeState | None, T | None]]] = {}
+        self._known: dict[Hashable, list[tuple[NodeInfo | None, T | None]]] = {}
 
-    def answers(self, question: Hashable, nodes: Sequence[NodeState], work_out: Callable[[NodeState], T]) -> list[T]:
+    def answers(self, question: Hashable, nodes: Sequence[NodeInfo], work_out: Callable[[NodeInfo], T]) -> list[T]:
         """Return the answer for each node. Equal questions must come with functions that answer alike."""
         known = self._room(question, max((node.number for node in nodes), default=-1) + 1)
 
-        def renewed(node: NodeState) -> T:
+        def renewed(node: NodeInfo) -> T:
             found = work_out(node)
             known[node.number] = node, found
             return found
@@ -36,7 +36,7 @@ class NodeMemory(Generic[T]):
             for node in nodes
         ]
 
-    def _room(self, question: Hashable, size: int) -> list[tuple[NodeState | None, T | None]]:
+    def _room(self, question: Hashable, size: int) -> list[tuple[NodeInfo | None, T | None]]:
         known = self._known.get(question)
         if known is None:
             if len(self._known) >= MOST_QUESTIONS:

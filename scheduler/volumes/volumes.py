@@ -14,7 +14,7 @@ from binder.reservation.contract import ClaimReservation
 from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Volume, value_of
 from kube.rules.selectors import NAME_FIELD, label_keys
 from kube.rules.topology import ZONE_LABELS
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.health_aware_choice import families_of, is_short_of_volumes, own_choice
 from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
 
@@ -53,7 +53,7 @@ class PodInfo:
     claims: PodClaims
     rejection: Rejection | None
     reserved: Mapping[str, ClaimReservation]
-    choice: Callable[[NodeState], NodeVolumes]
+    choice: Callable[[NodeInfo], NodeVolumes]
     keys: tuple[str, ...] = ()
 
 
@@ -74,13 +74,13 @@ def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
     return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)
 
 
-def _chooses_nothing(_: NodeState) -> NodeVolumes:
+def _chooses_nothing(_: NodeInfo) -> NodeVolumes:
     return NodeVolumes(VolumeChoice(), VolumeChoice)
 
 
 def _choices(
     claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: tuple[str, ...]
-) -> Callable[[NodeState], NodeVolumes]:
+) -> Callable[[NodeInfo], NodeVolumes]:
     """Return the choice by node, remembered by the labels on which it depends."""
     known: dict[tuple[object, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
@@ -94,7 +94,7 @@ def _choices(
             return own
         return choose_volumes(claims, node, storage.snapshot, storage.index)
 
-    def choice(node: NodeState) -> NodeVolumes:
+    def choice(node: NodeInfo) -> NodeVolumes:
         # Half a dozen plugins ask about each node.
         found = by_name.get(node.node.name)
         if found is not None:

@@ -35,12 +35,12 @@ from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.config import Configuration
 from scheduler.plugins.registry import default_profile
 from scheduler.queue.requeue import Changes
-from scheduler.queue.scheduling_queue import WaitingPods
+from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
-from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.evict import Evictor
 from scheduler.standalone.pod_status import PodStatus
-from scheduler.standalone.post_filter import MakingRoom
+from scheduler.standalone.post_filter import PostFilter
 from scheduler.standalone.scheduler import Parts, Scheduler
 
 ASSIGNED = PODS.selected("assigned", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
@@ -71,8 +71,8 @@ class Composed:
     """A scheduler that runs."""
 
     scheduler: Scheduler
-    waiting: WaitingPods
-    cluster: LiveCluster
+    waiting: SchedulingQueue
+    cluster: SchedulerCache
     configuration: "Fixed"
     metrics: Counted
 
@@ -100,8 +100,8 @@ async def composed(
         leadership = Leadership.unelected(clock, name)
         api = KubeApi(FencedTransport(through(transport), leadership))
         store, pods = Store(prefix), Collection[Pod]()
-        cluster = LiveCluster(store, settings := PlanSettings(annotations=Annotations(prefix)))
-        waiting = WaitingPods(default_profile(name).queue_sort.key)
+        cluster = SchedulerCache(store, settings := PlanSettings(annotations=Annotations(prefix)))
+        waiting = SchedulingQueue(default_profile(name).queue_sort.key)
         live = LiveObjects(api, store, settings.annotations)
         bind_volumes = BindVolumes(live, store, pods, clock, settings, timedelta(seconds=volume_seconds))
         recorder = EventRecorder(api, clock, instruments.events, controller=name, instance=name)
@@ -113,7 +113,7 @@ async def composed(
             cluster=cluster,
             assignments=AssignmentCheck(api, store.pods, cluster, clock),
             decider=Decider(),
-            room=MakingRoom(store.budgets, Evictor(api, recorder, clock), status),
+            room=PostFilter(store.budgets, Evictor(api, recorder, clock), status),
             configuration=configuration,
             plugins=BindingPlugins((PromiseVolumes(),), (bind_volumes,), (BindPod(api),)),
             status=status,

@@ -11,7 +11,7 @@ from kube.objects.model import Record, Volume
 from kube.store.store import snapshot_of
 from scheduler.cycle.cycle import judge, placed, totals
 from scheduler.cycle.refusals import states_of
-from scheduler.framework.plugin import Filter, NodeRule, Placement, Score
+from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult, Score
 from scheduler.framework.profile import Profile
 from scheduler.state.cluster import ClusterView, view_of
 from scheduler.volumes.volumes import pod_info
@@ -53,7 +53,7 @@ def quickly(rule: NodeRule, cluster: ClusterView) -> list[str]:
     return [state.name for state in cluster.nodes if rule.why(state) is None]
 
 
-def best_placements(pod: model.Pod, cluster: ClusterView, profile: Profile) -> dict[str, Placement]:
+def best_placements(pod: model.Pod, cluster: ClusterView, profile: Profile) -> dict[str, ScheduleResult]:
     """By node, where the pod may go when all nodes are looked at: those that fit and score highest."""
     judgement = judge(pod, cluster, profile)
     among = [state for state in cluster.nodes if judgement.among >> state.number & 1]

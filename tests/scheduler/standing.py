@@ -22,16 +22,16 @@ from scheduler.binding.binding_cycle import BindingPlugins
 from scheduler.binding.reserve_volumes import PromiseVolumes
 from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.config import Configuration
-from scheduler.framework.plugin import Placement, Reserve
+from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
 from scheduler.queue.requeue import Changes
-from scheduler.queue.scheduling_queue import WaitingPods
+from scheduler.queue.scheduling_queue import SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
-from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.pod_status import Said
-from scheduler.standalone.post_filter import EvictsPods, MakingRoom
+from scheduler.standalone.post_filter import EvictsPods, PostFilter
 from scheduler.standalone.scheduler import Parts, Scheduler
 from tests import builders
 from tests.fake_clock import FakeClock, settle
@@ -45,7 +45,7 @@ NAME = "ours"
 class Binder:
     """The Bind plugin. `nodes` has where pods went; `answers` come first; `held`, if there, keeps pods under way."""
 
-    shown: Callable[[Placement], None]
+    shown: Callable[[ScheduleResult], None]
     name: str = "Binder"
     answers: list[Rejection | Exception] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
@@ -53,9 +53,9 @@ class Binder:
     held: asyncio.Event | None = None
     under_way: int = 0
     most_under_way: int = 0
-    bound: Callable[[Placement], Rejection | None] = lambda _: None
+    bound: Callable[[ScheduleResult], Rejection | None] = lambda _: None
 
-    async def bind(self, placement: Placement) -> Rejection | None:
+    async def bind(self, placement: ScheduleResult) -> Rejection | None:
         self.order.append(placement.pod.name)
         self.under_way += 1
         self.most_under_way = max(self.under_way, self.most_under_way)
@@ -84,17 +84,17 @@ class Volumes:
     answer: Rejection | Exception | None = None
     rolled_back: list[str] = field(default_factory=list)
 
-    def has_work(self, placement: Placement) -> bool:
+    def has_work(self, placement: ScheduleResult) -> bool:
         return bool(placement.pod.claims)
 
-    async def pre_bind(self, placement: Placement) -> Rejection | None:
+    async def pre_bind(self, placement: ScheduleResult) -> Rejection | None:
         if self.has_work(placement):
             await self.ready.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
-    async def roll_back(self, placement: Placement) -> None:
+    async def roll_back(self, placement: ScheduleResult) -> None:
         self.rolled_back.append(placement.pod.name)
 
 
@@ -215,7 +215,7 @@ class Desk:
     def __init__(
         self,
         *nodes: Node,
-        reserves: tuple[Reserve, ...] = (PromiseVolumes(),),
+        reserves: tuple[ReservePlugin, ...] = (PromiseVolumes(),),
         status: Status | None = None,
         evictor: EvictsPods | None = None,
     ) -> None:
@@ -223,12 +223,12 @@ class Desk:
         self.shows, self.evictions = True, Evictions()
         self.binder, self.volumes = Binder(self._show), Volumes()
         self.status, self.metrics, self.events = status or Status(), Metrics(), Events()
-        self.cluster, self.server = LiveCluster(self.store, PlanSettings()), Server()
+        self.cluster, self.server = SchedulerCache(self.store, PlanSettings()), Server()
         self.store.nodes.replace(nodes, "1")
         profile = default_profile(NAME)
         self.configuration = Fixed(Configuration({NAME: profile}))
-        self.waiting = WaitingPods(profile.queue_sort.key)
-        self.decider, self.room = Decider(), MakingRoom(self.store.budgets, evictor or self.evictions, self.status)
+        self.waiting = SchedulingQueue(profile.queue_sort.key)
+        self.decider, self.room = Decider(), PostFilter(self.store.budgets, evictor or self.evictions, self.status)
         self.scheduler = Scheduler(
             Parts(
                 pods=self.pods,
@@ -253,7 +253,7 @@ class Desk:
     def notes(self, reason: str) -> list[str]:
         return [draft.note for draft in self.events.drafts if draft.reason == reason]
 
-    def _show(self, placement: Placement) -> None:
+    def _show(self, placement: ScheduleResult) -> None:
         self.server.assign(placement.pod, placement.node)
         if self.shows:
             self.pods.delete(placement.pod.key)
@@ -269,7 +269,7 @@ class Desk:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def assigned(placement: Placement) -> Pod:
+def assigned(placement: ScheduleResult) -> Pod:
     pod = placement.pod
     return builders.pod(
         pod.name,

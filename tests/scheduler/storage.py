@@ -17,7 +17,7 @@ from kube.client.transport import Request
 from kube.leaderelection.leadership import FencedTransport, Leadership
 from kube.store.store import Store
 from scheduler.binding.bind_volumes import BindVolumes
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.kube_api import Connection, FakeKubeApi
@@ -115,7 +115,7 @@ class Instance:
 
     def placement(
         self, volumes: Mapping[str, str], provision: Iterable[str] = (), *, pod: str = "web", node: str = "node-a"
-    ) -> Placement:
+    ) -> ScheduleResult:
         """Return the decision about a pod by what the store knows. A pod that is not there yet is created."""
         claims = [*volumes, *provision]
         if ("pods", f"default/{pod}") not in self._cluster.server.objects:
@@ -123,15 +123,15 @@ class Instance:
         seen = self.store.snapshot()
         chosen = tuple((seen.claims[f"default/{claim}"], seen.volumes[name]) for claim, name in volumes.items())
         made = tuple(seen.claims[f"default/{claim}"] for claim in provision)
-        return Placement(seen.pods[f"default/{pod}"], node, VolumeChoice(chosen, made))
+        return ScheduleResult(seen.pods[f"default/{pod}"], node, VolumeChoice(chosen, made))
 
-    async def begin(self, placement: Placement) -> "asyncio.Task[Rejection | None]":
+    async def begin(self, placement: ScheduleResult) -> "asyncio.Task[Rejection | None]":
         """Begin as the binding cycle does, and go on to where it waits for others; the outcome is the task's."""
         task = asyncio.create_task(self.carry_out(placement))
         await settle()
         return task
 
-    async def carry_out(self, placement: Placement) -> Rejection | None:
+    async def carry_out(self, placement: ScheduleResult) -> Rejection | None:
         """Bind and, if that fails, roll back."""
         try:
             refused = await self.plugin.pre_bind(placement)

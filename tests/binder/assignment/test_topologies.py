@@ -3,7 +3,7 @@
 from immutables import Map
 from msgspec.structs import replace
 
-from binder.assignment.topologies import Groupings, Topology, reach_of
+from binder.assignment.topologies import Groupings, Topology, topologies_of
 from binder.matching.index import VolumeIndex
 from binder.model.decision import Mode
 from binder.model.demand import Demand
@@ -19,7 +19,7 @@ GROUPINGS = Groupings()
 
 
 def topologies(nodes: Map[str, Node]) -> tuple[Topology, ...]:
-    return reach_of(nodes, INDEX, [DEMAND], GROUPINGS).topologies
+    return topologies_of(nodes, INDEX, [DEMAND], GROUPINGS).all
 
 
 def test_a_heartbeat_keeps_the_groups_and_shows_the_present_node() -> None:

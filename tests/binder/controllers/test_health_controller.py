@@ -122,16 +122,16 @@ async def test_the_cap_holds_some_back_until_there_is_room() -> None:
         world.says(LOST, *(f"pv-{number}" for number in range(1, 11)))
         await process.run()
         assert len(quarantined(world)) == 3
-        assert process.term.caretaker.counts() == {"fast": (3, 7)}
+        assert process.term.health_controller.counts() == {"fast": (3, 7)}
         assert all(world.annotations(PV, f"pv-{number}")["health"] == "DataLoss" for number in range(1, 11))
         world.says(WELL, quarantined(world)[0])
         await process.run(60)
         assert len(quarantined(world)) == 3
-        assert process.term.caretaker.counts() == {"fast": (3, 6)}
+        assert process.term.health_controller.counts() == {"fast": (3, 6)}
         for number in range(1, 11):
             world.says(WELL, f"pv-{number}")
         await process.run(60)
-        assert process.term.caretaker.counts() == {"fast": (0, 0)}
+        assert process.term.health_controller.counts() == {"fast": (0, 0)}
 
 
 async def test_a_mass_of_unhealthy_volumes_is_written_at_the_stated_rate() -> None:

@@ -65,7 +65,7 @@ async def test_two_thousand_volumes_become_unhealthy_at_once() -> None:
             await process.run(5)
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-        assert process.term.caretaker.counts()["fast"] == (CAP, FREE - CAP)
+        assert process.term.health_controller.counts()["fast"] == (CAP, FREE - CAP)
     assert len(world.server.writes) == BOUND + FREE
     assert server.dropped == 0
     assert server.about == {

@@ -10,7 +10,7 @@ from prebinder.config.config_news import ConfigurationNews
 from prebinder.metrics.instruments import SchedulerInstruments
 from prebinder.metrics.scheduler_state import SchedulerState
 from scheduler.standalone.config_watch import Outcome
-from scheduler.state.node_info import NodeState, node_state
+from scheduler.state.node_info import NodeInfo, node_state
 from tests.builders import EPOCH, node, pod
 from tests.fake_clock import FakeClock
 
@@ -39,7 +39,7 @@ async def exported(found: SchedulerInstruments, state: SchedulerState | None = N
     return Samples((await found.render(state or SchedulerState())).decode())
 
 
-def full(name: str, zone: str, cpu: str) -> NodeState:
+def full(name: str, zone: str, cpu: str) -> NodeInfo:
     """Return a node of 4 cores on which a pod requests so much."""
     there = pod(f"on-{name}", node=name, requests={"cpu": cpu})
     return node_state(0, node(name, zone=zone, allocatable={"cpu": "4"}), [there], snapshot_of([]))

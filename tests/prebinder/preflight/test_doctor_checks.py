@@ -2,8 +2,8 @@ import pytest
 
 from kube.objects.api_resource import CAPACITIES, CSI_DRIVERS, DISRUPTION_BUDGETS, EVENTS, LEASES, NAMESPACES, WATCHED
 from prebinder.preflight.doctor_checks import (
+    CheckState,
     Served,
-    State,
     check_rights,
     check_served,
     check_version,
@@ -28,21 +28,21 @@ def test_reads_versions(text: str, version: tuple[int, int] | None) -> None:
 @pytest.mark.parametrize(
     ("text", "state"),
     [
-        ("v1.36.3", State.OK),
-        ("v1.27.0", State.OK),
-        ("v1.26.9", State.PROBLEM),
-        ("v1.37.0", State.NOTE),
-        ("v2.0.0", State.NOTE),
-        ("", State.PROBLEM),
+        ("v1.36.3", CheckState.OK),
+        ("v1.27.0", CheckState.OK),
+        ("v1.26.9", CheckState.PROBLEM),
+        ("v1.37.0", CheckState.NOTE),
+        ("v2.0.0", CheckState.NOTE),
+        ("", CheckState.PROBLEM),
     ],
 )
-def test_judges_the_version(text: str, state: State) -> None:
+def test_judges_the_version(text: str, state: CheckState) -> None:
     assert check_version(text).state is state
 
 
 def test_what_is_served_is_fine() -> None:
     checks = list(check_served(ALL_SERVED, CONTROLLER.kinds))
-    assert [check.state for check in checks] == [State.OK] * 4
+    assert [check.state for check in checks] == [CheckState.OK] * 4
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_is_served_is_fine() -> None:
     ],
 )
 def test_says_what_does_not_work_without_a_kind(served: Served, subject: str, meaning: str) -> None:
-    [problem] = [check for check in check_served(served, CONTROLLER.kinds) if check.state is State.PROBLEM]
+    [problem] = [check for check in check_served(served, CONTROLLER.kinds) if check.state is CheckState.PROBLEM]
     assert problem.subject == subject
     assert problem.meaning.startswith(meaning)
 
@@ -71,28 +71,30 @@ def test_a_missing_right_says_what_for() -> None:
     _, vital, feature = check_rights(answers)
     assert (vital.subject, vital.state, vital.meaning) == (
         "patch persistentvolumes",
-        State.PROBLEM,
+        CheckState.PROBLEM,
         "nothing can be reserved",
     )
-    assert (feature.subject, feature.state) == ("patch pods", State.NOTE)
+    assert (feature.subject, feature.state) == ("patch pods", CheckState.NOTE)
 
 
 def test_rights_nobody_tells_are_not_taken_for_missing() -> None:
     [check] = check_rights(dict.fromkeys(CONTROLLER.rights))
-    assert check.state is State.NOTE
+    assert check.state is CheckState.NOTE
 
 
 def test_what_could_not_be_learned_is_not_taken_for_missing() -> None:
     served = ALL_SERVED | {"events.k8s.io/v1": None}
-    [check] = [check for check in check_served(served, CONTROLLER.kinds) if check.state is not State.OK]
-    assert (check.state, check.found) == (State.NOTE, "unknown")
+    [check] = [check for check in check_served(served, CONTROLLER.kinds) if check.state is not CheckState.OK]
+    assert (check.state, check.found) == (CheckState.NOTE, "unknown")
     assert unserved(served, CONTROLLER.kinds) == ()
 
 
 def test_the_scheduler_does_without_some_kinds_and_says_what_that_means() -> None:
     served = ALL_SERVED | {"policy/v1": (), "storage.k8s.io/v1": ["storageclasses", "csinodes", "volumeattachments"]}
-    found = {check.subject: check for check in check_served(served, SCHEDULER.kinds) if check.state is not State.OK}
-    assert {check.state for check in found.values()} == {State.NOTE}
+    found = {
+        check.subject: check for check in check_served(served, SCHEDULER.kinds) if check.state is not CheckState.OK
+    }
+    assert {check.state for check in found.values()} == {CheckState.NOTE}
     assert found["API storage.k8s.io/v1"].meaning == "storage capacity is ignored"
     assert found["API policy/v1"].meaning.startswith("preemption ignores")
     assert set(unserved(served, SCHEDULER_KINDS)) == {CSI_DRIVERS, CAPACITIES, DISRUPTION_BUDGETS}

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from prebinder.cli import main
-from prebinder.preflight.doctor_checks import Check, State
+from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 
 TLS = {"caFile": "ca.crt", "serverName": "name", "certFile": "tls.crt", "keyFile": "tls.key"}
@@ -31,7 +31,7 @@ def file(*extenders: object, **how: object) -> str:
 
 
 def complaints(text: str) -> list[Check]:
-    return [check for check in scheduler_file_checks(text) if check.state is not State.OK]
+    return [check for check in scheduler_file_checks(text) if check.state is not CheckState.OK]
 
 
 def test_a_file_as_it_should_be() -> None:
@@ -45,38 +45,38 @@ def test_a_file_as_it_should_be() -> None:
 @pytest.mark.parametrize(
     ("change", "subject", "state", "meaning"),
     [
-        ({"urlPrefix": "10.96.0.42"}, "urlPrefix", State.PROBLEM, "expected an address"),
-        ({"urlPrefix": None}, "urlPrefix", State.PROBLEM, "expected an address"),
-        ({"urlPrefix": "https://10.96.0.42/v1"}, "urlPrefix", State.PROBLEM, "served at the root"),
-        ({"urlPrefix": "https://extender.ns.svc"}, "urlPrefix", State.NOTE, "not resolved"),
-        ({"urlPrefix": "http://10.96.0.42"}, "urlPrefix", State.PROBLEM, "loopback only"),
-        ({"tlsConfig": TLS | {"caFile": None}}, "tlsConfig", State.PROBLEM, "not verified"),
-        ({"tlsConfig": TLS | {"insecure": True}}, "tlsConfig", State.PROBLEM, "not verified"),
-        ({"tlsConfig": TLS | {"keyFile": None}}, "tlsConfig", State.PROBLEM, "belong together"),
-        ({"tlsConfig": TLS | {"serverName": ""}}, "tlsConfig.serverName", State.NOTE, "certificate"),
-        ({"tlsConfig": {"caFile": "x", "serverName": "x"}}, "tlsConfig", State.NOTE, "--client-ca-file"),
+        ({"urlPrefix": "10.96.0.42"}, "urlPrefix", CheckState.PROBLEM, "expected an address"),
+        ({"urlPrefix": None}, "urlPrefix", CheckState.PROBLEM, "expected an address"),
+        ({"urlPrefix": "https://10.96.0.42/v1"}, "urlPrefix", CheckState.PROBLEM, "served at the root"),
+        ({"urlPrefix": "https://extender.ns.svc"}, "urlPrefix", CheckState.NOTE, "not resolved"),
+        ({"urlPrefix": "http://10.96.0.42"}, "urlPrefix", CheckState.PROBLEM, "loopback only"),
+        ({"tlsConfig": TLS | {"caFile": None}}, "tlsConfig", CheckState.PROBLEM, "not verified"),
+        ({"tlsConfig": TLS | {"insecure": True}}, "tlsConfig", CheckState.PROBLEM, "not verified"),
+        ({"tlsConfig": TLS | {"keyFile": None}}, "tlsConfig", CheckState.PROBLEM, "belong together"),
+        ({"tlsConfig": TLS | {"serverName": ""}}, "tlsConfig.serverName", CheckState.NOTE, "certificate"),
+        ({"tlsConfig": {"caFile": "x", "serverName": "x"}}, "tlsConfig", CheckState.NOTE, "--client-ca-file"),
         (
             {"enableHTTPS": False, "tlsConfig": TLS | {"caFile": ""}},
             "tlsConfig",
-            State.NOTE,
+            CheckState.NOTE,
             "by the host's CAs",
         ),
-        ({"filterVerb": None}, "filterVerb", State.PROBLEM, "unhealthy and reserved"),
-        ({"filterVerb": "predicates"}, "filterVerb", State.PROBLEM, "404: expected filter"),
-        ({"prioritizeVerb": None}, "prioritizeVerb", State.PROBLEM, "no reserved zone"),
-        ({"preemptVerb": None}, "preemptVerb", State.PROBLEM, "evicted"),
-        ({"bindVerb": "bind"}, "bindVerb", State.PROBLEM, "binds nothing"),
-        ({"weight": 0}, "weight", State.PROBLEM, "does not start"),
-        ({"nodeCacheCapable": False}, "nodeCacheCapable", State.PROBLEM, "expected true"),
-        ({"ignorable": None}, "ignorable", State.NOTE, "down or slow"),
-        ({"managedResources": [{"name": "a/b"}]}, "managedResources", State.PROBLEM, "pods with volumes"),
-        ({"httpTimeout": None}, "httpTimeout", State.NOTE, "waits 5s"),
-        ({"httpTimeout": "10s"}, "httpTimeout", State.NOTE, "waits 10s"),
-        ({"httpTimeout": "5ms"}, "httpTimeout", State.NOTE, "dropped"),
-        ({"httpTimeout": "soon"}, "httpTimeout", State.PROBLEM, "not a duration"),
+        ({"filterVerb": None}, "filterVerb", CheckState.PROBLEM, "unhealthy and reserved"),
+        ({"filterVerb": "predicates"}, "filterVerb", CheckState.PROBLEM, "404: expected filter"),
+        ({"prioritizeVerb": None}, "prioritizeVerb", CheckState.PROBLEM, "no reserved zone"),
+        ({"preemptVerb": None}, "preemptVerb", CheckState.PROBLEM, "evicted"),
+        ({"bindVerb": "bind"}, "bindVerb", CheckState.PROBLEM, "binds nothing"),
+        ({"weight": 0}, "weight", CheckState.PROBLEM, "does not start"),
+        ({"nodeCacheCapable": False}, "nodeCacheCapable", CheckState.PROBLEM, "expected true"),
+        ({"ignorable": None}, "ignorable", CheckState.NOTE, "down or slow"),
+        ({"managedResources": [{"name": "a/b"}]}, "managedResources", CheckState.PROBLEM, "pods with volumes"),
+        ({"httpTimeout": None}, "httpTimeout", CheckState.NOTE, "waits 5s"),
+        ({"httpTimeout": "10s"}, "httpTimeout", CheckState.NOTE, "waits 10s"),
+        ({"httpTimeout": "5ms"}, "httpTimeout", CheckState.NOTE, "dropped"),
+        ({"httpTimeout": "soon"}, "httpTimeout", CheckState.PROBLEM, "not a duration"),
     ],
 )
-def test_each_defect_of_an_extender(change: dict[str, object], subject: str, state: State, meaning: str) -> None:
+def test_each_defect_of_an_extender(change: dict[str, object], subject: str, state: CheckState, meaning: str) -> None:
     (found,) = complaints(file(GOOD | change))
     assert (found.subject, found.state) == (f"extenders[0].{subject}", state)
     assert meaning in found.meaning
@@ -96,7 +96,7 @@ def test_of_several_extenders_ours_is_judged() -> None:
 def test_a_profile_overrides_the_file() -> None:
     profiles = [{"schedulerName": "a"}, {"schedulerName": "b", "percentageOfNodesToScore": 30}]
     (found,) = complaints(file(GOOD, profiles=profiles))
-    assert (found.subject, found.state) == ("profiles[1].percentageOfNodesToScore", State.NOTE)
+    assert (found.subject, found.state) == ("profiles[1].percentageOfNodesToScore", CheckState.NOTE)
     assert found.found == "30 for b"
     (found,) = complaints(file(GOOD, percentageOfNodesToScore=None))
     assert "mode prebind" in found.meaning
@@ -122,14 +122,14 @@ def test_a_profile_overrides_the_file() -> None:
 )
 def test_what_cannot_be_judged_is_said(text: str, subject: str, told: str) -> None:
     found = complaints(text)[0]
-    assert (found.subject, found.state) == (subject, State.PROBLEM)
+    assert (found.subject, found.state) == (subject, CheckState.PROBLEM)
     assert told in found.found
 
 
 def test_the_documented_file_is_as_it_should_be() -> None:
     page = (Path(__file__).parents[3] / "docs" / "extender.md").read_text()
     (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert [check for check in scheduler_file_checks(example) if check.state is not State.OK] == []
+    assert [check for check in scheduler_file_checks(example) if check.state is not CheckState.OK] == []
 
 
 def test_the_command_reports_a_problem_and_needs_no_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from binder.matching.rejection import Rejection
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from tests.fake_clock import START
 from tests.fakes.objects import ZONE, claim_object, pod_object, volume_object
 from tests.invariants import violations
@@ -78,7 +78,7 @@ class Play:
         self.ours.store.volumes.listeners.append(self._witness)
         self.placements = [found for pod in ("red", "blue") if (found := self._placement(pod, zones)) is not None]
 
-    def _placement(self, pod: str, zones: dict[str, str]) -> Placement | None:
+    def _placement(self, pod: str, zones: dict[str, str]) -> ScheduleResult | None:
         node = self.random.choice(list(NODES))
         within = [name for name, zone in zones.items() if zone == NODES[node]]
         claims = self.random.sample(NAMES, min(self.random.randint(1, 3), len(within)))
@@ -122,7 +122,7 @@ class Play:
         if ("pods", key) in self.cluster.server.objects:
             self.cluster.server.remove("pods", key)
 
-    async def perform(self) -> list[tuple[Placement, Rejection | None]]:
+    async def perform(self) -> list[tuple[ScheduleResult, Rejection | None]]:
         """Carry out all placements at once while the others act, and then let the PV controller finish."""
         tasks = [asyncio.create_task(self.ours.carry_out(placement)) for placement in self.placements]
         for _ in range(TURNS):

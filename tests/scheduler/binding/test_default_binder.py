@@ -8,7 +8,7 @@ from kube.client.transport import Request, Response
 from kube.decoding.decode import decode_pod_record
 from kube.errors import KubeError, Unavailable
 from scheduler.binding.default_binder import TRIES, BindPod
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests.fakes.kube_api import Connection, FakeKubeApi, failure
 from tests.fakes.objects import pod_object
@@ -25,7 +25,7 @@ class Desk:
         self.connection = Connection(self.server)
         self.plugin = BindPod(KubeApi(self.connection))
         pod = decode_pod_record(self._raw())
-        self.placement = Placement(pod, "node-1", VolumeChoice())
+        self.placement = ScheduleResult(pod, "node-1", VolumeChoice())
 
     def _raw(self) -> bytes:
         return self.server.answer(Request("GET", "/api/v1/namespaces/default/pods/web")).body

@@ -13,7 +13,7 @@ from kube.objects.model import READ_WRITE_ONCE_POD, Record
 from kube.store.store import snapshot_of
 from scheduler.binding.reserve_volumes import PromiseVolumes
 from scheduler.cycle.cycle import decide
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.state.cluster import ClusterView, view_of
 from scheduler.volumes.volume_binding import VolumeChoice
@@ -43,20 +43,20 @@ def cluster(*more: Record) -> ClusterView:
 
 def placement(
     view: ClusterView, volumes: dict[str, str], *provision: str, pod: str = "web", node: str = "node-a"
-) -> Placement:
+) -> ScheduleResult:
     seen = view.storage.snapshot
     chosen = tuple((seen.claims[f"default/{claim}"], seen.volumes[name]) for claim, name in volumes.items())
     new = tuple(seen.claims[f"default/{claim}"] for claim in provision)
-    return Placement(made.pod(pod, claims=[*volumes, *provision]), node, VolumeChoice(chosen, new))
+    return ScheduleResult(made.pod(pod, claims=[*volumes, *provision]), node, VolumeChoice(chosen, new))
 
 
-def promised(view: ClusterView, decision: Placement) -> ClusterView:
+def promised(view: ClusterView, decision: ScheduleResult) -> ClusterView:
     found = PROMISE.reserve(decision, view)
     assert isinstance(found, ClusterView)
     return found
 
 
-def refusal(view: ClusterView, decision: Placement) -> Rejection:
+def refusal(view: ClusterView, decision: ScheduleResult) -> Rejection:
     found = PROMISE.reserve(decision, view)
     assert isinstance(found, Rejection)
     return found
@@ -64,7 +64,7 @@ def refusal(view: ClusterView, decision: Placement) -> Rejection:
 
 def test_a_pod_without_claims_changes_nothing() -> None:
     view = cluster()
-    assert promised(view, Placement(made.pod(), "node-a", VolumeChoice())) is view
+    assert promised(view, ScheduleResult(made.pod(), "node-a", VolumeChoice())) is view
 
 
 def test_a_promised_volume_is_no_other_claims() -> None:
@@ -83,7 +83,7 @@ def test_pods_decided_one_after_the_other_get_different_volumes() -> None:
     view, profile, taken = cluster(), default_profile("test"), []
     for name, claim in (("first", "one"), ("second", "two")):
         found = decide(made.pod(name, claims=[claim]), view, profile)
-        assert isinstance(found, Placement)
+        assert isinstance(found, ScheduleResult)
         taken += [volume.name for _, volume in found.volumes.volumes]
         view = promised(view, found)
     assert sorted(taken) == ["pv-1", "pv-2"]

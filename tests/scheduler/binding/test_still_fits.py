@@ -8,7 +8,7 @@ from binder.matching.rejection import Reason
 from kube.objects.constraints import Constraints, HostPort, InlineDisk
 from kube.objects.model import Pod
 from scheduler.binding.still_fits import StillFits
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders
@@ -34,7 +34,7 @@ class Following:
 
 
 async def refused(pod: Pod, *others: Pod, node: str = "n1") -> Reason | None:
-    found = await StillFits(Following(pod, *others), FakeClock()).bind(Placement(pod, node, VolumeChoice()))
+    found = await StillFits(Following(pod, *others), FakeClock()).bind(ScheduleResult(pod, node, VolumeChoice()))
     return None if found is None else found.reason
 
 

@@ -12,7 +12,7 @@ from kube.objects.reports import StorageCondition
 from kube.store.snapshot import Snapshot
 from kube.store.store import snapshot_of
 from scheduler.binding.volume_commitment import is_written, may_deselect, progress, refuse_selecting, refuse_taking
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders as made
 from tests.fake_clock import START
@@ -146,7 +146,7 @@ def test_whether_it_is_written(records: list[Record], volume: Volume | None, exp
 )
 def test_how_far_a_claim_is(records: list[Record], expected: bool | Reason) -> None:
     snapshot = seen(*records)
-    placement = Placement(made.pod(claims=["data"]), "node-a", VolumeChoice(((CLAIM, VOLUME),)))
+    placement = ScheduleResult(made.pod(claims=["data"]), "node-a", VolumeChoice(((CLAIM, VOLUME),)))
     found = progress(placement, snapshot.pods["default/web"], snapshot)
     assert (found if isinstance(found, bool) else found.reason) == expected
 

@@ -14,9 +14,9 @@ from kube.objects.reports import StorageCondition, StorageReports
 from kube.store.store import Store
 from scheduler.binding.reserve_volumes import PromiseVolumes
 from scheduler.cycle.memoized_cycle import Decider
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
-from scheduler.standalone.cache import LiveCluster
+from scheduler.standalone.cache import SchedulerCache
 from tests import builders
 from tests.scheduler.judging import best_placements, view
 
@@ -33,7 +33,7 @@ class Storage(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store, self.version, self.now = Store(), 0, builders.EPOCH
-        self.live, self.decider = LiveCluster(self.store, PlanSettings()), Decider()
+        self.live, self.decider = SchedulerCache(self.store, PlanSettings()), Decider()
 
     def next_version(self) -> int:
         self.version += 1
@@ -114,7 +114,7 @@ class Storage(RuleBasedStateMachine):
         pod = builders.pod(f"p{number}", claims=[claim.name for claim in claims], requests={"cpu": "1"})
         cluster = self.live.view(self.now)
         found, best = self.decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
-        if not isinstance(found, Placement):
+        if not isinstance(found, ScheduleResult):
             assert not best
             return
         assert found == best[found.node]
@@ -136,7 +136,7 @@ class Storage(RuleBasedStateMachine):
             return with_fields(claim, annotations=builders.pairs({model.SELECTED_NODE: "n1"}))
         return claim
 
-    def bind(self, placement: Placement) -> None:
+    def bind(self, placement: ScheduleResult) -> None:
         for claim, volume in placement.volumes.volumes:
             reference = model.ClaimReference(claim.namespace, claim.name, claim.uid)
             version = self.next_version()
@@ -167,7 +167,7 @@ def test_a_volume_that_is_kept_for_another_is_asked_about_again() -> None:
     for minute, name in enumerate(("one", "two")):
         pod = builders.pod(name, claims=[name], requests={"cpu": "1"})
         found = decider.decide(pod, cluster.at(builders.EPOCH + timedelta(minutes=minute)), PROFILE)
-        assert isinstance(found, Placement)
+        assert isinstance(found, ScheduleResult)
         chosen.append(found.node)
         cluster = cluster.with_pod(pod, found.node)
     assert chosen == ["n1", "n0"]
@@ -182,7 +182,7 @@ def test_a_node_that_is_cut_off_speaks_for_no_other() -> None:
     cluster, decider = view(*nodes, cut, *claims, *volumes, builders.storage_class()), Decider()
     for claim in claims:
         found = decider.decide(builders.pod(claims=[claim.name], requests={"cpu": "1"}), cluster, PROFILE)
-        assert isinstance(found, Placement)
+        assert isinstance(found, ScheduleResult)
         assert found.node != "n00"
 
 
@@ -191,7 +191,7 @@ def test_many_nodes_in_few_zones() -> None:
     volumes = [builders.volume(f"v{number}", zone="abc"[number % 2], size=f"{10 + number}Gi") for number in range(6)]
     claims = [builders.claim(f"c{number}") for number in range(8)]
     store, decider = Store(), Decider()
-    live = LiveCluster(store, PlanSettings())
+    live = SchedulerCache(store, PlanSettings())
     store.nodes.replace(nodes, "1")
     store.volumes.replace(volumes, "1")
     store.classes.replace([builders.storage_class()], "1")
@@ -200,7 +200,7 @@ def test_many_nodes_in_few_zones() -> None:
         pod = builders.pod(claim.name, claims=[claim.name], requests={"cpu": "1"})
         cluster = live.view(builders.EPOCH)
         found, best = decider.decide(pod, cluster, PROFILE), best_placements(pod, cluster, PROFILE)
-        assert isinstance(found, Placement) == bool(best) == (claim in claims[:6])
-        if isinstance(found, Placement):
+        assert isinstance(found, ScheduleResult) == bool(best) == (claim in claims[:6])
+        if isinstance(found, ScheduleResult):
             assert found == best[found.node]
             assert live.assume(found, [PromiseVolumes()]) is None

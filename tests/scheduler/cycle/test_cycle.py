@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from scheduler.cycle.cycle import Unschedulable, decide, feasible, judge, nodes_wanted, totals
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import ProfileData
 from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY, default_data, default_profile
@@ -19,14 +19,14 @@ def test_the_node_with_the_highest_total_wins() -> None:
     cluster = view(builders.node("n1"), builders.node("n2"), builders.pod("there", node="n1", requests={"cpu": "4"}))
     pod = builders.pod("new", requests={"cpu": "1"})
     placement = decide(pod, cluster, PROFILE)
-    assert isinstance(placement, Placement)
+    assert isinstance(placement, ScheduleResult)
     assert placement.node == "n2"
 
 
 def test_among_equals_the_first_from_the_start_wins() -> None:
     cluster = view(*(builders.node(f"n{number}") for number in range(4)))
     found = [decide(builders.pod("new"), cluster, PROFILE, start) for start in range(4)]
-    assert [one.node for one in found if isinstance(one, Placement)] == ["n0", "n1", "n2", "n3"]
+    assert [one.node for one in found if isinstance(one, ScheduleResult)] == ["n0", "n1", "n2", "n3"]
 
 
 def test_a_placement_says_which_volumes_are_taken() -> None:
@@ -38,7 +38,7 @@ def test_a_placement_says_which_volumes_are_taken() -> None:
         builders.volume("pv-b", zone="b"),
     )
     placement = decide(builders.pod(claims=["data"]), cluster, PROFILE)
-    assert isinstance(placement, Placement)
+    assert isinstance(placement, ScheduleResult)
     assert placement.node == "b1"
     assert [(claim.key, volume.name) for claim, volume in placement.volumes.volumes] == [("default/data", "pv-b")]
 
@@ -111,5 +111,5 @@ def test_quick_forms_and_reasons_agree_for_all_filters_together(
     reasons: dict[str, Rejection | None] = {node.name: judgement.why(node) for node in cluster.nodes}
     assert fitting == {name for name, why in reasons.items() if why is None}
     decided = decide(pod, cluster, PROFILE)
-    assert isinstance(decided, Placement) == bool(fitting)
-    assert not isinstance(decided, Placement) or decided.node in fitting
+    assert isinstance(decided, ScheduleResult) == bool(fitting)
+    assert not isinstance(decided, ScheduleResult) or decided.node in fitting

@@ -12,12 +12,12 @@ from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.memoized_cycle import MOST_TEMPLATES, Decider
-from scheduler.framework.plugin import Filter, NodeRule, Placement
+from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY, default_data, default_profile
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.scheduler import clusters
@@ -27,8 +27,8 @@ PROFILE = default_profile("test")
 PACKING = build(replace(default_data("packing"), scores={"BinPack": 1, "PreferNoSchedule": 1}), REGISTRY)
 
 
-def node_of(found: Placement | Unschedulable) -> str | None:
-    return found.node if isinstance(found, Placement) else None
+def node_of(found: ScheduleResult | Unschedulable) -> str | None:
+    return found.node if isinstance(found, ScheduleResult) else None
 
 
 @st.composite
@@ -57,7 +57,7 @@ def test_decides_as_if_each_pod_were_the_first(
         profile = data.draw(st.sampled_from((PROFILE, PROFILE, PROFILE, PACKING)))
         found = decider.decide(pod, cluster, profile)
         assert is_among(found, best_placements(pod, cluster, profile))
-        if isinstance(found, Placement):
+        if isinstance(found, ScheduleResult):
             cluster = cluster.with_pod(pod, found.node)
             running.append((pod.key, found.node))
         else:
@@ -65,8 +65,8 @@ def test_decides_as_if_each_pod_were_the_first(
         cluster = data.draw(st.sampled_from((cluster, cluster, changed(cluster, running, data))))
 
 
-def is_among(found: Placement | Unschedulable, best: Mapping[str, Placement]) -> bool:
-    return best.get(found.node) == found if isinstance(found, Placement) else not best
+def is_among(found: ScheduleResult | Unschedulable, best: Mapping[str, ScheduleResult]) -> bool:
+    return best.get(found.node) == found if isinstance(found, ScheduleResult) else not best
 
 
 def told(pod: model.Pod, cluster: ClusterView, profile: Profile) -> list[object]:
@@ -97,7 +97,7 @@ def test_a_pod_that_says_little_is_shown_every_node() -> None:
         pod = builders.pod(f"web-{number}", requests={"cpu": "1"})
         found = decider.decide(pod, cluster, PROFILE)
         assert is_among(found, best_placements(pod, cluster, everything))
-        cluster = cluster.with_pod(pod, found.node) if isinstance(found, Placement) else cluster
+        cluster = cluster.with_pod(pod, found.node) if isinstance(found, ScheduleResult) else cluster
     assert {len(state.pods) for state in cluster.nodes} == {1, 2}
 
 
@@ -128,7 +128,7 @@ class Counting(Filter):
         self.asked = 0
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
-        def why(state: NodeState) -> None:
+        def why(state: NodeInfo) -> None:
             self.asked += 1
 
         return NodeRule(why, question=info.pod.requests)
@@ -175,7 +175,7 @@ def test_pods_of_a_template_are_spread_over_equal_nodes(
     for number in range(pods):
         pod = builders.pod(f"web-{number}", requests=SMALL, constraints=constraints)
         found = decider.decide(pod, cluster, profile)
-        assert isinstance(found, Placement)
+        assert isinstance(found, ScheduleResult)
         assert is_among(found, best_placements(pod, cluster, profile))
         cluster = cluster.with_pod(pod, found.node)
     filled = [len(state.pods) for state in cluster.nodes]

@@ -5,7 +5,7 @@ from scheduler.cycle.refusals import Alike, refusals, refused_by
 from scheduler.framework.plugin import NodeRule
 from scheduler.plugins.registry import default_profile
 from scheduler.plugins.reservation import ReservedVolume
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from tests import builders
 from tests.scheduler.judging import view
 
@@ -13,7 +13,7 @@ from tests.scheduler.judging import view
 def test_a_filter_is_not_asked_about_nodes_that_another_one_refuses() -> None:
     asked: list[str] = []
 
-    def why(state: NodeState) -> None:
+    def why(state: NodeInfo) -> None:
         asked.append(state.name)
 
     nodes = [builders.node("a1", zone="a"), builders.node("b1", zone="b")]

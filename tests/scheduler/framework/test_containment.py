@@ -9,7 +9,7 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node
 from scheduler.cycle.cycle import Unschedulable, decide, judge
 from scheduler.cycle.memoized_cycle import Decider
-from scheduler.framework.cluster_event import Change
+from scheduler.framework.cluster_event import ClusterEvent
 from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import Filter, NodeRule, Plugin, PreFilter, Score, ScoreAlone, ScoreChoice
 from scheduler.framework.profile import Profile
@@ -19,7 +19,7 @@ from scheduler.plugins.registry import REGISTRY, default_data
 from scheduler.queue.hints import may_help
 from scheduler.queue.unschedulable_pods import RefusedPods
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
@@ -55,7 +55,7 @@ class Everything(PreFilter, Filter, ScoreAlone, ScoreChoice):
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         return NodeRule(lambda _: None, question=())
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         return [5 if state.name == "n2" else 0 for state in nodes]
 
     def question(self, info: PodInfo) -> tuple[()]:
@@ -108,12 +108,12 @@ class Answers(Everything):
 
 
 class ScoresTooMuch(Everything):
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         return [101 for _ in nodes]
 
 
 class ScoresTooFew(Everything):
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int]:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
         return [1]
 
 
@@ -173,7 +173,7 @@ def test_a_hint_that_fails_wakes_the_pod() -> None:
 
     failures = Failures()
     plugin = profile_with(Restless, failures).filters[-1]
-    change = Change(None, builders.node("new"))
+    change = ClusterEvent(None, builders.node("new"))
     assert may_help(POD, frozenset({plugin.queueing_hint}), change)
     filed = RefusedPods()
     filed.add(POD, frozenset({plugin.queueing_hint}), None)
@@ -194,7 +194,7 @@ class Preferring(Score):
 
     name = "Preferring"
 
-    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeState]) -> Sequence[int] | None:
+    def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
         return None
 
 

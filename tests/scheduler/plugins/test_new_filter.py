@@ -8,20 +8,20 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Namespace, Pod
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.diagnosis import diagnose
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import Eviction, Filter, NodeRule
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.preemption.preemption import Preemption
 from scheduler.queue.hints import may_help
 from scheduler.state.cluster import ClusterView
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.scheduler.judging import view
 from tests.scheduler.preempting import PROFILE, preempt
 
 
-def quiet_came(_: Pod, change: Change, __: Wanted | None) -> bool:
+def quiet_came(_: Pod, change: ClusterEvent, __: Wanted | None) -> bool:
     return change.new is not None
 
 
@@ -34,7 +34,7 @@ class Quiet(Filter):
     queueing_hint = QueueingHint(frozenset({Namespace}), quiet_came)
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule:
-        def why(state: NodeState) -> Rejection | None:
+        def why(state: NodeInfo) -> Rejection | None:
             noisy = any(("noisy", "") in pod.labels for pod in state.pods)
             return Rejection(Reason.REJECTED_BY_PLUGIN, state.name, "quiet", "noise") if noisy else None
 
@@ -68,9 +68,9 @@ def test_its_hint_wakes_the_pod_and_nothing_else_does() -> None:
     found = decide(NEW, view(*NODES, *NOISE), WITH_QUIET)
     assert isinstance(found, Unschedulable)
     hints, namespace = diagnose(found).hints, Namespace("default", "uid", 1, ())
-    assert may_help(NEW, hints, Change(None, namespace))
-    assert not may_help(NEW, hints, Change(namespace, None))
-    assert not may_help(NEW, hints, Change(NOISE[0], None))
+    assert may_help(NEW, hints, ClusterEvent(None, namespace))
+    assert not may_help(NEW, hints, ClusterEvent(namespace, None))
+    assert not may_help(NEW, hints, ClusterEvent(NOISE[0], None))
 
 
 def test_preemption_makes_room_for_it() -> None:

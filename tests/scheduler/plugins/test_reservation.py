@@ -9,7 +9,7 @@ from binder.reservation.contract import Annotations, ClaimReservation, Holder, V
 from kube.objects import model
 from kube.objects.reports import StorageCondition
 from scheduler.cycle.cycle import Unschedulable, decide
-from scheduler.framework.plugin import Filter, Placement
+from scheduler.framework.plugin import Filter, ScheduleResult
 from scheduler.framework.profile import Thresholds
 from scheduler.plugins.registry import default_profile
 from scheduler.plugins.reservation import LocalStorage, ReservedVolume, VolumeHealth
@@ -185,7 +185,7 @@ def test_one_claim_is_bound_and_cut_off_and_one_is_open() -> None:
 def test_the_whole_decision_passes_over_a_node_that_is_cut_off() -> None:
     cluster = view(*NODES, builders.claim(), builders.volume(), told("a1"))
     found = decide(POD, cluster, PROFILE)
-    assert isinstance(found, Placement)
+    assert isinstance(found, ScheduleResult)
     assert found.node == "b1"
     everywhere = decide(POD, view(*NODES, builders.claim(), builders.volume(), told("a1"), told("b1")), PROFILE)
     assert isinstance(everywhere, Unschedulable)

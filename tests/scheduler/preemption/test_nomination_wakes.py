@@ -18,7 +18,7 @@ from kube.errors import Unavailable
 from kube.objects.model import Pod
 from kube.store.collection import Collection
 from scheduler.cycle.cycle import Unschedulable
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
 from scheduler.standalone.pod_status import Said
@@ -77,7 +77,7 @@ class Truth(Status):
             if was or now:
                 watch.events.append((key, after if now else None))
 
-    def bind(self, placement: Placement) -> Rejection | None:
+    def bind(self, placement: ScheduleResult) -> Rejection | None:
         here = self.pods.get(placement.pod.key)
         if here is None or here.uid != placement.pod.uid:
             return Rejection(Reason.POD_ENDED, placement.pod.key, "the pod", "deleted")

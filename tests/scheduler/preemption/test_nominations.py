@@ -6,7 +6,7 @@ from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
 from kube.objects.model import LabelSelector
 from scheduler.cycle.cycle import decide
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.preemption.nominations import Nominations, Reserving, on_nominated, outranked, stands
 from tests import builders
 from tests.scheduler.judging import view
@@ -37,7 +37,7 @@ def test_keeps_the_last_nomination_of_each_pod() -> None:
 def test_a_node_is_kept_from_pods_that_are_not_better() -> None:
     cluster, nominated = view(NODE), {"n1": [pod("waiting", 5)], "gone": [pod("lost", 5)]}
     for other in (pod("worse", 4), pod("equal", 5)):
-        assert not isinstance(decide(other, Reserving().view(cluster, other, nominated), PROFILE), Placement)
+        assert not isinstance(decide(other, Reserving().view(cluster, other, nominated), PROFILE), ScheduleResult)
     for other in (pod("better", 6), pod("waiting", 5)):
         assert Reserving().view(cluster, other, nominated) is cluster
     assert Reserving().view(cluster, pod("any", 0), {}) is cluster
@@ -51,7 +51,7 @@ def test_a_better_pod_takes_the_nomination_away() -> None:
 def test_the_nominated_node_is_tried_by_itself() -> None:
     cluster, waiting = view(NODE, builders.node("n2")), pod("waiting", 5)
     found = on_nominated(waiting, "n1", cluster, PROFILE)
-    assert isinstance(found, Placement)
+    assert isinstance(found, ScheduleResult)
     assert found.node == "n1"
     assert on_nominated(waiting, "n1", cluster.with_pod(pod("other", 5), "n1"), PROFILE) is None
     assert on_nominated(waiting, "unknown", cluster, PROFILE) is None
@@ -64,7 +64,7 @@ def test_nobody_counts_on_the_neighbourhood_of_a_pod_that_is_not_there_yet() -> 
     cluster = view(NODE)
     crowded = Reserving().view(cluster, follower, {"n1": [leader]})
     placement = decide(follower, crowded, PROFILE)
-    assert isinstance(placement, Placement)
+    assert isinstance(placement, ScheduleResult)
     assert not stands(placement, cluster, PROFILE)
     assert stands(placement, crowded, PROFILE)
 

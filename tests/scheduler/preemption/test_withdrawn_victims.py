@@ -7,7 +7,7 @@ import pytest
 from binder.matching.rejection import Reason, Rejection
 from kube.errors import Unavailable
 from scheduler.binding.binding_cycle import BindingCycle, BindingPlugins
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders
 from tests.fake_clock import settle
@@ -90,10 +90,10 @@ async def test_what_is_withdrawn_ends_before_withdraw_returns(phase: str) -> Non
     volumes, binder = Volumes(), Binder(lambda _: None)
     binder.held = asyncio.Event()
     cycle = BindingCycle(BindingPlugins((), (volumes,), (binder,)), at_once=1)
-    first = asyncio.ensure_future(cycle.carry_out(Placement(pod("first"), "n1", VolumeChoice())))
+    first = asyncio.ensure_future(cycle.carry_out(ScheduleResult(pod("first"), "n1", VolumeChoice())))
     if phase == "slot":
         volumes.ready.set()
-    second = asyncio.ensure_future(cycle.carry_out(Placement(LOW, "n1", VolumeChoice())))
+    second = asyncio.ensure_future(cycle.carry_out(ScheduleResult(LOW, "n1", VolumeChoice())))
     await settle()
     await cycle.withdraw(pod("low", uid="another"), "not this one")
     await asyncio.gather(cycle.withdraw(LOW, "a test"), cycle.withdraw(LOW, "a test, twice"))

@@ -1,10 +1,10 @@
 import random
 
-from scheduler.queue.heap import Ranking
+from scheduler.queue.heap import Heap
 
 
 def test_the_least_comes_first_and_of_equals_the_earliest() -> None:
-    ranking: Ranking[int, str] = Ranking()
+    ranking: Heap[int, str] = Heap()
     for item, rank in (("b", 2), ("a", 1), ("c", 1)):
         ranking.put(item, rank)
     ranking.put("a", 1)
@@ -13,7 +13,7 @@ def test_the_least_comes_first_and_of_equals_the_earliest() -> None:
 
 
 def test_a_changed_rank_counts_and_a_discarded_item_is_gone() -> None:
-    ranking: Ranking[int, str] = Ranking()
+    ranking: Heap[int, str] = Heap()
     ranking.put("a", 1)
     ranking.put("b", 2)
     ranking.put("a", 3)
@@ -25,7 +25,7 @@ def test_a_changed_rank_counts_and_a_discarded_item_is_gone() -> None:
 
 
 def test_it_is_as_a_sorted_list_however_often_ranks_change() -> None:
-    chance, ranking, plain = random.Random(1), Ranking[int, int](), dict[int, int]()
+    chance, ranking, plain = random.Random(1), Heap[int, int](), dict[int, int]()
     for _ in range(5_000):
         item, rank = chance.randrange(40), chance.randrange(1_000)
         if chance.random() < 0.4:
@@ -40,7 +40,7 @@ def test_it_is_as_a_sorted_list_however_often_ranks_change() -> None:
     assert len(ranking) == len(plain)
 
 
-def drained(ranking: Ranking[int, str]) -> list[str]:
+def drained(ranking: Heap[int, str]) -> list[str]:
     found = []
     while (first := ranking.first()) is not None:
         found.append(first[1])

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from kube.objects.constraints import Constraints, HostPort, InlineDisk, PodTerm, SpreadConstraint
 from kube.objects.model import CSIDriver, CSIStorageCapacity, LabelSelector, Pod, Record, Taint, Toleration
 from kube.rules.disruption import DisruptionBudget
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.queue.hints import EVICTION, Hints, may_help
 from tests import builders
 from tests.builders import ZONE
@@ -223,37 +223,37 @@ def waits_for(what: str) -> Hints:
 @pytest.mark.parametrize("case", HELPFUL.values(), ids=HELPFUL)
 def test_it_wakes(case: Case) -> None:
     plugin, pod, old, new = case
-    assert may_help(pod, waits_for(plugin), Change(old, new), SEEN)
+    assert may_help(pod, waits_for(plugin), ClusterEvent(old, new), SEEN)
 
 
 @pytest.mark.parametrize("case", USELESS.values(), ids=USELESS)
 def test_it_does_not_wake(case: Case) -> None:
     plugin, pod, old, new = case
-    assert not may_help(pod, waits_for(plugin), Change(old, new), SEEN)
+    assert not may_help(pod, waits_for(plugin), ClusterEvent(old, new), SEEN)
 
 
 def test_a_pod_refused_as_a_whole_is_not_woken_by_nodes() -> None:
     whole = Wanted(frozenset({"fast"}), whole=True)
-    assert not may_help(STORED, hints_of("VolumeBinding"), Change(None, NODE), whole)
-    assert may_help(STORED, hints_of("VolumeBinding"), Change(None, NODE), SEEN)
+    assert not may_help(STORED, hints_of("VolumeBinding"), ClusterEvent(None, NODE), whole)
+    assert may_help(STORED, hints_of("VolumeBinding"), ClusterEvent(None, NODE), SEEN)
 
 
 def test_a_driver_that_attaches_less_helps_those_it_attaches_for() -> None:
     gone = there(claims=["more"])
     limits = hints_of("NodeVolumeLimits")
-    assert may_help(STORED, limits, Change(gone, None, frozenset({DRIVER})), SEEN)
-    assert not may_help(STORED, limits, Change(gone, None, frozenset({"other.csi.example"})), SEEN)
+    assert may_help(STORED, limits, ClusterEvent(gone, None, frozenset({DRIVER})), SEEN)
+    assert not may_help(STORED, limits, ClusterEvent(gone, None, frozenset({"other.csi.example"})), SEEN)
 
 
 def test_a_local_volume_that_goes_to_somebody_leaves_the_choice_to_one_that_is_not() -> None:
     local = builders.volume(node="n1", source="local")
     for new in (None, builders.volume(node="n1", source="local", claim="other/data", phase="Bound")):
-        assert may_help(STORED, hints_of("LocalStorage"), Change(local, new), SEEN)
-        assert not may_help(STORED, hints_of("VolumeBinding"), Change(local, new), SEEN)
+        assert may_help(STORED, hints_of("LocalStorage"), ClusterEvent(local, new), SEEN)
+        assert not may_help(STORED, hints_of("VolumeBinding"), ClusterEvent(local, new), SEEN)
     remote = builders.volume()
-    assert not may_help(STORED, hints_of("LocalStorage"), Change(remote, None), SEEN)
+    assert not may_help(STORED, hints_of("LocalStorage"), ClusterEvent(remote, None), SEEN)
 
 
 def test_what_was_not_looked_up_counts_as_wanted() -> None:
-    change = Change(None, builders.volume(storage_class="slow"))
+    change = ClusterEvent(None, builders.volume(storage_class="slow"))
     assert may_help(STORED, hints_of("VolumeBinding"), change, None)

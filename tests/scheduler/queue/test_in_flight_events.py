@@ -1,12 +1,12 @@
-from scheduler.framework.cluster_event import Change
-from scheduler.queue.in_flight_events import Journal
+from scheduler.framework.cluster_event import ClusterEvent
+from scheduler.queue.in_flight_events import InFlightEvents
 from tests import builders
 
-A, B, C = (Change(None, builders.node(name)) for name in "abc")
+A, B, C = (ClusterEvent(None, builders.node(name)) for name in "abc")
 
 
 def test_everyone_gets_what_arrived_since_he_was_begun() -> None:
-    journal = Journal()
+    journal = InFlightEvents()
     journal.add(A)
     journal.begin("first")
     journal.add(B)
@@ -22,7 +22,7 @@ def test_everyone_gets_what_arrived_since_he_was_begun() -> None:
 
 
 def test_who_ends_later_than_those_begun_after_him_misses_nothing() -> None:
-    journal = Journal()
+    journal = InFlightEvents()
     journal.begin("first")
     journal.add(A)
     journal.begin("second")
@@ -32,7 +32,7 @@ def test_who_ends_later_than_those_begun_after_him_misses_nothing() -> None:
 
 
 def test_what_was_dropped_is_not_passed_over() -> None:
-    journal = Journal(longest=2)
+    journal = InFlightEvents(longest=2)
     journal.begin("slow")
     for change in (A, B, C):
         journal.add(change)

@@ -11,8 +11,8 @@ from kube.objects.model import LabelSelector, Pod, Record
 from kube.rules.disruption import DisruptionBudget
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.diagnosis import diagnose
-from scheduler.framework.cluster_event import Change, Wanted
-from scheduler.framework.plugin import Placement
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.queue.hints import may_help
 from scheduler.queue.requeue import Changes, forgotten, wanted_by
@@ -42,7 +42,7 @@ def woken_and_fitting(pod: Pod, world: World, happening: list[tuple[str, Record 
     if not isinstance(refused, Unschedulable):
         return True, True
     hints, wanted = diagnose(refused).hints, wanted_by(refused)
-    told: list[Change] = []
+    told: list[ClusterEvent] = []
     with Changes(cluster.store, told.append, Annotations()).following():
         for slot, record in happening:
             cluster.show(slot, record)
@@ -61,7 +61,7 @@ def test_whatever_lets_a_refused_pod_in_wakes_it(
 
 def told(before: World, happening: World) -> list[tuple[Record | None, Record | None]]:
     """What is told, without versions, when these objects change."""
-    cluster, found = Told(before), list[Change]()
+    cluster, found = Told(before), list[ClusterEvent]()
     with Changes(cluster.store, found.append, Annotations()).following():
         for slot, record in happening.items():
             cluster.show(slot, record)
@@ -148,7 +148,7 @@ def test_which_drivers_have_less_to_attach() -> None:
 
 
 def drivers(world: World, slot: str, record: Record | None) -> set[str]:
-    cluster, found = Told(world), list[Change]()
+    cluster, found = Told(world), list[ClusterEvent]()
     with Changes(cluster.store, found.append, Annotations()).following():
         cluster.show(slot, record)
     return set().union(*(change.drivers for change in found))
@@ -158,7 +158,7 @@ def test_a_pod_that_does_not_get_its_node_leaves_it_and_its_volumes_to_others() 
     world: World = {"node": NODE, "class": builders.storage_class(), "volume": VOLUME, "claim": CLAIM}
     view = Told(world).view()
     placement = decide(builders.pod(claims=["data"]), view, PROFILE)
-    assert isinstance(placement, Placement)
+    assert isinstance(placement, ScheduleResult)
     pod, volume = forgotten(placement, view.storage.snapshot)
     assert isinstance(pod.old, Pod)
     assert (pod.old.node_name, pod.new, set(pod.drivers)) == ("node-1", None, {model.NO_PROVISIONER})

@@ -1,21 +1,21 @@
 import msgspec
 
 from kube.objects.model import Pod, Taint, Toleration
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.plugins.queue_sort import PrioritySort
-from scheduler.queue.scheduling_queue import LONGEST_WAIT, Attempt, WaitingPods, backoff
+from scheduler.queue.scheduling_queue import LONGEST_WAIT, Attempt, SchedulingQueue, backoff
 from tests import builders
 from tests.scheduler.waking import hints_of
 
 RESOURCES = hints_of("NodeResourcesFit")
 TAINTS = hints_of("TaintToleration")
-NEW_NODE = Change(None, builders.node("new"))
+NEW_NODE = ClusterEvent(None, builders.node("new"))
 GPU, NOT_READY = Taint("gpu", "NoSchedule"), Taint("node.kubernetes.io/not-ready", "NoSchedule")
-HEARTBEAT = Change(builders.node("n1", taints=[GPU]), builders.node("n1", taints=[NOT_READY]))
+HEARTBEAT = ClusterEvent(builders.node("n1", taints=[GPU]), builders.node("n1", taints=[NOT_READY]))
 
 
-def queue(*pods: Pod) -> WaitingPods:
-    waiting = WaitingPods(PrioritySort().key)
+def queue(*pods: Pod) -> SchedulingQueue:
+    waiting = SchedulingQueue(PrioritySort().key)
     for pod in pods:
         assert waiting.upsert(pod, 0.0) is None
     return waiting
@@ -25,16 +25,16 @@ def names(attempts: list[Attempt]) -> list[str]:
     return [attempt.pod.name for attempt in attempts]
 
 
-def popped(waiting: WaitingPods, now: float = 0.0) -> Attempt:
+def popped(waiting: SchedulingQueue, now: float = 0.0) -> Attempt:
     [attempt] = waiting.pop(now, 1)
     return attempt
 
 
-def left(pod: Pod) -> Change:
-    return Change(pod, None)
+def left(pod: Pod) -> ClusterEvent:
+    return ClusterEvent(pod, None)
 
 
-def where(waiting: WaitingPods) -> dict[str, int]:
+def where(waiting: SchedulingQueue) -> dict[str, int]:
     return {state: size for state, size in waiting.sizes().items() if size}
 
 
@@ -143,7 +143,7 @@ def test_a_gated_pod_enters_when_its_gates_are_gone() -> None:
 
 
 def test_an_invalid_pod_is_told_once_and_again_when_it_changes() -> None:
-    waiting = WaitingPods(PrioritySort().key)
+    waiting = SchedulingQueue(PrioritySort().key)
     wrong = [Toleration("gpu", "Likes")]
     told = waiting.upsert(builders.pod("web", tolerations=wrong), 0.0)
     assert told is not None

@@ -12,11 +12,11 @@ from scheduler.binding.reserve_volumes import PromiseVolumes
 from scheduler.cycle.cycle import Unschedulable, decide
 from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.queue.requeue import Changes, forgotten, wanted_by
-from scheduler.queue.scheduling_queue import Attempt, WaitingPods
-from scheduler.standalone.cache import LiveCluster
+from scheduler.queue.scheduling_queue import Attempt, SchedulingQueue
+from scheduler.standalone.cache import SchedulerCache
 from tests.builders import EPOCH
 from tests.scheduler.worlds import VARIANTS, WAITING, Told
 
@@ -30,14 +30,14 @@ class Story:
     def __init__(self, chance: Random) -> None:
         self.chance, self.now = chance, 0.0
         self.told = Told({})
-        self.live = LiveCluster(self.told.store, PlanSettings())
+        self.live = SchedulerCache(self.told.store, PlanSettings())
         for slot, variants in VARIANTS.items():
             self.told.show(slot, chance.choice((variants[0], chance.choice(variants))))
-        self.waiting = WaitingPods(PROFILE.queue_sort.key)
+        self.waiting = SchedulingQueue(PROFILE.queue_sort.key)
         self.changes = Changes(self.told.store, lambda change: self.waiting.change(change, self.now), Annotations())
         self.undecided: list[Attempt] = []
         self.refused: list[tuple[Attempt, Unschedulable]] = []
-        self.binding: list[tuple[Attempt, Placement]] = []
+        self.binding: list[tuple[Attempt, ScheduleResult]] = []
         self.names = [f"waiting-{number}" for number in range(chance.randint(1, 6))]
         for name in self.names:
             self.waiting.upsert(replace(chance.choice(WAITING), name=name, uid=name), self.now)

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from kube.objects import model
 from kube.objects.constraints import Constraints, PodTerm
 from kube.objects.model import LabelSelector, Pod, Record
-from scheduler.framework.cluster_event import Change, Wanted
+from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import ANYTHING_HELPS
 from scheduler.plugins.registry import default_data
 from scheduler.queue.hints import Hints, may_help
@@ -27,7 +27,7 @@ def refused(*pods: tuple[Pod, Hints, Wanted | None]) -> RefusedPods:
 
 
 def helped(filed: RefusedPods, old: Record | None, new: Record | None) -> list[str]:
-    return [key.removeprefix("default/") for key in filed.helped_by(Change(old, new))]
+    return [key.removeprefix("default/") for key in filed.helped_by(ClusterEvent(old, new))]
 
 
 def test_alike_pods_are_helped_together_and_others_are_not() -> None:
@@ -102,7 +102,7 @@ def test_asking_about_many_at_once_is_as_asking_about_each(
     drivers: frozenset[str],
 ) -> None:
     assume(happening != (None, None))
-    change = Change(*happening, drivers)
+    change = ClusterEvent(*happening, drivers)
     pods = [(replace(pod, name=f"p-{number}"), by, wanted) for number, (pod, by, wanted) in enumerate(found)]
     filed = refused(*pods)
     assert set(filed.helped_by(change)) == {pod.key for pod, by, wanted in pods if may_help(pod, by, change, wanted)}

@@ -5,9 +5,9 @@ from binder.model.view import View
 from kube.objects.model import Record
 from kube.store.store import snapshot_of
 from scheduler.cycle.cycle import decide
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.plugins.registry import default_profile
-from scheduler.simulator.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, SimulatedCluster
 from scheduler.simulator.simulated_storage import ImpossibleChange
 from scheduler.simulator.simulated_workload import START
 from scheduler.state.cluster import ClusterView, view_of
@@ -36,22 +36,22 @@ def beginning() -> ClusterView:
     return view_of(View(snapshot, VolumeIndex.of(snapshot.volumes.values())), START)
 
 
-def decided(cluster: SimulatedCluster, pod: str) -> Placement:
+def decided(cluster: SimulatedCluster, pod: str) -> ScheduleResult:
     view = cluster.state.view
     found = decide(view.storage.snapshot.pods[f"default/{pod}"], view, PROFILE)
-    assert isinstance(found, Placement)
+    assert isinstance(found, ScheduleResult)
     return found
 
 
-def unchanged(placement: Placement, _: ClusterView) -> Placement | None:
+def unchanged(placement: ScheduleResult, _: ClusterView) -> ScheduleResult | None:
     return placement
 
 
-def never(_: Placement, __: ClusterView) -> Placement | None:
+def never(_: ScheduleResult, __: ClusterView) -> ScheduleResult | None:
     return None
 
 
-def must_not_be_asked(_: Placement, __: ClusterView) -> Placement | None:
+def must_not_be_asked(_: ScheduleResult, __: ClusterView) -> ScheduleResult | None:
     raise AssertionError("nothing has changed")
 
 
@@ -62,7 +62,7 @@ def test_a_placement_binds_its_volumes() -> None:
     assert snapshot.claims["default/one"].volume_name == "pv-1"
     assert snapshot.volumes["pv-1"].phase == "Bound"
     assert cluster.state.view.storage.index.smallest(made.claim("two")) is None
-    assert cluster.log == [Entry(7, Change.PLACE, "node-1", "default/first", (("default/one", "pv-1"),))]
+    assert cluster.log == [Entry(7, SimulatedChange.PLACE, "node-1", "default/first", (("default/one", "pv-1"),))]
 
 
 def test_a_volume_is_made_in_the_zone_of_the_node() -> None:
@@ -88,7 +88,7 @@ def test_a_revised_placement_counts() -> None:
     cluster = SimulatedCluster(beginning())
     seen, first, plain = cluster.state, decided(cluster, "first"), decided(cluster, "plain")
     cluster.place(first, seen, must_not_be_asked, 0)
-    crowded = Placement(plain.pod, first.node, plain.volumes)
+    crowded = ScheduleResult(plain.pod, first.node, plain.volumes)
     assert cluster.place(crowded, seen, unchanged, 0)
     assert not cluster.place(crowded, cluster.state, unchanged, 0), "a pod is placed once"
 
@@ -98,7 +98,7 @@ def test_going_back_undoes_all_of_it() -> None:
     cluster.place(decided(cluster, "plain"), cluster.state, unchanged, 0)
     checkpoint = cluster.state
     cluster.place(decided(cluster, "first"), cluster.state, unchanged, 0)
-    cluster.apply(Entry(0, Change.REMOVE_NODE, "node-2"))
+    cluster.apply(Entry(0, SimulatedChange.REMOVE_NODE, "node-2"))
     cluster.rollback(checkpoint)
     assert (len(cluster.log), cluster.state.version) == (1, 1)
     assert len(cluster.state.view.nodes) == 2
@@ -109,8 +109,8 @@ def test_a_replayed_log_leads_to_the_same_end() -> None:
     cluster = SimulatedCluster(beginning())
     for pod in ("first", "third", "plain"):
         cluster.place(decided(cluster, pod), cluster.state, unchanged, 0)
-    cluster.apply(Entry(3, Change.CORDON, "node-2"))
-    cluster.apply(Entry(4, Change.TAKE_AWAY, cluster.state.placed["default/plain"], "default/plain"))
+    cluster.apply(Entry(3, SimulatedChange.CORDON, "node-2"))
+    cluster.apply(Entry(4, SimulatedChange.TAKE_AWAY, cluster.state.placed["default/plain"], "default/plain"))
     again = SimulatedCluster(beginning())
     for entry in cluster.log:
         again.apply(entry)
@@ -122,10 +122,10 @@ def test_a_replayed_log_leads_to_the_same_end() -> None:
 
 def test_a_log_of_another_beginning_is_refused() -> None:
     with pytest.raises(ImpossibleChange, match="there is no node-9"):
-        SimulatedCluster(beginning()).apply(Entry(0, Change.CORDON, "node-9"))
+        SimulatedCluster(beginning()).apply(Entry(0, SimulatedChange.CORDON, "node-9"))
 
 
-PLACED = Entry(0, Change.PLACE, "node-1", "default/first", (("default/one", "pv-1"),))
+PLACED = Entry(0, SimulatedChange.PLACE, "node-1", "default/first", (("default/one", "pv-1"),))
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,24 @@ PLACED = Entry(0, Change.PLACE, "node-1", "default/first", (("default/one", "pv-
     [
         pytest.param(PLACED, "default/first is already on node-1", id="a pod twice"),
         pytest.param(
-            Entry(0, Change.PLACE, "node-1", "default/second", (("default/two", "pv-1"),)),
+            Entry(0, SimulatedChange.PLACE, "node-1", "default/second", (("default/two", "pv-1"),)),
             "pv-1 already has claim default/one",
             id="a volume twice",
         ),
         pytest.param(
-            Entry(0, Change.PLACE, "node-1", "default/plain", made=("default/one",)),
+            Entry(0, SimulatedChange.PLACE, "node-1", "default/plain", made=("default/one",)),
             "claim default/one already has volume pv-1",
             id="a claim twice",
         ),
-        pytest.param(Entry(0, Change.TAKE_AWAY, "node-2", "default/first"), "not on node-2", id="from another node"),
-        pytest.param(Entry(0, Change.TAKE_AWAY, "node-1", "default/plain"), "not on node-1", id="a pod not placed"),
-        pytest.param(Entry(0, Change.PLACE, "node-1", "default/none"), "there is no default/none", id="no such pod"),
+        pytest.param(
+            Entry(0, SimulatedChange.TAKE_AWAY, "node-2", "default/first"), "not on node-2", id="from another node"
+        ),
+        pytest.param(
+            Entry(0, SimulatedChange.TAKE_AWAY, "node-1", "default/plain"), "not on node-1", id="a pod not placed"
+        ),
+        pytest.param(
+            Entry(0, SimulatedChange.PLACE, "node-1", "default/none"), "there is no default/none", id="no such pod"
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(entry: Entry, why: str) -> None:

@@ -10,7 +10,7 @@ from kube.objects.constraints import Constraints
 from kube.objects.model import Pod, Record, Toleration
 from kube.store.store import snapshot_of
 from scheduler.plugins.registry import default_profile
-from scheduler.simulator.simulated_cluster import Change, Entry, SimulatedCluster
+from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, SimulatedCluster
 from scheduler.simulator.simulated_storage import ImpossibleChange
 from scheduler.simulator.simulated_workload import START, Workload, workload
 from scheduler.simulator.simulation import Outcome, Simulation
@@ -192,7 +192,7 @@ def test_failures_and_new_nodes_replay() -> None:
     run(cluster, pods)
     run(cluster, volume_fails(cluster, "pv-1"))
     driver_fails(cluster, "disk.csi.example")
-    cluster.apply(Entry(0, Change.ADD_NODE, "new", like="node-1"))
+    cluster.apply(Entry(0, SimulatedChange.ADD_NODE, "new", like="node-1"))
     again, _ = cluster_of([*STORED, made.pod("db", claims=["data"])])
     for entry in cluster.log:
         again.apply(msgspec.json.decode(msgspec.json.encode(entry), type=Entry))
@@ -200,4 +200,4 @@ def test_failures_and_new_nodes_replay() -> None:
     assert again.state.view.nodes == cluster.state.view.nodes
     assert again.state.view.storage.snapshot == cluster.state.view.storage.snapshot
     with pytest.raises(ImpossibleChange, match='node "new" already exists'):
-        cluster.apply(Entry(0, Change.ADD_NODE, "new", like="node-1"))
+        cluster.apply(Entry(0, SimulatedChange.ADD_NODE, "new", like="node-1"))

@@ -15,8 +15,8 @@ from kube.objects.constraints import Constraints, HostPort
 from kube.objects.model import Namespace, Pod
 from kube.objects.reports import StorageCondition
 from kube.store.store import Store
-from scheduler.framework.plugin import Placement
-from scheduler.standalone.cache import MOST_CHANGES, PATIENCE, LiveCluster
+from scheduler.framework.plugin import ScheduleResult
+from scheduler.standalone.cache import MOST_CHANGES, PATIENCE, SchedulerCache
 from scheduler.state.cluster import ClusterView, view_of
 from scheduler.volumes.volume_binding import VolumeChoice
 from tests import builders
@@ -31,12 +31,12 @@ class PromiseOne:
 
     name = "PromiseOne"
 
-    def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+    def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
         ledger = cluster.storage.ledger.with_holds([hold_of(placement)])
         return replace(cluster, storage=replace(cluster.storage, ledger=ledger))
 
 
-def hold_of(placement: Placement) -> Hold:
+def hold_of(placement: ScheduleResult) -> Hold:
     return Hold(f"v-{placement.pod.name}", "default/c0", "", placement.pod.key, placement.node, (), NOW)
 
 
@@ -94,8 +94,8 @@ class Everything(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store, self.version = Store(), 0
-        self.live = LiveCluster(self.store, PlanSettings())
-        self.expected: dict[str, Placement] = {}
+        self.live = SchedulerCache(self.store, PlanSettings())
+        self.expected: dict[str, ScheduleResult] = {}
         self.bound: dict[str, float] = {}
         self.looked = False
 
@@ -154,7 +154,7 @@ class Everything(RuleBasedStateMachine):
     def assume(self, name: str, uid: int, node: str, data: st.DataObject) -> None:
         pod = self.pod(name, uid, "", data)
         shown = self.store.pods.items.get(pod.key)
-        placement = Placement(pod, node, VolumeChoice())
+        placement = ScheduleResult(pod, node, VolumeChoice())
         refused = self.live.assume(placement, [PromiseOne()])
         taken = shown is not None and shown.uid == pod.uid and bool(shown.node_name or shown.finished)
         assert (refused is not None) == taken
@@ -250,11 +250,11 @@ TestEverything.settings = settings(deadline=None, max_examples=60, stateful_step
 
 def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:
     store = Store()
-    live = LiveCluster(store, PlanSettings())
+    live = SchedulerCache(store, PlanSettings())
     store.nodes.replace([builders.node("n0"), builders.node("n1")], "1")
     live.view(NOW)
     assumed = builders.pod("assumed", requests={"cpu": "1"})
-    assert live.assume(Placement(assumed, "n1", VolumeChoice()), [PromiseOne()]) is None
+    assert live.assume(ScheduleResult(assumed, "n1", VolumeChoice()), [PromiseOne()]) is None
     plain = builders.pod("web")
     store.pods.replace((with_fields(plain, name=f"p{number}") for number in range(MOST_CHANGES + 1)), "2")
     store.pods.replace([builders.pod("late", node="n0", resource_version=3)], "3")
@@ -265,13 +265,13 @@ def test_a_replica_that_waits_does_not_note_changes_for_ever() -> None:
 
 def test_a_pod_assumed_elsewhere_is_counted_once_when_the_node_of_its_predecessor_arrives() -> None:
     store = Store()
-    live = LiveCluster(store, PlanSettings())
+    live = SchedulerCache(store, PlanSettings())
     store.nodes.upsert(builders.node("n1", resource_version=1))
     before = with_fields(builders.pod("web", node="n0", requests={"cpu": "1"}), uid="web-1", resource_version=2)
     store.pods.upsert(before)
     live.view(NOW)
     later = with_fields(before, uid="web-2", resource_version=3, node_name="")
-    assert live.assume(Placement(later, "n1", VolumeChoice()), [PromiseOne()]) is None
+    assert live.assume(ScheduleResult(later, "n1", VolumeChoice()), [PromiseOne()]) is None
     live.view(NOW)
     store.nodes.upsert(builders.node("n0", resource_version=4))
     cluster = live.view(NOW)
@@ -280,7 +280,7 @@ def test_a_pod_assumed_elsewhere_is_counted_once_when_the_node_of_its_predecesso
 
 def test_many_volumes_at_once() -> None:
     store = Store()
-    live = LiveCluster(store, PlanSettings())
+    live = SchedulerCache(store, PlanSettings())
     live.view(NOW)
     store.volumes.replace([builders.volume(f"v{number}") for number in range(150)], "1")
     store.volumes.delete("v0")

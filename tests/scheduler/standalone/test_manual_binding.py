@@ -8,7 +8,7 @@ from binder.matching.rejection import Reason, Rejection
 from kube.errors import LeadershipLost
 from kube.objects.model import Claim, Pod, Toleration
 from scheduler.binding.pod_binding import Bound, Refusal, Refused
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.state.cluster import ClusterView
 from tests import builders
 from tests.builders import claim, node, storage_class
@@ -216,7 +216,7 @@ async def test_a_bug_costs_no_pod_its_turn() -> None:
         name = "Broken"
         works = False
 
-        def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+        def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
             if not self.works:
                 raise ZeroDivisionError
             return cluster

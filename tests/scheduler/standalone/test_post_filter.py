@@ -10,11 +10,11 @@ from kube.objects.model import LabelSelector
 from kube.rules.disruption import DisruptionBudget
 from kube.store.collection import Collection
 from scheduler.cycle.cycle import Unschedulable, decide
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import WAITING, NoPreemption, Preemption
-from scheduler.standalone.post_filter import MakingRoom
+from scheduler.standalone.post_filter import PostFilter
 from scheduler.state.cluster import ClusterView
 from tests import builders
 from tests.scheduler.judging import view
@@ -29,7 +29,7 @@ class Plain:
     def __init__(self) -> None:
         self.asked = 0
 
-    def decide(self, pod: model.Pod, view: ClusterView, profile: Profile) -> Placement | Unschedulable:
+    def decide(self, pod: model.Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         self.asked += 1
         return decide(pod, view, profile)
 
@@ -59,13 +59,13 @@ class World:
         self.budgets: Collection[DisruptionBudget] = Collection()
         self.losers: list[str] = []
         self.decider = Plain()
-        self.room = MakingRoom(self.budgets, self.evictions, self)
+        self.room = PostFilter(self.budgets, self.evictions, self)
 
     def nominate(self, pod: model.Pod, node: str) -> None:
         assert not node
         self.losers.append(pod.name)
 
-    def decide(self, pod: model.Pod) -> Placement | Unschedulable:
+    def decide(self, pod: model.Pod) -> ScheduleResult | Unschedulable:
         return self.room.decide(pod, self.cluster, PROFILE, self.decider)
 
     def preempt(self, pod: model.Pod) -> Preemption | NoPreemption:
@@ -75,7 +75,7 @@ class World:
 
     def place(self, pod: model.Pod) -> str | None:
         found = self.decide(pod)
-        return found.node if isinstance(found, Placement) else None
+        return found.node if isinstance(found, ScheduleResult) else None
 
 
 def pod(name: str, priority: int, cpu: str = "4", node: str = "", **more: object) -> model.Pod:

@@ -11,7 +11,7 @@ from kube.objects.constraints import Constraints
 from kube.objects.model import PodClaim, Toleration
 from scheduler.binding.binding_cycle import AT_ONCE
 from scheduler.framework.config import Configuration
-from scheduler.framework.plugin import Placement
+from scheduler.framework.plugin import ScheduleResult
 from scheduler.standalone.cache import PATIENCE
 from scheduler.standalone.scheduler import LOOK_SECONDS
 from scheduler.state.cluster import ClusterView
@@ -166,7 +166,7 @@ class Moody:
 
     name: str = "Moody"
 
-    def reserve(self, placement: Placement, cluster: ClusterView) -> ClusterView | Rejection:
+    def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
         if placement.pod.name == "bad":
             raise ZeroDivisionError("a bug")
         return cluster
@@ -294,7 +294,7 @@ async def test_an_assignment_that_did_not_take_place_is_made_again() -> None:
 async def test_what_others_assigned_meanwhile_is_theirs() -> None:
     desk = Desk(NODE)
     web = pod("web")
-    desk.store.pods.upsert(assigned(Placement(web, "n1", VolumeChoice())))
+    desk.store.pods.upsert(assigned(ScheduleResult(web, "n1", VolumeChoice())))
     desk.add(web)
     async with desk.running():
         await desk.clock.advance(5)

@@ -1,4 +1,4 @@
-from scheduler.state.node_info import NodeState
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.node_memory import MOST_QUESTIONS, NodeMemory
 from tests import builders
 from tests.scheduler.judging import view
@@ -7,7 +7,7 @@ from tests.scheduler.judging import view
 def test_an_answer_holds_until_the_node_changes() -> None:
     asked: list[str] = []
 
-    def free(node: NodeState) -> int:
+    def free(node: NodeInfo) -> int:
         asked.append(node.name)
         return node.free["cpu"]
 

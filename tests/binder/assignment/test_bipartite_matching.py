@@ -6,15 +6,15 @@ from itertools import combinations, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binder.assignment.exchange import Exchange
+from binder.assignment.bipartite_matching import BipartiteMatching
 
 VOLUMES = 6
 suitable = st.lists(st.integers(0, 2**VOLUMES - 1), min_size=1, max_size=4)
 asked = st.lists(st.integers(0, 3), max_size=6)
 
 
-def exchange(suits: Sequence[int]) -> Exchange:
-    return Exchange(suits, [0] * len(suits), 2**VOLUMES - 1)
+def matching(suits: Sequence[int]) -> BipartiteMatching:
+    return BipartiteMatching(suits, [0] * len(suits), 2**VOLUMES - 1)
 
 
 def can_hold(suits: Sequence[int], kinds: Sequence[int], volumes: Sequence[int]) -> bool:
@@ -24,7 +24,7 @@ def can_hold(suits: Sequence[int], kinds: Sequence[int], volumes: Sequence[int])
     )
 
 
-def check(one: Exchange, suits: Sequence[int], kinds: Sequence[int]) -> int:
+def check(one: BipartiteMatching, suits: Sequence[int], kinds: Sequence[int]) -> int:
     """Each kind holds as many suitable volumes as it has claims, none twice; return all that are held."""
     union, count = 0, 0
     for kind, suit in enumerate(suits):
@@ -40,7 +40,7 @@ def check(one: Exchange, suits: Sequence[int], kinds: Sequence[int]) -> int:
 
 @given(suits=suitable, kinds=asked)
 def test_as_many_claims_are_served_as_can_be_and_tightening_uses_the_least(suits: list[int], kinds: list[int]) -> None:
-    one = exchange(suits)
+    one = matching(suits)
     served: list[int] = []
     for kind in (kind for kind in kinds if kind < len(suits)):
         mark = one.mark()
@@ -63,7 +63,7 @@ def test_as_many_claims_are_served_as_can_be_and_tightening_uses_the_least(suits
 
 @given(suits=suitable, kinds=asked, removed=asked)
 def test_undo_brings_back_exactly_what_was(suits: list[int], kinds: list[int], removed: list[int]) -> None:
-    one = exchange(suits)
+    one = matching(suits)
     for kind in kinds:
         if kind < len(suits):
             one.add(kind)
@@ -72,5 +72,5 @@ def test_undo_brings_back_exactly_what_was(suits: list[int], kinds: list[int], r
         if kind < len(suits) and one.held(kind):
             one.remove(kind)
             one.add((kind + 1) % len(suits))
-    one.undo(mark)
+    one.rollback(mark)
     assert ([one.held(kind) for kind in range(len(suits))], one.free) == before

@@ -1,4 +1,4 @@
-"""A maximum matching of claims to volumes that can be extended, undone and made cheap: the arithmetic of `repack`.
+"""A maximum matching of claims to volumes that can be extended, undone and made cheap: the arithmetic of `rebalance`.
 
 Claims are known by kind: claims that the same volumes suit are interchangeable. Volumes are bits of an integer, the
 smallest volume the lowest bit, so what suits a kind, what it holds and what is free are one integer each, and an
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 Bits = int
 
 
-class Exchange:
+class BipartiteMatching:
     """`suits[kind]`: volumes that suit a kind. `part_of[kind]`: kinds of different parts have no volume in common.
 
     `work` counts steps, so that a search can be bounded without a clock.
@@ -29,10 +29,10 @@ class Exchange:
         return self._held[self.part_of[kind]].get(kind, 0)
 
     def mark(self) -> int:
-        """Return a mark of the present state for `undo`."""
+        """Return a mark of the present state for `rollback`."""
         return len(self._changes)
 
-    def undo(self, mark: int) -> None:
+    def rollback(self, mark: int) -> None:
         """Go back to the state that was marked."""
         while len(self._changes) > mark:
             kind, held, free = self._changes.pop()

@@ -31,12 +31,12 @@ PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
     "c": ("pairs of claim and pod created at once", pairs_bench.run),
     "d": ("pods that compete for scarce volumes", scarce_bench.run),
     "e": ("requests on a quiet cluster", quiet_bench.run),
-    "f": ("look at all volumes of a driver", sweep_bench.run),
+    "f": ("probe all volumes of a driver", sweep_bench.run),
     "g": ("10,000 volumes whose health is watched", reaction_bench.run),
     "h": ("answer kube-scheduler about 5,000 nodes", extender_bench.run),
     "i": ("kube-scheduler with the extender and without", extended_bench.run),
     "j": ("our scheduler beside kube-scheduler", scheduler_bench.run),
-    "k": ("what one user can create to stop others", hostile_bench.run),
+    "k": ("what one user can create to slow others down", hostile_bench.run),
 }
 
 
@@ -64,10 +64,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k; default all"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="tiny sizes, to see that it works; says nothing about speed"
-    )
-    parser.add_argument("--pairs", type=int, metavar="N", help="part c with so many pairs")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that it works; not a measurement")
+    parser.add_argument("--pairs", type=int, metavar="N", help="part c with this many pairs")
     parser.add_argument(
         "--mode",
         nargs="+",

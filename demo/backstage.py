@@ -65,7 +65,7 @@ class Backstage:
                     tell(doing)
         self._process.wait()
         self._errors.seek(0)
-        raise ClusterError(self._errors.read().strip() or "the demo's cluster ended without a word")
+        raise ClusterError(self._errors.read().strip() or "the demo's cluster process exited without an error message")
 
     def keep(self) -> None:
         """Let the stage stay up after the block, and after this process."""

@@ -69,7 +69,7 @@ def command(keep: bool, timeout: float) -> int:
         sys.stderr.write(f"pvc-prebinder: {error}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted; the cluster is gone.\n")
+        sys.stderr.write("Interrupted; the cluster was removed.\n")
         return _EXIT_INTERRUPTED
 
 
@@ -92,7 +92,7 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
             print_lines(console, placements(watcher.snapshot, await refused(watcher)))
             print_lines(console, refusals(claims, watcher.refusals))
         if late:
-            console.print(f"\nNot finished within {timeout:.0f} s: waited for {late}.", style="red")
+            console.print(f"\nNot finished within {timeout:.0f} s: still waiting for {late}.", style="red")
             for log in (ready.controller_log, ready.scheduler_log):
                 console.print(f"The end of {log}:", style="red", soft_wrap=True)
                 print_lines(console, [tail(Path(log))])
@@ -116,7 +116,7 @@ async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> 
     await show.until(lambda _: watcher.may_use(storage), "the volumes to be Available")
     await create("pods", pods)
     show.say(f"{len(storage) + len(pods)} objects created; watching the claims.")
-    await show.until(lambda rows: first_act_is_over(rows, watcher), "every pod but one to run")
+    await show.until(lambda rows: first_act_is_over(rows, watcher), "all pods but one to run")
     await play_outage(
         show,
         watcher,

@@ -23,17 +23,17 @@ async def play_outage(
     """Let pods wait, make the volume unhealthy, let them go, make it well; return when each has a volume and runs."""
     await create_shop()
     await show.until(all_wait, f"{REPLICAS} pods of {SHOP} to wait")
-    show.tell(f"{REPLICAS} pods wait for their opening hours; each wants a volume like {PATIENT}")
+    show.tell(f"{REPLICAS} pods are held by a scheduling gate; each needs a volume of the class of {PATIENT}")
     watcher.patient = Patient(PATIENT, watcher.clock.now())
     break_volume(volumes, PATIENT, VolumeFault.GONE)
-    show.tell(f"{PATIENT} becomes unhealthy: its directory is gone")
+    show.tell(f"{PATIENT} becomes unhealthy: its directory was removed")
     await show.until(lambda _: quarantined(watcher), f"{PATIENT} to be quarantined")
-    show.tell(f"{PATIENT} is quarantined: no claim can get it; the pods may go")
+    show.tell(f"{PATIENT} is quarantined: no claim can use it; the gates are removed")
     await open_shop()
-    await show.until(all_but_one_served, f"{REPLICAS - 1} pods of {SHOP} to be served and one to be refused")
+    await show.until(all_but_one_served, f"{REPLICAS - 1} pods of {SHOP} to get volumes and one to be rejected")
     waiting = refused(show.rows)
     show.tell(f"{served(show.rows)}; {waiting} waits")
-    show.tell(f"{PATIENT} recovers: its directory is back")
+    show.tell(f"{PATIENT} recovers: its directory was restored")
     recovered = watcher.clock.now()
     make_well(volumes, PATIENT)
     await show.until(lambda _: not quarantined(watcher), f"{PATIENT} to be released")
@@ -62,7 +62,7 @@ def all_wait(rows: Sequence[Row]) -> bool:
 def all_but_one_served(rows: Sequence[Row]) -> bool:
     """Whether every claim of the shop is bound, but for one whose pod was told why it is not."""
     states = sorted(row.state.partition(" ")[0] for row in of_the_shop(rows))
-    return states == ["Bound"] * (REPLICAS - 1) + ["Refused"]
+    return states == ["Bound"] * (REPLICAS - 1) + ["Rejected"]
 
 
 def all_served(rows: Sequence[Row]) -> bool:
@@ -82,4 +82,4 @@ def served(rows: Sequence[Row]) -> str:
 
 def refused(rows: Sequence[Row]) -> str:
     """Return the name of the pod of the shop that was refused, empty if none was."""
-    return next((row.pod for row in of_the_shop(rows) if row.state.startswith("Refused")), "")
+    return next((row.pod for row in of_the_shop(rows) if row.state.startswith("Rejected")), "")

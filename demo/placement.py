@@ -97,10 +97,10 @@ async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
     """Play it until every pod runs, or was told why it cannot."""
     storage = [document for side in SIDES for document in storage_documents(side)]
     await create("twice-the-storage", storage)
-    await show.until(lambda _: watcher.may_use(storage), "the volumes of the last act to be Available")
+    await show.until(lambda _: watcher.may_use(storage), "the volumes of the comparison to be Available")
     for side in SIDES:
         await create(f"{side.name}-{LEDGER}", [set_document(side, LEDGER)])
-    show.say(f"StatefulSet {LEDGER}, twice: for plain kube-scheduler, and for pvc-prebinder scheduler")
+    show.say(f"StatefulSet {LEDGER}, twice: with plain kube-scheduler, and with pvc-prebinder scheduler")
     running = [f"{side.name}/{LEDGER}-{number}" for side in SIDES for number in range(REPLICAS[LEDGER])]
     await show.until(lambda _: all(_runs(watcher.snapshot, key) for key in running), f"all pods of {LEDGER} to run")
     for side in SIDES:
@@ -111,7 +111,7 @@ async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
         async def decided(key: str = key) -> bool:
             return _runs(watcher.snapshot, key) or bool(await _refusal(watcher.api, key))
 
-        await show.until_found(decided, f"{key} to run, or to be told why it cannot")
+        await show.until_found(decided, f"{key} to run or to be rejected")
 
 
 async def refused(watcher: Watcher) -> dict[str, str]:
@@ -129,7 +129,7 @@ def placements(snapshot: Snapshot, refused: Mapping[str, str]) -> Iterator[str]:
         return
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     yield ""
-    yield "The same StatefulSets on the same volumes, by plain kube-scheduler and by pvc-prebinder scheduler:"
+    yield "The same StatefulSets on the same volumes, with plain kube-scheduler and with pvc-prebinder scheduler:"
     for row in rows:
         yield "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
 

@@ -22,11 +22,11 @@ from kube.store.snapshot import Snapshot
 def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
     """Say how many claims were bound, how fast, where each pod's volumes are, and what was passed over."""
     bound = [row for row in rows if row.state == "Bound"]
-    refused = [row for row in rows if row.state.startswith("Refused")]
+    refused = [row for row in rows if row.state.startswith("Rejected")]
     times = sorted((row.settled_after, row.claim) for row in bound if row.settled_after is not None)
     own = [pod for pod in snapshot.pods.values() if pod.namespace == demo_scene.NAMESPACE]
     running = sum(pod.phase == "Running" for pod in own)
-    yield f"{len(bound)} of {len(rows)} claims bound, {len(refused)} refused; {running} pods running."
+    yield f"{len(bound)} of {len(rows)} claims bound, {len(refused)} rejected; {running} pods running."
     if times:
         longest, claim = times[-1]
         middle = median(seconds for seconds, _ in times)
@@ -40,20 +40,20 @@ def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verd
         yield f"  {pod:<12} {zones:<8} {', '.join(row.volume for row in mine)}"
     yield ""
     taken = {row.volume for row in bound}
-    yield "Passed over, although Kubernetes would take them:"
+    yield "Rejected, although Kubernetes would take them:"
     yield from _listed(_faulty(snapshot, verdicts, kept=False), taken)
     yield ""
     yield "In quarantine, so that Kubernetes cannot take them either:"
     yield from _listed(_faulty(snapshot, verdicts, kept=True), taken)
     if wrong := [row for row in bound if _fault(snapshot.volumes[row.volume], verdicts)]:
         yield (
-            "In use in spite of what the driver says, because kube-scheduler was faster (no scheduling gate): "
+            "In use although unhealthy, because kube-scheduler was faster (no scheduling gate): "
             + ", ".join(f"{row.volume} by {row.pod}" for row in wrong)
         )
     free = (volume for volume in snapshot.volumes.values() if not volume.claim and volume.driver == demo_scene.DRIVER)
     sizes = Counter(format_quantity(volume.capacity) for volume in free)
     yield ""
-    yield "Volumes still free: " + ", ".join(f"{count} x {size}" for size, count in sorted(sizes.items()))
+    yield "Volumes still Available: " + ", ".join(f"{count} x {size}" for size, count in sorted(sizes.items()))
 
 
 def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
@@ -66,18 +66,18 @@ def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
 
 def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[str]:
     """Say which pods still get nothing and why, in the words of the Events on them."""
-    waiting = {f"{demo_scene.NAMESPACE}/{row.pod}" for row in rows if row.state.startswith("Refused")}
+    waiting = {f"{demo_scene.NAMESPACE}/{row.pod}" for row in rows if row.state.startswith("Rejected")}
     for pod, event in sorted(events.items()):
         if pod not in waiting:
             continue
         yield ""
-        yield f"{pod} waits:"
+        yield f"{pod} is pending:"
         yield from (f"  {line}" for line in event.note.splitlines())
 
 
 def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
     """Say how to use the cluster that was kept; `program` is how to call us."""
-    yield "The cluster stays up:"
+    yield "The cluster keeps running:"
     yield f"  export KUBECONFIG={ready.kubeconfig}"
     yield f"  alias kubectl={ready.kubectl}"
     yield "Try:"
@@ -87,7 +87,7 @@ def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
     yield f"  kubectl get pv,pvc,sc,node,pod -A -o json | {program} match -f - --node {node}"
     yield f"The controller logs to {ready.controller_log}; its metrics are at {ready.metrics}."
     yield f"The scheduler logs to {ready.scheduler_log}."
-    yield f"Stop it: {program} devcluster down --directory {directory}"
+    yield f"To stop it: {program} dev devcluster down --directory {directory}"
 
 
 def _faulty(snapshot: Snapshot, verdicts: Mapping[str, Verdict], *, kept: bool) -> Iterator[tuple[str, str]]:

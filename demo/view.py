@@ -15,7 +15,7 @@ from kube.rules.topology import ZONE_LABEL, zone_of
 from kube.store.snapshot import Snapshot
 
 COLUMNS = ("CLAIM", "POD", "ZONE", "VOLUME", "HEALTH", "STATE", "AFTER")
-_COLOURS = {"Bound": "green", "Reserved": "cyan", "Binding": "cyan", "Refused": "red", "Quarantined": "red"}
+_COLOURS = {"Bound": "green", "Reserved": "cyan", "Binding": "cyan", "Rejected": "red", "Quarantined": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Row:
     @property
     def settled(self) -> bool:
         """Whether the claim has its volume, or was told that there is none."""
-        return self.state == "Bound" or self.state.startswith("Refused")
+        return self.state == "Bound" or self.state.startswith("Rejected")
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ def zone_of_volume(snapshot: Snapshot, volume: Volume | None) -> str:
 def health_word(verdict: Verdict | None) -> str:
     """Return the state with a symbol, so that it can be read without colour."""
     if verdict is None:
-        return "? not asked"
+        return "? Not probed"
     symbol = "✓" if verdict.state is HealthState.HEALTHY else "✗" if verdict.unhealthy else "?"
     return f"{symbol} {verdict.state}"
 
@@ -174,7 +174,7 @@ def _state(claim: Claim, volume: str, refusal: str | None) -> str:
     if claim.phase == "Bound" and claim.bind_completed:
         return "Bound"
     if refusal and not volume:
-        return f"Refused ({refusal})"
+        return f"Rejected ({refusal})"
     if claim.volume_name:
         return "Binding"
     return "Reserved" if volume else "Pending"

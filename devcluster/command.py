@@ -27,7 +27,7 @@ def up(directory: Path, nodes: int, real_node: bool = False) -> None:
     """
     if is_owned(directory):
         raise ClusterError(
-            f"a cluster is running in {directory} already; `{command('env', directory)}` says how to use it"
+            f"a cluster is already running in {directory}; `{command('env', directory)}` prints how to use it"
         )
     if real_node:
         prerequisites.require(prerequisites.PROGRAMS)
@@ -66,7 +66,7 @@ def down(directory: Path) -> None:
     deadline = time.monotonic() + _STOP_SECONDS
     while directory.exists():
         if time.monotonic() > deadline:
-            raise ClusterError(f"{directory} is still there {_STOP_SECONDS:.0f} s after process {owner} was ended")
+            raise ClusterError(f"{directory} still exists {_STOP_SECONDS:.0f} s after process {owner} was ended")
         time.sleep(0.05)
 
 

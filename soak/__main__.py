@@ -22,10 +22,10 @@ RESULTS: Final = Path(__file__).with_name("results")
 def main() -> int:
     """Run one soak."""
     parser = argparse.ArgumentParser(prog="python -m soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long there is trouble, default 10")
-    parser.add_argument("--seed", type=int, help="default a random one, which is printed")
-    parser.add_argument("--print-schedule", action="store_true", help="print what would happen when, and exit")
-    parser.add_argument("--judge", type=Path, metavar="DIR", help="judge what an earlier run recorded there, and exit")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the faults in minutes, default 10")
+    parser.add_argument("--seed", type=int, help="random seed; default a random one, which is printed")
+    parser.add_argument("--print-schedule", action="store_true", help="print the schedule and exit")
+    parser.add_argument("--judge", type=Path, metavar="DIR", help="judge the record of an earlier run and exit")
     arguments = parser.parse_args()
     if arguments.judge is not None:
         return _judge_again(arguments.judge)

@@ -115,4 +115,4 @@ async def all_well(stage: Stage) -> None:
         elif not replica.wanted:
             await replica.start()
     if not all(component.running for component in stage.cluster.components()):
-        raise ClusterError("the control plane does not come back")
+        raise ClusterError("the control plane does not recover")

@@ -72,7 +72,7 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
         )
         users, faults = Users(stage.client, stage.nodes), Faults(stage)
         outcome.violations += await _trouble(plan, users, faults, stage)
-        say("waiting for the cluster to come to rest")
+        say("waiting for the cluster to become quiet")
         await _undisturbed(plan, stage)
         await _leader_at_work(stage, outcome)
         began = await _rest(stage, outcome)
@@ -107,7 +107,7 @@ async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -
             for replica in stage.processes:
                 if replica.ended_by_itself and replica.name not in ended:
                     tail = replica.component.log_tail()
-                    ended[replica.name] = Violation("no process ends by itself", f"{replica.name}:\n{tail}", ())
+                    ended[replica.name] = Violation("no process exits unexpectedly", f"{replica.name}:\n{tail}", ())
                     await replica.start()
 
     watching = asyncio.create_task(watch())

@@ -113,7 +113,7 @@ async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
         drivers.records.listeners.append(delays.learned)
         jobs = sweep_jobs(Settings(health=health), drivers, store, meter, lambda: True)
         stack.enter_context(scheduled(jobs, meter, SystemClock()))
-        say(f"{', '.join(case.title for case in cases)}: the first look at all")
+        say(f"{', '.join(case.title for case in cases)}: first probe of all volumes")
         while meter.ended.keys() < {case.driver for case in cases}:  # noqa: ASYNC110 - simpler than an event
             await asyncio.sleep(0.1)
         say(f"volumes change during {interval:.0f} s")

@@ -104,7 +104,7 @@ class Story:
         self._at_once = second[: scale.at_once]
 
     async def tell(self) -> list[Row]:
-        say("the first look at all volumes")
+        say("the first probe of all volumes")
         while not await self._controller.total(SWEPT):  # noqa: ASYNC110 - a page has no event
             await asyncio.sleep(0.2)
         async with self._watch.following():
@@ -138,7 +138,7 @@ class Story:
             await asyncio.sleep(max(0.0, started + at - monotonic()))
             self._change([one], self._break_volume)
         await self._known(unhealthy=len(self._spread))
-        return [distribution("unhealthy until the volume says so", self._delays(self._spread), self._latest)]
+        return [distribution("unhealthy until annotated", self._delays(self._spread), self._latest)]
 
     async def _all_at_once(self) -> list[Row]:
         scale, count = self._scale, len(self._at_once)
@@ -155,11 +155,11 @@ class Story:
         most, latest = WRITES_PER_SECOND + WRITES_AT_ONCE, self._latest + count / WRITES_PER_SECOND
         paced = f"at most {WRITES_PER_SECOND:g} a second after the first {WRITES_AT_ONCE}"
         return [
-            distribution(f"{title}: until the volume says so", self._delays(self._at_once), latest),
+            distribution(f"{title}: until annotated", self._delays(self._at_once), latest),
             Row(f"{title}: writes", len(written), "", "one for each", at_most=count, at_least=count),
             Row(f"{title}: writes in the busiest second", busiest(written), "1/s", paced, at_most=most),
             Row(f"{title}: Events about {everyone} volumes", abnormal, "", f"{dropped:g} dropped", at_least=everyone),
-            Row(f"{title}: in quarantine", inside, "", f"of {everyone} unhealthy ones", at_most=cap, at_least=cap),
+            Row(f"{title}: in quarantine", inside, "", f"of {everyone} unhealthy volumes", at_most=cap, at_least=cap),
             Row(f"{title}: held back by the cap", held_back, "", "by the metric", at_least=everyone - cap),
         ]
 
@@ -171,7 +171,7 @@ class Story:
         title = f"{len(everyone)} recover at once"
         left, latest = self._watch.quarantined(), self._latest + len(everyone) / WRITES_PER_SECOND
         return [
-            distribution(f"{title}: until the volume says so", self._delays(everyone), latest),
+            distribution(f"{title}: until annotated", self._delays(everyone), latest),
             Row(f"{title}: left in quarantine", left, "", at_most=0),
         ]
 
@@ -186,7 +186,7 @@ class Story:
     async def _known(self, unhealthy: int) -> None:
         """Wait until so many volumes say that they are unhealthy."""
         if not await self._watch.until(lambda watch: watch.unhealthy() == unhealthy, _LATE * self._scale.interval + 60):
-            say(f"only {self._watch.unhealthy()} volumes say that they are unhealthy, not {unhealthy}")
+            say(f"only {self._watch.unhealthy()} volumes are annotated as unhealthy, expected {unhealthy}")
 
     async def _events(self, reason: str, expected: int) -> float:
         """Return how many Events of that reason were sent, when all were or none comes any more."""

@@ -52,7 +52,7 @@ class Outcome:
 
 def _about(hostile: HostileInput, rounds: list[Outcome]) -> list[Row]:
     best = min(rounds, key=lambda outcome: outcome.pause)
-    told = f"{best.told} of {hostile.pods} pods told"
+    told = f"{best.told} of {hostile.pods} pods rejected with an Event"
     told += f", all after {best.answered:.1f} s" if best.answered is not None else ""
     rows = [Row(f"longest pause: {hostile.name}", best.pause * 1e3, "ms", told, at_most=GOAL_MS)]
     renewal = max(outcome.renewal for outcome in rounds)

@@ -179,9 +179,9 @@ _APPS: Final = tuple(f"app-{number}" for number in range(64))
 _INPUTS: Final[dict[str, tuple[Callable[[int], Hostile], int]]] = {
     "1,500 nodes with a CSIStorageCapacity each": (_with_capacities, 1500),
     "200 templates in two profiles, 5,000 nodes": (_templates, 200),
-    "10,000 pods that keep their kind off their host": (_crowd_apart, 10_000),
+    "10,000 pods with anti-affinity to their kind by host": (_crowd_apart, 10_000),
     "64 terms of anti-affinity, 10,000 pods in the namespace": (_many_terms, 10_000),
-    "60 pods that 1,000 full nodes have to be cleared for": (_full, 1000),
+    "60 pods that preempt on 1,000 full nodes": (_full, 1000),
     "5 pods with 64 claims, 1,000 nodes with 4 local volumes": (_many_claims, 1000),
 }
 

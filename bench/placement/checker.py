@@ -26,7 +26,7 @@ def violations(cluster: Cluster, judged: Judged = lambda _: True) -> list[str]:
     for pod in placed:
         if judged(pod):
             node = nodes.get(node_of(pod))
-            wrong = ["there is no such node"] if node is None else [*_alone(pod, node), *storage.wrong(pod)]
+            wrong = ["no such node"] if node is None else [*_alone(pod, node), *storage.wrong(pod)]
             if node is not None:
                 wrong += [*neighbourhood.repelled(pod), *neighbourhood.lonely(pod)]
             found += [_line(pod, text) for text in wrong]

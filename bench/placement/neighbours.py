@@ -34,7 +34,7 @@ class Neighbourhood:
                     and self._place(other, term["topologyKey"]) == place
                     and self._meant(term, pod, other)
                 ):
-                    yield f"its anti-affinity by {term['topologyKey']} excludes {key_of(other)}, which is there too"
+                    yield f"its anti-affinity by {term['topologyKey']} excludes {key_of(other)}, which is in its domain"
 
     def lonely(self, pod: Document) -> Iterator[str]:
         """Say which required affinity nobody satisfies.
@@ -56,7 +56,7 @@ class Neighbourhood:
                 itself = all(self._meant(one, pod, pod) for one in terms)
                 earlier = [other for other in wanted if _later(pod, other) and self._place(other, key) is not None]
                 if not itself or earlier:
-                    yield f"nobody its affinity by {key} wants is in {place}"
+                    yield f"no pod that its affinity by {key} selects is in {place}"
 
     def uneven(self) -> Iterator[tuple[Document, str]]:
         """Yield a pod, and what is wrong, for each hard spread constraint that is violated by pods that all have it."""
@@ -84,7 +84,7 @@ class Neighbourhood:
         for pod in pods:
             place = self._place(pod, key)
             if place is None or place not in matching:
-                yield pod, f"it spreads by {key}, and its node is in no domain that it may be in"
+                yield pod, f"it spreads by {key}, and its node is in no eligible domain"
             elif (skew := having[place] - fewest) > rule["maxSkew"]:
                 yield pod, f"it spreads by {key}: {place} is {skew} ahead of the emptiest, allowed {rule['maxSkew']}"
 

@@ -47,12 +47,12 @@ def node_fits(pod: Document, node: Document) -> str:
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is not None and not node_selected(required, node):
-        return f"no term of its node affinity {required['nodeSelectorTerms']} takes the node"
+        return f"no term of its node affinity {required['nodeSelectorTerms']} matches the node"
     return ""
 
 
 def node_selected(selector: Document, node: Document) -> bool:
-    """Whether one of the terms takes the node; a term that says nothing takes none."""
+    """Whether one of the terms matches the node; a term that says nothing takes none."""
     return any(_term_takes(term, node) for term in selector.get("nodeSelectorTerms") or ())
 
 

@@ -117,14 +117,14 @@ def _mismatches(key: str, claim: Document, volume: Document) -> Iterator[str]:
         yield f"volume {name} of claim {key} has no access mode {', '.join(sorted(missing))}"
     size = amount(wanted["resources"]["requests"]["storage"])
     if amount(offered["capacity"]["storage"]) < size:
-        yield f"volume {name} of claim {key} has {offered['capacity']['storage']}, the claim wants {float(size):g}"
+        yield f"volume {name} of claim {key} has {offered['capacity']['storage']}, the claim requests {float(size):g}"
 
 
 def _out_of_reach(volume: Document, node: Document) -> Iterator[str]:
     name, has = volume["metadata"]["name"], labels_of(node)
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if required is not None and not node_selected(required, node):
-        yield f"volume {name} is not within reach: {required['nodeSelectorTerms']}"
+        yield f"volume {name} is not accessible: {required['nodeSelectorTerms']}"
     for key in _ZONAL if any(key in has for key in _ZONAL) else ():
         value = labels_of(volume).get(key)
         if value is not None and has.get(key) not in value.split(_SEVERAL):

@@ -187,7 +187,7 @@ def _locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress = Progress("waiting for another process that builds the same")
+            progress = Progress("waiting for another build of the same binaries")
             while not _try_lock(file.fileno()):
                 progress.tick()
                 time.sleep(_POLL_SECONDS)

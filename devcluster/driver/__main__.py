@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         "--registration",
         type=Path,
         metavar="SOCKET",
-        help="path of a socket in the kubelet's plugins_registry, where the kubelet asks for the driver",
+        help="path of a socket in the kubelet's plugins_registry, where the kubelet discovers the driver",
     )
     parser.add_argument(
         "--generation",

@@ -159,7 +159,7 @@ class Controller(services.ControllerServicer):
         if max_entries < 0:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "max_entries is negative")
         if token and not token.startswith(_PAGE_TOKEN):
-            await context.abort(grpc.StatusCode.ABORTED, f"starting_token {token!r} is not ours")
+            await context.abort(grpc.StatusCode.ABORTED, f"starting_token {token!r} is unknown")
         # The token is an id and not a position: a volume removed between two pages moves none of the others.
         last = token.removeprefix(_PAGE_TOKEN)
         remaining = [volume_id for volume_id in volume_ids(self._root) if volume_id > last]

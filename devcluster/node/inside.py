@@ -92,7 +92,7 @@ def _wait_for_socket(path: str) -> None:
                 time.sleep(_POLL_SECONDS)
             else:
                 return
-    raise TimeoutError(f"nobody listens on {path} after {_SOCKET_SECONDS:.0f} s")
+    raise TimeoutError(f"no process listens on {path} after {_SOCKET_SECONDS:.0f} s")
 
 
 def _run(*command: str) -> None:

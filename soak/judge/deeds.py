@@ -26,4 +26,4 @@ def deeds(change: Change) -> Iterator[str]:
     elif change.kind == "PersistentVolumeClaim" and facts.volume_name(after) != facts.volume_name(before):
         yield "binds completed"
     elif change.kind == "Pod" and GATE in facts.gates(before) and GATE not in facts.gates(after):
-        yield "gates lifted"
+        yield "gates removed"

@@ -27,8 +27,8 @@ def judge_remains(cluster: Cluster, now: float, default_mode: str) -> Iterator[V
         if _waits(pod) and _must_be_served(pod, cluster, default_mode):
             node = servable_on(pod, cluster)
             if node is not None:
-                what = "its gate is still there" if GATE in facts.gates(pod) else "it has no node"
-                yield _left("pods that can be served are", f"pod {key_of(pod)}: {what}, yet it fits on {node}")
+                what = "its gate was not removed" if GATE in facts.gates(pod) else "it has no node"
+                yield _left("pods that fit are scheduled", f"pod {key_of(pod)}: {what}, yet it fits on {node}")
 
 
 def _left(rule: str, text: str, *revisions: int) -> Violation:

@@ -22,7 +22,7 @@ def judge_request(write: Write) -> Iterator[Violation]:
     if write.party is Party.OTHER:
         return
     if write.verb.startswith("delete"):
-        yield Violation("nothing is deleted", f"{write.party} asked for it: {write}", (write.revision,))
+        yield Violation("nothing is deleted", f"requested by {write.party}: {write}", (write.revision,))
     conditional = _BINDING | ({"Pod"} if write.party is Party.CONTROLLER else frozenset())
     # Who is not let in is answered before the body is read: there is none in the log.
     if write.kind in conditional and write.verb in {"patch", "update"} and write.code not in {401, 403}:

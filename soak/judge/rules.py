@@ -117,7 +117,7 @@ def a_claim_ref_is_never_taken_over(moment: Moment) -> Iterator[Violation]:
     if before[0] != after[0] or (before[1] and before[1] != after[1]):
         author = moment.cluster.references.get(moment.change.key)
         text = f"claimRef {_shown(before)} becomes {_shown(after)}"
-        yield moment.violation("no claimRef is taken over", text, *([author.revision] if author else []))
+        yield moment.violation("no claimRef is replaced", text, *([author.revision] if author else []))
 
 
 def no_unhealthy_volume_is_taken(moment: Moment) -> Iterator[Violation]:
@@ -161,12 +161,14 @@ def only_those_are_committed_who_may_be(moment: Moment) -> Iterator[Violation]:
     assert named is not None
     modes = cluster.recent_modes(facts.class_name(change.object), change.at)
     if not modes & _COMMITTING:
-        yield moment.violation("who is committed", f"claimRef to {named[0]} in mode {sorted(modes)}")
+        yield moment.violation(
+            "only gated or unschedulable pods are committed", f"claimRef to {named[0]} in mode {sorted(modes)}"
+        )
     consumers = cluster.recent_consumers(named[0], change.at)
     if not any(each.gated_until >= change.at - LOOK_BACK or each.unschedulable for each in consumers):
         pods = [each.key for each in consumers]
         text = f"claimRef to {named[0]}, whose pods {pods} are neither gated nor reported unschedulable"
-        yield moment.violation("who is committed", text)
+        yield moment.violation("only gated or unschedulable pods are committed", text)
 
 
 def a_claim_ref_of_others_is_never_cleared(moment: Moment) -> Iterator[Violation]:
@@ -201,7 +203,9 @@ def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
         volumes = _settled_volumes(pod, moment)
         if not facts.in_one_topology(volumes, cluster.nodes_ever.values()):
             names = sorted(map(facts.name, volumes))
-            yield moment.violation("one topology", f"pod {key_of(pod)} has volumes {names}, which no node reaches")
+            yield moment.violation(
+                "one topology", f"pod {key_of(pod)} has volumes {names}, which are accessible from no node"
+            )
 
 
 def a_gate_is_lifted_when_all_volumes_are_held(moment: Moment) -> Iterator[Violation]:
@@ -216,13 +220,13 @@ def a_gate_is_lifted_when_all_volumes_are_held(moment: Moment) -> Iterator[Viola
         if claim is None:
             if cluster.claims_gone_at.get(key, -inf) >= moment.write.received - GRACE:
                 continue
-            yield moment.violation("gated is guaranteed", f"gate lifted although claim {key} does not exist")
+            yield moment.violation("gated is guaranteed", f"gate removed although claim {key} does not exist")
             continue
         modes = cluster.recent_modes(facts.class_name(claim), change.at)
         if modes <= _HOLDING and not cluster.volumes_of(claim):
             ended = cluster.released_at.get((key, uid(claim)))
             if ended is None or ended < moment.write.received - GRACE:
-                yield moment.violation("gated is guaranteed", f"gate lifted although nothing is held for claim {key}")
+                yield moment.violation("gated is guaranteed", f"gate removed although nothing is held for claim {key}")
 
 
 def only_our_fields_are_written(moment: Moment) -> Iterator[Violation]:

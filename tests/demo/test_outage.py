@@ -15,7 +15,7 @@ def rows(*states: str) -> list[Row]:
     ]
 
 
-REFUSED = "Refused (StaticOnlyNoMatch)"
+REFUSED = "Rejected (StaticOnlyNoMatch)"
 
 
 @pytest.mark.parametrize(

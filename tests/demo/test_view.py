@@ -60,7 +60,7 @@ def row_of(claim: Claim, *volumes: Volume, refused: str | None = None) -> Row:
             "pv-1",
             id="bound",
         ),
-        pytest.param(builders.claim("data"), (), "StaticOnlyNoMatch", "Refused (StaticOnlyNoMatch)", "", id="refused"),
+        pytest.param(builders.claim("data"), (), "StaticOnlyNoMatch", "Rejected (StaticOnlyNoMatch)", "", id="refused"),
         pytest.param(
             builders.claim("data", annotations=RESERVED),
             (),
@@ -98,7 +98,7 @@ def test_zone_of_a_volume(volume: Volume, zone: str) -> None:
         (HealthState.HEALTHY, "✓ Healthy"),
         (HealthState.DATA_LOSS, "✗ DataLoss"),
         (HealthState.UNKNOWN, "? Unknown"),
-        (None, "? not asked"),
+        (None, "? Not probed"),
     ],
 )
 def test_health_reads_without_colour(state: HealthState | None, word: str) -> None:
@@ -151,7 +151,7 @@ def test_the_table_fits_into_80_columns_and_cuts_nothing() -> None:
     names = list(claims_of(demo_scene.pod_documents() + demo_scene.shop_documents()))
     longest = max(len(volume.name) for volume in demo_scene.volumes() if volume.note == "well")
     widest = [
-        Row(claim, pod, "zone-a", "v" * longest, "✗ Inaccessible", "Refused (NoJointAssignment)", 99.9, None)
+        Row(claim, pod, "zone-a", "v" * longest, "✗ Inaccessible", "Rejected (NoJointAssignment)", 99.9, None)
         for pod, claim in names
     ]
     widest.append(replace(widest[0], state="Quarantined"))
@@ -160,7 +160,7 @@ def test_the_table_fits_into_80_columns_and_cuts_nothing() -> None:
         printed = out.getvalue()
     assert "…" not in printed
     assert all(claim in printed and pod in printed for pod, claim in names)
-    assert "Refused" in printed
+    assert "Rejected" in printed
     assert "NoJointAssignment" not in printed
 
 

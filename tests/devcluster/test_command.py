@@ -33,7 +33,9 @@ def test_up_env_down(tmp_path: Path) -> None:
     assert env.stdout in up.stdout
     assert again.returncode == 1
     shown = f"pvc-prebinder dev devcluster env --directory {shlex.quote(str(directory))}"
-    assert again.stderr == f"pvc-prebinder: a cluster is running in {directory} already; `{shown}` says how to use it\n"
+    assert (
+        again.stderr == f"pvc-prebinder: a cluster is already running in {directory}; `{shown}` prints how to use it\n"
+    )
     assert shown in up.stdout
 
 

@@ -24,11 +24,11 @@ COMMAND = [sys.executable, "-m", "prebinder.cli", "demo"]
 STORY = [
     line.split()
     for line in """\
-        N s N pods wait for their opening hours; each wants a volume like a-fast
-        N s a-fast becomes unhealthy: its directory is gone
-        N s a-fast is quarantined: no claim can get it; the pods may go
+        N s N pods are held by a scheduling gate; each needs a volume of the class of a-fast
+        N s a-fast becomes unhealthy: its directory was removed
+        N s a-fast is quarantined: no claim can use it; the gates are removed
         N s shop-N has X, shop-N has X; shop-N waits
-        N s a-fast recovers: its directory is back
+        N s a-fast recovers: its directory was restored
         N s a-fast is released, N s after it recovered
         N s shop-N has a-fast and runs
     """.splitlines()
@@ -104,11 +104,11 @@ async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
     demo = await start(home, "--timeout=180")
     output, errors = (stream.decode() for stream in await demo.communicate())
     assert demo.returncode == 0, ending(output) + errors
-    assert "15 of 17 claims bound, 2 refused; 8 pods running." in output
+    assert "15 of 17 claims bound, 2 rejected; 8 pods running." in output
     placed = re.findall(r"^  (db-\d) +(zone-[abc]) +(.*)$", output, re.MULTILINE)
     assert len({zone for _, zone, _ in placed}) == 3
     assert all("unhealthy" not in volumes and "elsewhere" not in volumes for _, _, volumes in placed)
-    assert "a-small-0-elsewhere" in output.partition("Passed over")[2]
+    assert "a-small-0-elsewhere" in output.partition("Rejected, although")[2]
     assert "a-small-0-unhealthy" in output.partition("In quarantine")[2]
     assert "faster" not in output
     told = output.partition("A volume became unhealthy while pods waited:\n")[2].partition("\n\n")[0].splitlines()
@@ -118,7 +118,7 @@ async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
     waiting = re.findall(r"; (shop-\d) waits$", output, re.MULTILINE)
     assert re.findall(r"(shop-\d) has a-fast and runs$", output, re.MULTILINE) == waiting
     assert re.search(r"^ +\d+\.\ds +a-fast +Quarantined .*✗ Inaccessible$", output, re.MULTILINE)
-    assert re.findall(r"^(\S+) waits:$", output, re.MULTILINE) == ["demo/vault"]
+    assert re.findall(r"^(\S+) is pending:$", output, re.MULTILINE) == ["demo/vault"]
     twins = re.findall(r"^  (ledger|archive)-\d +(\S+) +(zone-[abc]|-) +(\S+) +(.*)$", output, re.MULTILINE)
     assert len(twins) == 8
     ours = [(name, volumes) for name, scheduler, *_, volumes in twins if scheduler == "zone-scheduler"]
@@ -137,7 +137,7 @@ async def test_ctrl_c_at_any_time_leaves_nothing_behind(home: Path, after: str) 
     demo.send_signal(signal.SIGINT)
     _, errors = await demo.communicate()
     assert demo.returncode == 130, errors.decode()
-    assert errors.decode().splitlines()[-1] == "Interrupted; the cluster is gone."
+    assert errors.decode().splitlines()[-1] == "Interrupted; the cluster was removed."
     assert clusters(home) == []
     assert alive(home) == []
 

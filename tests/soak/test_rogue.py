@@ -97,7 +97,7 @@ async def plant(rogue: Rogue) -> None:
     await rogue.volume("disks-3", reference(first))  # one claim, one volume
     for name in ("disks-0", "disks-3"):
         await rogue.volume(name, {"status": {"phase": "Bound"}}, "status")  # one claim, one Bound volume
-    await rogue.volume("disks-0", reference(second))  # no claimRef is taken over
+    await rogue.volume("disks-0", reference(second))  # no claimRef is replaced
 
     (reserved,) = await claims_of(rogue, "reserved", "hints", gates=(GATE,))
     words = {"reserved_for": f"{NAMESPACE}/reserved-0", "reserved_for_uid": reserved["metadata"]["uid"]}
@@ -114,7 +114,7 @@ async def plant(rogue: Rogue) -> None:
     await rogue.volume("hints-6", says(**words))  # no unhealthy volume
 
     (open_,) = await claims_of(rogue, "open", "disks")
-    await rogue.volume("disks-9", reference(open_))  # who is committed
+    await rogue.volume("disks-9", reference(open_))  # only gated or unschedulable pods are committed
 
     await rogue.admin.patch("PersistentVolume", "hints-9", reference(reserved))
     await rogue.volume("hints-9", {"spec": {"claimRef": None}})  # claimRefs of others stay
@@ -183,13 +183,13 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
     [
         ("one claim, one volume", "disks-3"),
         ("one claim, one Bound volume", "disks-3"),
-        ("no claimRef is taken over", "disks-0"),
+        ("no claimRef is replaced", "disks-0"),
         ("one claim, one reservation", "hints-3"),
         ("volumeName", "shared-0"),
         ("one volume, one claim", "twice-1"),
         ("a bind is never undone", "disks-6"),
         ("no unhealthy volume", "hints-6"),
-        ("who is committed", "disks-9"),
+        ("only gated or unschedulable pods are committed", "disks-9"),
         ("claimRefs of others stay", "hints-9"),
         ("one topology", "local-1"),
         ("gated is guaranteed", "early"),
@@ -200,7 +200,7 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
         ("no write without the Lease", "hints-13"),
         ("no write while it is quiet", "hints-13"),
         ("nothing is left behind", "hints-0"),
-        ("pods that can be served are", "waiting"),
+        ("pods that fit are scheduled", "waiting"),
     ],
 )
 async def test_what_the_rogue_did_is_found(violations: list[Violation], rule: str, about: str) -> None:

@@ -148,7 +148,7 @@ VIOLATIONS: tuple[tuple[Callable[[Story], None], str], ...] = (
     (two_reservations, "one claim, one reservation"),
     (two_bound_volumes, "one claim, one Bound volume"),
     (two_claims, "one volume, one claim"),
-    (taken_over, "no claimRef is taken over"),
+    (taken_over, "no claimRef is replaced"),
     (unhealthy_reserved, "no unhealthy volume"),
     (unhealthy_committed, "no unhealthy volume"),
     (unhealthy_bound, "no unhealthy volume"),
@@ -206,7 +206,7 @@ def test_who_may_be_committed(mode: str, gated: bool, unschedulable: bool, viola
     if unschedulable:
         story.write(SCHEDULER, "Pod", "soak/p1", pod(unschedulable=True))
     commit(story, "v1")
-    assert ("who is committed" in story.rules()) is violated
+    assert ("only gated or unschedulable pods are committed" in story.rules()) is violated
 
 
 @pytest.mark.parametrize("owned", [True, False])
@@ -221,7 +221,7 @@ def test_an_ephemeral_claim_is_committed_for_the_pod_that_owns_it(owned: bool) -
     story.write(OTHER, "PersistentVolumeClaim", "soak/p1-scratch", scratch)
     there = volume("v1", claim="p1-scratch", uid="uid-p1-scratch")
     story.write(CONTROLLER, "PersistentVolume", "v1", there)
-    assert ("who is committed" in story.rules()) is not owned
+    assert ("only gated or unschedulable pods are committed" in story.rules()) is not owned
 
 
 def test_a_pod_that_has_been_gated_for_long_still_is() -> None:
@@ -253,7 +253,7 @@ def test_a_mode_that_was_in_force_a_moment_ago_explains_a_commit() -> None:
     late.wait(100)
     late.renew(CONTROLLER)
     commit(late, "v1")
-    assert late.rules() == {"who is committed"}
+    assert late.rules() == {"only gated or unschedulable pods are committed"}
 
 
 def test_what_another_party_wrote_an_instant_before_could_not_be_known() -> None:

@@ -105,7 +105,7 @@ def test_what_is_right_is_left_alone(placements: Cluster) -> None:
 
 
 BAD: dict[str, tuple[Cluster, str]] = {
-    "no-such-node": (with_two_nodes(pod("p", "n3")), "ns/p on n3: there is no such node"),
+    "no-such-node": (with_two_nodes(pod("p", "n3")), "ns/p on n3: no such node"),
     "not-ready": (with_two_nodes(pod("p"), nodes=[_unready()]), "ns/p on n1: the node is not ready"),
     "tainted-before": (
         with_two_nodes(at(pod("p"), LATE), nodes=[node("n1", taints=[{**TAINT, "timeAdded": EARLY}])]),

@@ -85,15 +85,15 @@ def test_what_is_right_is_left_alone(placements: Cluster) -> None:
 BAD: dict[str, tuple[Cluster, str]] = {
     "excluded": (
         with_two_nodes(pod("p", affinity=ALONE), web("q")),
-        f"ns/p on n1: its anti-affinity by {ZONE} excludes ns/q, which is there too",
+        f"ns/p on n1: its anti-affinity by {ZONE} excludes ns/q, which is in its domain",
     ),
     "excluded-by-namespace-labels": (
         with_two_nodes(pod("p", affinity=wants("podAntiAffinity", ELSEWHERE)), web("q")),
-        f"ns/p on n1: its anti-affinity by {ZONE} excludes ns/q, which is there too",
+        f"ns/p on n1: its anti-affinity by {ZONE} excludes ns/q, which is in its domain",
     ),
     "lonely": (
         with_two_nodes(pod("p", affinity=TOGETHER), web("q", "n2")),
-        f"ns/p on n1: nobody its affinity by {ZONE} wants is in a",
+        f"ns/p on n1: no pod that its affinity by {ZONE} selects is in a",
     ),
     "friends-of-one-term-each": (
         with_two_nodes(
@@ -101,15 +101,15 @@ BAD: dict[str, tuple[Cluster, str]] = {
             web("q"),
             pod("r", labels={"tier": "x"}),
         ),
-        f"ns/p on n1: nobody its affinity by {ZONE} wants is in a",
+        f"ns/p on n1: no pod that its affinity by {ZONE} selects is in a",
     ),
     "friend-came-later": (
         with_two_nodes(at(pod("p", affinity=TOGETHER), EARLY), at(web("q"), LATE)),
-        f"ns/p on n1: nobody its affinity by {ZONE} wants is in a",
+        f"ns/p on n1: no pod that its affinity by {ZONE} selects is in a",
     ),
     "not-the-first": (
         with_two_nodes(at(web("p", affinity=TOGETHER), LATE), at(web("q", "n2"), EARLY)),
-        f"ns/p on n1: nobody its affinity by {ZONE} wants is in a",
+        f"ns/p on n1: no pod that its affinity by {ZONE} selects is in a",
     ),
     "nowhere": (
         with_two_nodes(web("p", affinity=wants("podAffinity", near("rack", app="web")))),
@@ -117,7 +117,7 @@ BAD: dict[str, tuple[Cluster, str]] = {
     ),
     "outside-all-domains": (
         with_two_nodes(*spreading("n1", key="rack")),
-        "ns/p0 on n1: it spreads by rack, and its node is in no domain that it may be in",
+        "ns/p0 on n1: it spreads by rack, and its node is in no eligible domain",
     ),
 }
 
@@ -165,7 +165,7 @@ VOLUMES: dict[str, tuple[Cluster, str]] = {
     ),
     "out-of-reach": (
         stored([claim("c", "v")], [volume("v", "c", zone="b")]),
-        f"ns/p on n1: volume v is not within reach: "
+        f"ns/p on n1: volume v is not accessible: "
         f"[{{'matchExpressions': [{{'key': '{ZONE}', 'operator': 'In', 'values': ['b']}}]}}]",
     ),
     "labelled-elsewhere": (
@@ -186,7 +186,7 @@ VOLUMES: dict[str, tuple[Cluster, str]] = {
     ),
     "too-small": (
         stored([claim("c", "v")], [volume("v", "c", capacity={"storage": "1G"})]),
-        "ns/p on n1: volume v of claim ns/c has 1G, the claim wants 1.07374e+09",
+        "ns/p on n1: volume v of claim ns/c has 1G, the claim requests 1.07374e+09",
     ),
     "two-claims": (
         stored([claim("c", "v"), claim("d", "v")], [volume("v", "c")]),

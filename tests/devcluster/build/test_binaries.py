@@ -67,7 +67,7 @@ def test_several_processes_at_once_build_once(tmp_path: Path) -> None:
     assert (first.returncode, second.returncode) == (0, 0)
     packages = [*CONTROL_PLANE.packages.values(), *KWOK.packages.values(), *SANITY.packages.values()]
     assert (tmp_path / "builds").read_text(encoding="utf-8").splitlines() == packages
-    assert any("waiting for another process" in error for error in errors)
+    assert any("waiting for another build" in error for error in errors)
     for package in ("kube-apiserver", "kwok", "csi-sanity"):
         assert any(f"building {package}" in error for error in errors)
 

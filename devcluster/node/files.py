@@ -164,6 +164,9 @@ state = "/run/containerd"
   address = "{files.containerd_socket}"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = "{PAUSE_IMAGE}"
+[plugins.'io.containerd.snapshotter.v1.overlayfs']
+  # The end of a container does not wait for the disk.
+  mount_options = ["volatile"]
 [{runtime}]
   # Root in a container, or without CAP_SYS_RESOURCE, may not make a process less likely to be killed.
   restrict_oom_score_adj = true

@@ -10,6 +10,7 @@ directory stays what it is, wherever it lies.
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -52,7 +53,10 @@ def _arrange_mounts(directory: Path, state: Mapping[str, str]) -> None:
     upper, work = kept / "var", kept / "var.work"
     for each in (upper, work):
         each.mkdir(exist_ok=True)
-    _run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/var,upperdir={upper},workdir={work}", "/var")
+    # Volatile: its end does not wait for the disk. The mark that a power cut leaves would refuse it.
+    shutil.rmtree(work / "work" / "incompat", ignore_errors=True)
+    layers = f"volatile,lowerdir=/var,upperdir={upper},workdir={work}"
+    _run("mount", "-t", "overlay", "overlay", "-o", layers, "/var")
     directory.mkdir(parents=True, exist_ok=True)
     _run("mount", "--bind", str(kept), str(directory))
     for path, name in state.items():

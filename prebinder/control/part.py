@@ -1,7 +1,7 @@
 """The control port as a part of the scheduler's process: from its settings to a server that answers."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from kube.background import in_background
@@ -16,7 +16,11 @@ from prebinder.errors import CommandError
 
 @asynccontextmanager
 async def serving_control(
-    address: tuple[str, int] | None, token_file: Path, binding: PodBinding, configurations: InForce, clock: Clock
+    address: tuple[str, int] | None,
+    token_file: Path,
+    binding: Callable[[], PodBinding | None],
+    configurations: InForce,
+    clock: Clock,
 ) -> AsyncIterator[int]:
     """Serve while inside and yield the port; 0, and nothing is served, without an address.
 
@@ -32,15 +36,13 @@ async def serving_control(
     )
     token = ControlToken(token_file)
     server = ControlServer(address, lambda: token.current, routes)
-    try:
-        await server.__aenter__()
-    except OSError as error:
-        raise CommandError(
-            f"cannot serve the control port: {error.strerror or error}; choose another address with "
-            "--control-bind-address (0 serves none)"
-        ) from error
-    try:
-        async with in_background(token.follow(clock)):
-            yield server.port
-    finally:
-        await server.__aexit__()
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(server)
+        except OSError as error:
+            raise CommandError(
+                f"cannot serve the control port: {error.strerror or error}; choose another address with "
+                "--control-bind-address (0 serves none)"
+            ) from error
+        await stack.enter_async_context(in_background(token.follow(clock)))
+        yield server.port

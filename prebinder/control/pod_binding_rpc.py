@@ -1,7 +1,7 @@
 """`bind.pod` and `unbind.pod`: the two methods of the control port by which a tool drives the scheduler."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Protocol, TypeVar
 
@@ -26,6 +26,9 @@ CODES: Final[Mapping[Refusal, int]] = {
     Refusal.FAILED: -32006,
 }
 """Within the range that JSON-RPC leaves to servers."""
+_NOT_LEADING: Final = Refused(
+    Refusal.NOT_READY, "this replica does not schedule: its caches are not synced, or another replica holds the Lease"
+)
 
 
 class PodBinding(Protocol):
@@ -84,12 +87,23 @@ Wanted = TypeVar("Wanted", _Bind, _Unbind)
 Outcome = TypeVar("Outcome", Bound, Released)
 
 
-def pod_binding_methods(binding: PodBinding, seconds: float = ANSWER_SECONDS) -> Mapping[str, Method]:
-    """Return the methods by name. A call that takes longer than `seconds` is answered with TIMED_OUT."""
+def pod_binding_methods(
+    present: Callable[[], PodBinding | None], seconds: float = ANSWER_SECONDS
+) -> Mapping[str, Method]:
+    """Return the methods by name. `present` is what places pods now, None while this replica does not schedule.
+
+    A call that takes longer than `seconds` is answered with TIMED_OUT.
+    """
+
+    def binding() -> PodBinding:
+        found = present()
+        if found is None:
+            raise _error(_NOT_LEADING)
+        return found
 
     async def bind(params: Params) -> object:
         wanted = _convert(params, _BIND)
-        bound = await _within(seconds, binding.bind(_key(wanted), wanted.uid or "", wanted.node or ""))
+        bound = await _within(seconds, binding().bind(_key(wanted), wanted.uid or "", wanted.node or ""))
         return {
             "node": bound.node,
             "zone": bound.zone,
@@ -99,7 +113,7 @@ def pod_binding_methods(binding: PodBinding, seconds: float = ANSWER_SECONDS) ->
 
     async def unbind(params: Params) -> object:
         wanted = _convert(params, _UNBIND)
-        released = await _within(seconds, binding.unbind(_key(wanted), wanted.uid or ""))
+        released = await _within(seconds, binding().unbind(_key(wanted), wanted.uid or ""))
         return {"released": bool(released.node), "node": released.node}
 
     return {"bind.pod": bind, "unbind.pod": unbind}

@@ -3,7 +3,7 @@
 import logging
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from kube.background import in_background
@@ -44,19 +44,17 @@ class ExtenderPart:
         if self._server is None:
             yield
             return
-        try:
-            await self._server.__aenter__()
-        except OSError as error:
-            raise CommandError(
-                f"cannot serve the extender: {error.strerror or error}; choose another address with "
-                "--bind-address (--extender-bind-address of the controller)"
-            ) from error
-        following = in_background(self._certificate.follow(self._clock)) if self._certificate else nullcontext()
-        try:
-            async with following:
-                yield
-        finally:
-            await self._server.__aexit__()
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self._server)
+            except OSError as error:
+                raise CommandError(
+                    f"cannot serve the extender: {error.strerror or error}; choose another address with "
+                    "--bind-address (--extender-bind-address of the controller)"
+                ) from error
+            if self._certificate is not None:
+                await stack.enter_async_context(in_background(self._certificate.follow(self._clock)))
+            yield
 
     async def drain(self) -> None:
         """Go on answering for a while after a signal: kube-scheduler comes until the Service's endpoints have moved.

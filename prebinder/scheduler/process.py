@@ -25,7 +25,6 @@ from kube.store.store import Store
 from prebinder.config.config_news import ConfigurationNews
 from prebinder.config.scheduler_settings import SchedulerSettings, lease_name
 from prebinder.config.settings import parse_address
-from prebinder.control.driven_term import DrivenTerm
 from prebinder.control.part import serving_control
 from prebinder.control.token import default_token_file
 from prebinder.errors import CommandError
@@ -43,10 +42,12 @@ from prebinder.runtime.logs import configure
 from prebinder.runtime.signals import stop_requested
 from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
-from prebinder.scheduler.term import SchedulerSurroundings, SchedulerTerm
+from prebinder.scheduler.term import compose
 from prebinder.scheduler.watches import Watches
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.config_watch import WatchedConfiguration
+from scheduler.standalone.manual_binding import ManualBinding
+from scheduler.standalone.scheduler import Scheduler
 
 COMPONENT: Final = "pvc-prebinder-scheduler"
 FLUSH_SECONDS: Final = 5.0
@@ -84,18 +85,16 @@ class SchedulerProcess:
         rng = self._rng = Random()
         identity = new_identity()
         namespace = settings.leader_election.namespace or own_namespace()
-        planning, prefix = (
-            PlanSettings(annotations=settings.scheduling.annotations),
-            settings.scheduling.annotation_prefix,
-        )
+        prefix = settings.scheduling.annotation_prefix
+        planning = self._planning = PlanSettings(annotations=settings.scheduling.annotations)
         failures = PluginFailures()
         self._configuration = configuration_for(settings.scheduling, failures)
         self.names = tuple(self._configuration.current.profiles)
         lease = replace(settings.leader_election, name=lease_name(settings.leader_election, self.names))
 
         self._store = Store(prefix)
-        cluster = self._cluster = SchedulerCache(self._store, planning)
-        watches = Watches(self._store, self.names)
+        self._cluster = SchedulerCache(self._store, planning)
+        watches = self._watches = Watches(self._store, self.names)
         self._instruments = instruments = SchedulerInstruments(lease.name, watches.collections, clock.now())
         instruments.attempts.expect_profiles(self.names)
         failures.counted.append(instruments.attempts.plugin_failed)
@@ -106,26 +105,13 @@ class SchedulerProcess:
             ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)
         )
         self._cache = Cache(access.api(), watches.collections, prefix, clock, rng, instruments.watches)
-        around = SchedulerSurroundings(
-            access,
-            self._store,
-            watches.pods,
-            cluster,
-            self._configuration,
-            planning,
-            settings.scheduling.bind_timeout,
-            self._recorder,
-            instruments.attempts,
-            clock,
-        )
         self._elector = Candidate(identity, namespace, rng).elector(access, lease, instruments.leader)
         self._heartbeat = Heartbeat(clock)
         self._suited = asyncio.Event()
-        self._leader_loop: LeaderLoop[SchedulerTerm] = LeaderLoop(
-            self._elector,
-            Leadership.unelected(clock, identity),
-            lambda leadership: SchedulerTerm(around, leadership),
+        self._leader_loop: LeaderLoop[Scheduler] = LeaderLoop(
+            self._elector, Leadership.unelected(clock, identity), self._begin
         )
+        self._manual: ManualBinding | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Schedule until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
@@ -148,6 +134,22 @@ class SchedulerProcess:
             for task in tasks:
                 task.cancel()
 
+    def _begin(self, leadership: Leadership) -> Scheduler:
+        scheduler = compose(
+            self._access.fenced(leadership),
+            store=self._store,
+            pods=self._watches.pods,
+            cluster=self._cluster,
+            configuration=self._configuration,
+            planning=self._planning,
+            bind_timeout=self._settings.scheduling.bind_timeout,
+            events=self._recorder,
+            metrics=self._instruments.attempts,
+            clock=self._clock,
+        )
+        self._manual = ManualBinding(scheduler)
+        return scheduler
+
     async def _render(self) -> bytes:
         term = self._leader_loop.term
         state = SchedulerState(
@@ -164,7 +166,7 @@ class SchedulerProcess:
         return serving_control(
             parse_address(control.bind_address),
             Path(control.token_file) if control.token_file else default_token_file(),
-            DrivenTerm(lambda: self._leader_loop.term.binding if self._leader_loop.term is not None else None),
+            lambda: self._manual if self._leader_loop.term is not None else None,
             self._configuration,
             self._clock,
         )

@@ -51,7 +51,7 @@ class BindingCycle:
     """Runs PreBind and Bind for many pods at once."""
 
     def __init__(self, plugins: BindingPlugins, at_once: int = AT_ONCE) -> None:
-        self._plugins = plugins
+        self.plugins = plugins
         self._room = asyncio.Semaphore(at_once)
         self._under_way: dict[str, _UnderWay] = {}
 
@@ -77,7 +77,7 @@ class BindingCycle:
 
     def has_work_before(self, placement: ScheduleResult) -> bool:
         """Whether the pod is not assigned at once: something has to be bound for it first."""
-        return any(plugin.has_work(placement) for plugin in self._plugins.pre_binds)
+        return any(plugin.has_work(placement) for plugin in self.plugins.pre_binds)
 
     def stop_waiting(self) -> None:
         """Cancel what waits for volumes; assignments go on. What was written for the volumes stays good."""
@@ -119,7 +119,7 @@ class BindingCycle:
         self, placement: ScheduleResult, begun: list[PreBind], under_way: _UnderWay
     ) -> Rejection | None:
         try:
-            for plugin in self._plugins.pre_binds:
+            for plugin in self.plugins.pre_binds:
                 begun.append(plugin)
                 rejection = await plugin.pre_bind(placement)
                 if rejection is not None:
@@ -137,7 +137,7 @@ class BindingCycle:
     async def _bind(self, placement: ScheduleResult, under_way: _UnderWay) -> Rejection | None:
         async with self._room:
             under_way.reserved = False
-            for bind in self._plugins.binds:
+            for bind in self.plugins.binds:
                 rejection = await bind.bind(placement)
                 if rejection is not None:
                     return rejection

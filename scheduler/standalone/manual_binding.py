@@ -5,14 +5,11 @@ already is not tried twice: the end of that attempt is the answer.
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
-from kube.store.collection import Collection
-from scheduler.binding.binding_cycle import BindingCycle
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 from scheduler.cycle.cycle import Unschedulable, decide, judge
 from scheduler.framework.containment import PluginFailed
@@ -21,42 +18,22 @@ from scheduler.framework.profile import Profile
 from scheduler.queue.scheduling_queue import Attempt
 from scheduler.queue.validation import refuse_pod
 from scheduler.standalone.attempt_report import Ending
-from scheduler.standalone.schedule_one import Attempts, Parts, Work
+from scheduler.standalone.schedule_one import Work
+from scheduler.standalone.scheduler import Scheduler
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volumes import PodInfo
 
 _STOPPED: Final = Refused(Refusal.NOT_READY, "this replica stopped scheduling; check the pod")
 
 
-@dataclass(frozen=True, slots=True)
-class Machinery:
-    """What the scheduler's loop works with.
-
-    `start` has work done beside it, as long as it `takes_work`; `wake` says that a pod may be due.
-    """
-
-    parts: Parts
-    attempts: Attempts
-    cycle: BindingCycle
-    start: Callable[[Work], None]
-    takes_work: Callable[[], bool]
-    wake: Callable[[], None]
-
-
-class DrivenBinding:
+class ManualBinding:
     """Places single pods of one term. Implements prebinder.control.pod_binding_rpc.PodBinding."""
 
-    def __init__(self, machinery: Machinery, assigned: Collection[Pod]) -> None:
-        """`assigned` are the pods that have a node, whoever placed them."""
-        self._parts = machinery.parts
-        self._attempts = machinery.attempts
-        self._cycle = machinery.cycle
-        self._start = machinery.start
-        self._takes_work = machinery.takes_work
-        self._wake = machinery.wake
-        self._assigned = assigned
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._expected: dict[str, list[asyncio.Future[Ending | None]]] = {}
-        machinery.attempts.endings.append(self._ended)
+        scheduler.report.endings.append(self._ended)
+        scheduler.ended.append(self.close)
 
     def close(self) -> None:
         """The term is over: tell everybody who still waits that nothing more is known."""
@@ -64,13 +41,13 @@ class DrivenBinding:
             self._tell(key, None)
 
     async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
-        pod = self._find(key, uid) if self._takes_work() else _STOPPED
+        pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
         if isinstance(pod, Refused):
             return pod
         aside = _refuse_kept_aside(pod)
         if aside is not None:
             return aside
-        attempt, ending = self._parts.waiting.take(key), self._expect(key)
+        attempt, ending = self._scheduler.waiting.take(key), self._expect(key)
         refused = self._try(attempt, node) if attempt is not None else None
         if refused is not None:
             return refused
@@ -80,16 +57,16 @@ class DrivenBinding:
         return self._bound(found, node) if found.placement is not None else self._not_bound(found)
 
     async def unbind(self, key: str, uid: str) -> Released | Refused:
-        pod = self._find(key, uid) if self._takes_work() else _STOPPED
+        pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
         if isinstance(pod, Refused):
             return pod
-        promised = self._parts.cluster.assumed().get(key)
+        promised = self._scheduler.cluster.assumed().get(key)
         if promised is None:
             return Released()
         ending = self._expect(key)
         # What was decided just now begins to be carried out in between.
         await asyncio.sleep(0)
-        await self._cycle.withdraw(promised.pod, "a request to unbind it")
+        await self._scheduler.cycle.withdraw(promised.pod, "a request to unbind it")
         found = await ending
         if found is None:
             return _STOPPED
@@ -97,38 +74,38 @@ class DrivenBinding:
 
     def _find(self, key: str, uid: str) -> Pod | Refused:
         """Return the pod if it waits for a node and is ours."""
-        waiting = self._parts.waiting.get(key)
-        pod = waiting or self._assigned.items.get(key) or self._parts.pods.items.get(key)
+        waiting = self._scheduler.waiting.get(key)
+        pod = waiting or self._scheduler.store.pods.items.get(key) or self._scheduler.pods.items.get(key)
         if pod is None:
             return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: no pod that waits for this scheduler or has a node")
         if uid not in ("", pod.uid):
             return Refused(Refusal.POD_NOT_FOUND, f"pod {key}: expected uid {uid}, found {pod.uid}")
-        if pod.scheduler_name not in self._parts.configuration.current.profiles:
+        if pod.scheduler_name not in self._scheduler.configuration.current.profiles:
             return Refused(Refusal.NOT_OURS, f"pod {key} has schedulerName {pod.scheduler_name}")
         if pod.deleting or pod.finished:
             return Refused(Refusal.NOT_OURS, f"pod {key} has ended or is being deleted")
         if waiting is not None:
             return pod
-        assumed = self._parts.cluster.assumed().get(key)
+        assumed = self._scheduler.cluster.assumed().get(key)
         return _has_node(key, pod.node_name or (assumed.node if assumed is not None else "a node"))
 
     def _try(self, attempt: Attempt, node: str) -> Refused | None:
         """Try the pod now. Return why nothing comes of it; None if there is an ending to wait for."""
         try:
-            found = self._only_on(attempt, node) if node else self._attempts.begin(attempt)
+            found = self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt)
         except PluginFailed as failure:
-            self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
+            self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
             return Refused(Refusal.FAILED, str(failure))
         except Exception:
-            self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
+            self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
             raise
         finally:
-            self._wake()
+            self._scheduler.wake()
         if isinstance(found, Refused):
             return found
         if found is not None:
-            self._start(found)
-        elif self._parts.waiting.get(attempt.pod.key) is None:
+            self._scheduler.start(found)
+        elif self._scheduler.waiting.get(attempt.pod.key) is None:
             return _has_node(attempt.pod.key, "a node")
         return None
 
@@ -136,10 +113,10 @@ class DrivenBinding:
         pod = attempt.pod
         view, profile = self._look(pod)
         confined = replace(profile, pre_filters=(_OnlyOn(node), *profile.pre_filters))
-        found = self._parts.room.decide(pod, view, confined, _Afresh())
+        found = self._scheduler.room.decide(pod, view, confined, _Afresh())
         if isinstance(found, ScheduleResult):
-            return self._attempts.place(attempt, found, view)
-        self._parts.waiting.retry(attempt, self._parts.clock.monotonic())
+            return self._scheduler.attempts.place(attempt, found, view)
+        self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
         state = view.node(node)
         if state is None:
             return Refused(Refusal.REJECTED, f"node {node} does not exist")
@@ -149,8 +126,8 @@ class DrivenBinding:
         return Refused(Refusal.REJECTED, f"pod {pod.key} does not fit node {node}", (why,))
 
     def _look(self, pod: Pod) -> tuple[ClusterView, Profile]:
-        view = self._parts.cluster.view(self._parts.clock.now())
-        return view, self._parts.configuration.current.profiles[pod.scheduler_name]
+        view = self._scheduler.cluster.view(self._scheduler.clock.now())
+        return view, self._scheduler.configuration.current.profiles[pod.scheduler_name]
 
     def _bound(self, ending: Ending, node: str) -> Bound | Refused:
         placement = ending.placement
@@ -158,7 +135,7 @@ class DrivenBinding:
         if node not in ("", placement.node):
             return _has_node(ending.pod.key, placement.node)
         volumes = {claim.name: volume.name for claim, volume in placement.volumes.volumes}
-        claims = self._parts.cluster.view(self._parts.clock.now()).storage.snapshot.claims
+        claims = self._scheduler.cluster.view(self._scheduler.clock.now()).storage.snapshot.claims
         for named in ending.pod.claims:
             claim = claims.get(f"{ending.pod.namespace}/{named.name}")
             if claim is not None and claim.volume_name:

@@ -12,11 +12,9 @@ from binder.matching.rejection import Reason, Rejection
 from kube.clock import Clock
 from kube.errors import KubeError, LeadershipLost
 from kube.objects.model import Pod
-from kube.store.collection import Collection
-from scheduler.binding.binding_cycle import BindingCycle, BindingPlugins
+from scheduler.binding.binding_cycle import BindingCycle
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.diagnosis import Diagnosis, diagnose
-from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.config import Configuration
 from scheduler.framework.containment import PluginFailed
 from scheduler.framework.plugin import ScheduleResult
@@ -25,9 +23,9 @@ from scheduler.queue.hints import EVICTION
 from scheduler.queue.requeue import forgotten, wanted_by
 from scheduler.queue.scheduling_queue import Attempt, SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
-from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, EventSink, StatusSink
+from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, StatusSink
 from scheduler.standalone.cache import SchedulerCache
-from scheduler.standalone.post_filter import PostFilter
+from scheduler.standalone.post_filter import DecidesPods, PostFilter
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.claim_texts import whole_text
 
@@ -53,93 +51,70 @@ class StatusWriter(StatusSink, Protocol):
         """Write until cancelled. Raises LeadershipLost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a scheduler is made of, for one term.
-
-    `pods` are those that name us and have no node; `cluster` follows the store of everything else. `waiting` is empty
-    at first; `status` writes under the lease, as the plugins do.
-    """
-
-    pods: Collection[Pod]
-    waiting: SchedulingQueue
-    cluster: SchedulerCache
-    assignments: AssignmentCheck
-    decider: Decider
-    room: PostFilter
-    configuration: ConfigurationInForce
-    plugins: BindingPlugins
-    status: StatusWriter
-    events: EventSink
-    metrics: AttemptMetrics
-    clock: Clock
-
-
+@dataclass(slots=True)
 class Attempts:
     """Makes attempts. An error in one is told, and costs no other pod its turn.
 
     `wake` is called when a pod may have become due although no watch showed anything.
     """
 
-    def __init__(self, parts: Parts, cycle: BindingCycle, wake: Callable[[], None]) -> None:
-        self._parts = parts
-        self._waiting = parts.waiting
-        self._cluster = parts.cluster
-        self._room = parts.room
-        self._cycle = cycle
-        self._clock = parts.clock
-        self._wake = wake
-        self._report = AttemptReport(parts.events, parts.status, parts.metrics)
-        self.endings = self._report.endings
+    waiting: SchedulingQueue
+    cluster: SchedulerCache
+    room: PostFilter
+    decider: DecidesPods
+    configuration: ConfigurationInForce
+    cycle: BindingCycle
+    assignments: AssignmentCheck
+    report: AttemptReport
+    metrics: AttemptMetrics
+    clock: Clock
+    wake: Callable[[], None]
 
     def begin(self, attempt: Attempt) -> Work | None:
         """Decide about a pod; return what carries the decision out, None if there is nothing to be done."""
-        pod = self._waiting.get(attempt.pod.key)
+        pod = self.waiting.get(attempt.pod.key)
         if pod is None or pod.uid != attempt.pod.uid or self._is_assumed(pod):
-            self._waiting.done(attempt)
+            self.waiting.done(attempt)
             return None
         try:
             return self._decide(attempt, pod)
         except PluginFailed as failure:
-            self._report.plugin_failed(pod, str(failure))
-            self._waiting.retry(attempt, self._clock.monotonic())
+            self.report.plugin_failed(pod, str(failure))
+            self.waiting.retry(attempt, self.clock.monotonic())
             return None
         except Exception as error:
             # A rule that fails for one pod must not keep the others from being scheduled.
             logger.exception("Scheduling decision failed", extra={"pod": pod.key})
-            self._report.error(pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
-            self._waiting.retry(attempt, self._clock.monotonic())
+            self.report.error(pod, Reason.SCHEDULER_ERROR, f"{type(error).__name__}: {error}")
+            self.waiting.retry(attempt, self.clock.monotonic())
             return None
 
     def invalid(self, pod: Pod, rejection: Rejection) -> None:
         """The pod cannot be scheduled until somebody changes it."""
-        self._report.invalid(pod, rejection.reason, whole_text(rejection))
+        self.report.invalid(pod, rejection.reason, whole_text(rejection))
 
     def _is_assumed(self, pod: Pod) -> bool:
-        placement = self._cluster.assumed().get(pod.key)
+        placement = self.cluster.assumed().get(pod.key)
         return placement is not None and placement.pod.uid == pod.uid
 
     def _decide(self, attempt: Attempt, pod: Pod) -> Work | None:
-        profile = self._parts.configuration.current.profiles.get(pod.scheduler_name)
-        if profile is None:
-            self._waiting.failed(attempt, frozenset(), self._clock.monotonic())
-            return None
-        began = self._clock.monotonic()
-        view = self._cluster.view(self._clock.now())
-        found = self._room.decide(pod, view, profile, self._parts.decider)
-        self._parts.metrics.decided(pod.scheduler_name, self._clock.monotonic() - began)
+        profile = self.configuration.current.profiles[pod.scheduler_name]
+        began = self.clock.monotonic()
+        view = self.cluster.view(self.clock.now())
+        found = self.room.decide(pod, view, profile, self.decider)
+        self.metrics.decided(pod.scheduler_name, self.clock.monotonic() - began)
         if isinstance(found, Unschedulable):
-            return self._refused(attempt, pod, found, self._room.preempt(found, view, profile))
+            return self._refused(attempt, pod, found, self.room.preempt(found, view, profile))
         return self.place(attempt, found, view)
 
     def place(self, attempt: Attempt, placement: ScheduleResult, view: ClusterView) -> Work | None:
         """Take a placement decided in this view for granted; return what carries it out, None if it cannot be."""
-        rejection = self._cluster.assume(placement, self._parts.plugins.reserves)
+        rejection = self.cluster.assume(placement, self.cycle.plugins.reserves)
         if rejection is not None:
-            self._report.lost(placement.pod, rejection.reason)
-            self._waiting.retry(attempt, self._clock.monotonic())
+            self.report.lost(placement.pod, rejection.reason)
+            self.waiting.retry(attempt, self.clock.monotonic())
             return None
-        self._room.assumed(placement.pod, placement.node)
+        self.room.assumed(placement.pod, placement.node)
         node = view.node(placement.node)
         return self._carry_out(attempt, placement, node.zone if node is not None else "")
 
@@ -148,12 +123,12 @@ class Attempts:
     ) -> Work | None:
         diagnosis = diagnose(found)
         if isinstance(answer, Preemption):
-            self._parts.metrics.preempted(len(answer.victims))
-            self._report.refused(pod, diagnosis, diagnosis.text(), answer.node)
+            self.metrics.preempted(len(answer.victims))
+            self.report.refused(pod, diagnosis, diagnosis.text(), answer.node)
             return self._clear(attempt, pod, found, diagnosis, answer)
         hints = diagnosis.hints | {EVICTION} if answer.protected else diagnosis.hints
-        self._waiting.failed(attempt, hints, self._clock.monotonic(), wanted_by(found))
-        self._report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
+        self.waiting.failed(attempt, hints, self.clock.monotonic(), wanted_by(found))
+        self.report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
         return None
 
     async def _clear(
@@ -161,19 +136,19 @@ class Attempts:
     ) -> None:
         """Clear a node for a pod. It waits for its victims to be gone, or tries again when they cannot be evicted."""
         try:
-            refusal = await self._room.evict(await self._withdrawn(preemption, pod), pod)
+            refusal = await self.room.evict(await self._withdrawn(preemption, pod), pod)
         except LeadershipLost:
             raise
         except Exception as error:
             logger.exception("Preemption failed", extra={"pod": pod.key, "node": preemption.node})
             refusal = f"{type(error).__name__}: {error}"
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if refusal:
-            self._report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
-            self._waiting.retry(attempt, now)
+            self.report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
+            self.waiting.retry(attempt, now)
         else:
-            self._waiting.failed(attempt, diagnosis.hints, now, wanted_by(found))
-        self._wake()
+            self.waiting.failed(attempt, diagnosis.hints, now, wanted_by(found))
+        self.wake()
 
     async def _withdrawn(self, preemption: Preemption, pod: Pod) -> Preemption:
         """Give up victims that have no node yet, and return the preemption of the others: to evict is to delete.
@@ -186,19 +161,19 @@ class Attempts:
             if victim.node_name:
                 victims.append(victim)
                 continue
-            await self._cycle.withdraw(victim, f"preemption by pod {pod.uid}")
-            if await self._parts.assignments.has_node(victim):
+            await self.cycle.withdraw(victim, f"preemption by pod {pod.uid}")
+            if await self.assignments.has_node(victim):
                 victims.append(victim)
             else:
-                self._report.withdrawn(victim, pod, preemption.node)
+                self.report.withdrawn(victim, pod, preemption.node)
         return replace(preemption, victims=tuple(victims))
 
     async def _carry_out(self, attempt: Attempt, placement: ScheduleResult, zone: str) -> None:
-        pod, began = placement.pod, self._clock.monotonic()
-        if self._cycle.has_work_before(placement):
-            self._report.expected(placement)
+        pod, began = placement.pod, self.clock.monotonic()
+        if self.cycle.has_work_before(placement):
+            self.report.expected(placement)
         try:
-            rejection = await self._cycle.carry_out(placement)
+            rejection = await self.cycle.carry_out(placement)
         except LeadershipLost:
             raise
         except KubeError as error:
@@ -212,20 +187,20 @@ class Attempts:
             if rejection is not None:
                 self._take_back(attempt, placement, rejection.reason, whole_text(rejection))
                 return
-            now = self._clock.monotonic()
-            self._cluster.bound(pod.key, now)
-            self._waiting.done(attempt)
-            self._report.scheduled(placement, zone, now - attempt.since, now - began)
+            now = self.clock.monotonic()
+            self.cluster.bound(pod.key, now)
+            self.waiting.done(attempt)
+            self.report.scheduled(placement, zone, now - attempt.since, now - began)
 
     def _take_back(self, attempt: Attempt, placement: ScheduleResult, reason: Reason, text: str) -> None:
         """Forget a placement that could not be carried out: whoever was refused because of it gets another chance."""
-        pod, now = placement.pod, self._clock.monotonic()
-        self._cluster.forget(pod.key)
-        if reason in _LOST or self._waiting.get(pod.key) is None:
-            self._report.lost(pod, reason)
+        pod, now = placement.pod, self.clock.monotonic()
+        self.cluster.forget(pod.key)
+        if reason in _LOST or self.waiting.get(pod.key) is None:
+            self.report.lost(pod, reason)
         else:
-            self._report.error(pod, reason, text, nominated="")
-        self._waiting.retry(attempt, now)
-        for change in forgotten(placement, self._cluster.view(self._clock.now()).storage.snapshot):
-            self._waiting.change(change, now)
-        self._wake()
+            self.report.error(pod, reason, text, nominated="")
+        self.waiting.retry(attempt, now)
+        for change in forgotten(placement, self.cluster.view(self.clock.now()).storage.snapshot):
+            self.waiting.change(change, now)
+        self.wake()

@@ -6,20 +6,26 @@ that cannot be handled never holds up the others.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
+from binder.reservation.contract import Annotations
 from kube.client.deadline import within
-from kube.errors import LeadershipLost
+from kube.clock import Clock
+from kube.leaderelection.leadership import one_loss
 from kube.objects.model import Pod
 from kube.store.collection import Collection
-from scheduler.binding.binding_cycle import BindingCycle
+from kube.store.store import Store
+from scheduler.binding.binding_cycle import BindingCycle, BindingPlugins
+from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.cluster_event import ClusterEvent
-from scheduler.queue.requeue import forgotten, renounced
-from scheduler.standalone.assignment_check import NotAssigned
-from scheduler.standalone.manual_binding import DrivenBinding, Machinery
-from scheduler.standalone.schedule_one import Attempts, Parts, Work
-
-__all__ = ["Parts", "Scheduler"]
+from scheduler.queue.requeue import Changes, forgotten, renounced
+from scheduler.queue.scheduling_queue import SchedulingQueue
+from scheduler.standalone.assignment_check import AssignmentCheck, NotAssigned, PodReader
+from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, EventSink
+from scheduler.standalone.cache import PATIENCE, SchedulerCache
+from scheduler.standalone.post_filter import EvictsPods, PostFilter
+from scheduler.standalone.schedule_one import Attempts, ConfigurationInForce, StatusWriter, Work
 
 BATCH: Final = 16
 """Pods taken from the queue at once; one that is more urgent and comes later waits for so many decisions."""
@@ -29,137 +35,175 @@ LOOK_SECONDS: Final = 5.0
 
 
 class Scheduler:
-    """Schedules under one leadership. Give `changed` to what watches for changes that may help (requeue.Changes)."""
+    """Schedules for one term, and follows the cluster for changes that may help a pod that fits nowhere."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._clock = parts.clock
-        self._waiting = parts.waiting
-        self._cycle = BindingCycle(parts.plugins)
-        self._work = asyncio.Event()
-        self._attempts = Attempts(parts, self._cycle, self._work.set)
-        self._stopping = asyncio.Event()
+    def __init__(  # noqa: PLR0913 - all that it takes from its process, by name
+        self,
+        *,
+        api: PodReader,
+        store: Store,
+        pods: Collection[Pod],
+        cluster: SchedulerCache,
+        configuration: ConfigurationInForce,
+        plugins: BindingPlugins,
+        evictor: EvictsPods,
+        status: StatusWriter,
+        events: EventSink,
+        metrics: AttemptMetrics,
+        clock: Clock,
+        annotations: Annotations,
+    ) -> None:
+        """`pods` are those that name us and have no node, `store` has everything else, and `cluster` follows it.
+
+        `plugins`, `evictor` and `status` write, under the Lease of this term.
+        """
+        self.store, self.pods, self.cluster, self.clock = store, pods, cluster, clock
+        self.configuration = configuration
+        self.waiting = SchedulingQueue(
+            lambda pod: configuration.current.profiles[pod.scheduler_name].queue_sort.key(pod)
+        )
+        self.cycle, self.room = BindingCycle(plugins), PostFilter(store.budgets, evictor, status)
+        self.report = AttemptReport(events, status, metrics)
+        self.ended: list[Callable[[], None]] = []
+        """Called when the term is over."""
+        self._status, self._assignments = status, AssignmentCheck(api, store.pods, cluster, clock)
+        self._changes = Changes(store, self.changed, annotations)
+        self._work, self._stopping = asyncio.Event(), asyncio.Event()
         self._bindings: set[asyncio.Task[None]] = set()
         self._group = asyncio.TaskGroup()
         self._running = False
-        self._driven: list[DrivenBinding] = []
+        self.attempts = Attempts(
+            self.waiting,
+            cluster,
+            self.room,
+            Decider(),
+            configuration,
+            self.cycle,
+            self._assignments,
+            self.report,
+            metrics,
+            clock,
+            self.wake,
+        )
+        for assumed in cluster.assumed():
+            # Under way when the last term ended: whether it was assigned is asked at the first look.
+            cluster.bound(assumed, clock.monotonic() - PATIENCE)
 
     async def run(self) -> None:
         """Schedule until `stop`, then let assignments under way end. Needs collections that are synced.
 
         Raises LeadershipLost.
         """
-        pods, lost = self._parts.pods, False
-        pods.listeners.append(self._pod_changed)
-        self._parts.room.listeners.append(self._renounced)
+        self.room.listeners.append(self._renounced)
         try:
-            for pod in pods.items.values():
-                self._pod_changed(None, pod)
-            async with self._group as group:
-                beside = [group.create_task(work) for work in (self._parts.status.run(), self._look_for_lost())]
-                self._running = True
-                await self._schedule_all()
-                self._running = False
-                self._cycle.stop_waiting()
-                if self._bindings:
-                    await asyncio.wait(self._bindings)
-                for task in beside:
-                    task.cancel()
-        except* LeadershipLost:
-            lost = True
+            with one_loss(), self._changes.following(), self.pods.listening(self._pod_changed):
+                for pod in self.pods.items.values():
+                    self._pod_changed(None, pod)
+                await self._schedule()
         finally:
             self._running = False
-            pods.listeners.remove(self._pod_changed)
-            for driven in self._driven:
-                driven.close()
-        if lost:
-            raise LeadershipLost("the lease was lost during a write")
+            for ended in self.ended:
+                ended()
 
     def stop(self) -> None:
         """Begin nothing more. Pods that wait for their volumes are left to whoever schedules next."""
         self._stopping.set()
         self._work.set()
 
-    def driven(self, assigned: Collection[Pod]) -> DrivenBinding:
-        """Return what places single pods while this runs. `assigned` are the pods that have a node."""
-        machinery = Machinery(
-            self._parts, self._attempts, self._cycle, self._start, lambda: self._running, self._work.set
-        )
-        self._driven.append(DrivenBinding(machinery, assigned))
-        return self._driven[-1]
+    @property
+    def takes_work(self) -> bool:
+        """Whether `start` has work done: not before `run`, nor while what was begun is being finished."""
+        return self._running
+
+    def start(self, work: Work) -> None:
+        """Have a pod brought to its node beside the others."""
+        task = self._group.create_task(work)
+        self._bindings.add(task)
+        task.add_done_callback(self._bindings.discard)
+
+    def wake(self) -> None:
+        """A pod may be due although no watch showed anything."""
+        self._work.set()
 
     def changed(self, change: ClusterEvent) -> None:
         """Something happened in the cluster that may help a pod that fits nowhere."""
-        self._waiting.change(change, self._clock.monotonic())
+        self.waiting.change(change, self.clock.monotonic())
         self._work.set()
 
     def rules_changed(self) -> None:
         """A new configuration is in force: it may let refused pods in."""
-        self._waiting.wake_all(self._clock.monotonic())
+        self.waiting.wake_all(self.clock.monotonic())
         self._work.set()
 
     def _renounced(self, pod: Pod, node: str) -> None:
         """A node is kept for a pod no longer: it looks for another one, and others may fit there."""
         self.changed(renounced(pod, node))
-        self._waiting.wake(pod.key, self._clock.monotonic())
+        self.waiting.wake(pod.key, self.clock.monotonic())
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         for pod in (new, old):
-            if pod is not None and not self._parts.cluster.counts(pod):
-                self._parts.room.pod_changed(old, new)
+            if pod is not None and not self.cluster.counts(pod):
+                self.room.pod_changed(old, new)
                 break
         if new is not None and not new.deleting:
-            invalid = self._waiting.upsert(new, self._clock.monotonic())
+            invalid = self.waiting.upsert(new, self.clock.monotonic())
             if invalid is not None:
-                self._attempts.invalid(new, invalid)
+                self.attempts.invalid(new, invalid)
             self._work.set()
         elif (gone := new or old) is not None:
-            self._waiting.remove(gone.key)
-            self._parts.status.forget(gone.key)
+            self.waiting.remove(gone.key)
+            self._status.forget(gone.key)
+
+    async def _schedule(self) -> None:
+        async with self._group as group:
+            beside = [group.create_task(work) for work in (self._status.run(), self._look_for_lost())]
+            self._running = True
+            await self._schedule_all()
+            self._running = False
+            self.cycle.stop_waiting()
+            if self._bindings:
+                await asyncio.wait(self._bindings)
+            for task in beside:
+                task.cancel()
 
     async def _schedule_all(self) -> None:
         while not self._stopping.is_set():
             self._work.clear()
-            attempts = self._waiting.pop(self._clock.monotonic(), BATCH)
+            attempts = self.waiting.pop(self.clock.monotonic(), BATCH)
             for attempt in attempts:
-                await self._cycle.room()
+                await self.cycle.room()
                 if self._stopping.is_set():
                     return
-                work = self._attempts.begin(attempt)
+                work = self.attempts.begin(attempt)
                 if work is not None:
-                    self._start(work)
+                    self.start(work)
                 # Watches, answers and the lease get their turn after each decision.
                 await asyncio.sleep(0)
             if not attempts:
                 await self._idle()
 
-    def _start(self, work: Work) -> None:
-        task = self._group.create_task(work)
-        self._bindings.add(task)
-        task.add_done_callback(self._bindings.discard)
-
     async def _idle(self) -> None:
-        due = self._waiting.due_in(self._clock.monotonic())
+        due = self.waiting.due_in(self.clock.monotonic())
         try:
-            await (self._work.wait() if due is None else within(self._clock, max(0.0, due), self._work.wait()))
+            await (self._work.wait() if due is None else within(self.clock, max(0.0, due), self._work.wait()))
         except TimeoutError:
             return
 
     async def _look_for_lost(self) -> None:
         """Schedule pods again that have no node although their assignment was answered."""
         while True:
-            await self._clock.sleep(LOOK_SECONDS)
-            for ended in await self._parts.assignments.run():
+            await self.clock.sleep(LOOK_SECONDS)
+            for ended in await self._assignments.run():
                 self._not_assigned(ended)
 
     def _not_assigned(self, ended: NotAssigned) -> None:
-        placement, cluster = ended.placement, self._parts.cluster
-        for change in forgotten(placement, cluster.view(self._clock.now()).storage.snapshot):
+        placement, cluster = ended.placement, self.cluster
+        for change in forgotten(placement, cluster.view(self.clock.now()).storage.snapshot):
             self.changed(change)
         key = placement.pod.key
-        shown = self._parts.pods.items.get(key)
+        shown = self.pods.items.get(key)
         if shown is not None and shown.uid == placement.pod.uid:
             # A pod that is gone is not tried again, although a watch has yet to show its end.
-            self._waiting.remove(key)
+            self.waiting.remove(key)
             if ended.waits:
                 self._pod_changed(None, shown)

@@ -115,8 +115,8 @@ class FakeKubeApi:
             return _ok(document)
         body: Object = json.loads(request.body or b"{}")
         if request.method == "POST":
-            assert subresource == "binding", request
-            return self._assign(key, document, body)
+            assert subresource in {"binding", "eviction"}, request
+            return self._assign(key, document, body) if subresource == "binding" else self._evict(key, body)
         assert request.method == "PATCH", request
         assert request.content_type == "application/merge-patch+json", request
         problem = _conflict(document, body) or _immutable(document, body)
@@ -142,6 +142,13 @@ class FakeKubeApi:
         node = {"nodeName": binding["target"]["name"]}
         self.change("pods", key, lambda found: found["spec"].update(node))
         self.writes.append(Write("pods", key, "binding", binding))
+        return Response(201, json.dumps({"kind": "Status", "status": "Success", "code": 201}).encode())
+
+    def _evict(self, key: str, eviction: Object) -> Response:
+        """An Eviction that no budget stands against: the pod is being deleted."""
+        ends = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
+        self.change("pods", key, lambda found: found["metadata"].update(ends))
+        self.writes.append(Write("pods", key, "eviction", eviction))
         return Response(201, json.dumps({"kind": "Status", "status": "Success", "code": 201}).encode())
 
     def _tell(self, plural: str, old: Object | None, new: Object | None) -> None:

@@ -99,8 +99,7 @@ async def controlled(
     token = directory / "token"
     token.write_text(f"{TOKEN}\n")
     token.chmod(0o600)
-    serving = serving_control(
-        (LOOPBACK, 0), token, binding or Scripted(), configurations or configured(), clock or FakeClock()
-    )
+    bound = binding or Scripted()
+    serving = serving_control((LOOPBACK, 0), token, lambda: bound, configurations or configured(), clock or FakeClock())
     async with serving as port, aiohttp.ClientSession() as session:
         yield Control(session, port)

@@ -7,7 +7,7 @@ from typing import Final
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
 from scheduler.binding.pod_binding import Refusal, Refused
-from scheduler.standalone.manual_binding import DrivenBinding
+from scheduler.standalone.manual_binding import ManualBinding
 from tests.builders import claim, node, storage_class, volume
 from tests.scheduler.standing import Desk, pod
 
@@ -17,9 +17,9 @@ LOST: Final = Rejection(Reason.SCHEDULER_ERROR, WEB, "an answer", "none")
 
 
 @asynccontextmanager
-async def driven(*nodes: Node) -> AsyncIterator[tuple[Desk, DrivenBinding]]:
+async def driven(*nodes: Node) -> AsyncIterator[tuple[Desk, ManualBinding]]:
     desk = Desk(*(nodes or (SMALL, LARGE)))
-    driven = desk.scheduler.driven(desk.store.pods)
+    driven = ManualBinding(desk.scheduler)
     async with desk.running():
         yield desk, driven
 

@@ -20,19 +20,16 @@ from kube.store.collection import Collection
 from kube.store.store import Store
 from scheduler.binding.binding_cycle import BindingPlugins
 from scheduler.binding.reserve_volumes import PromiseVolumes
-from scheduler.cycle.memoized_cycle import Decider
+from scheduler.binding.still_fits import StillFits
 from scheduler.framework.config import Configuration
 from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
-from scheduler.queue.requeue import Changes
-from scheduler.queue.scheduling_queue import SchedulingQueue
-from scheduler.standalone.assignment_check import AssignmentCheck
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.pod_status import Said
-from scheduler.standalone.post_filter import EvictsPods, PostFilter
-from scheduler.standalone.scheduler import Parts, Scheduler
+from scheduler.standalone.post_filter import EvictsPods
+from scheduler.standalone.scheduler import Scheduler
 from tests import builders
 from tests.fake_clock import FakeClock, settle
 from tests.fakes.kube_api import Object
@@ -227,24 +224,22 @@ class Desk:
         self.store.nodes.replace(nodes, "1")
         profile = default_profile(NAME)
         self.configuration = Fixed(Configuration({NAME: profile}))
-        self.waiting = SchedulingQueue(profile.queue_sort.key)
-        self.decider, self.room = Decider(), PostFilter(self.store.budgets, evictor or self.evictions, self.status)
         self.scheduler = Scheduler(
-            Parts(
-                pods=self.pods,
-                waiting=self.waiting,
-                cluster=self.cluster,
-                assignments=AssignmentCheck(self.server, self.store.pods, self.cluster, self.clock),
-                decider=self.decider,
-                room=self.room,
-                configuration=self.configuration,
-                plugins=BindingPlugins(reserves, (self.volumes,), (self.binder,)),
-                status=self.status,
-                events=self.events,
-                metrics=self.metrics,
-                clock=self.clock,
-            )
+            api=self.server,
+            store=self.store,
+            pods=self.pods,
+            cluster=self.cluster,
+            configuration=self.configuration,
+            plugins=BindingPlugins(reserves, (self.volumes,), (StillFits(self.cluster, self.clock), self.binder)),
+            evictor=evictor or self.evictions,
+            status=self.status,
+            events=self.events,
+            metrics=self.metrics,
+            clock=self.clock,
+            annotations=Annotations(),
         )
+        self.waiting, self.room = self.scheduler.waiting, self.scheduler.room
+        self.decider = self.scheduler.attempts.decider
 
     def add(self, *pods: Pod) -> None:
         for pod in pods:
@@ -261,12 +256,11 @@ class Desk:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[asyncio.Future[None]]:
-        with Changes(self.store, self.scheduler.changed, Annotations()).following():
-            task = asyncio.ensure_future(self.scheduler.run())
-            await settle()
-            yield task
-            self.scheduler.stop()
-            await asyncio.gather(task, return_exceptions=True)
+        task = asyncio.ensure_future(self.scheduler.run())
+        await settle()
+        yield task
+        self.scheduler.stop()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def assigned(placement: ScheduleResult) -> Pod:

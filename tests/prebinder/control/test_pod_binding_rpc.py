@@ -98,7 +98,7 @@ async def test_wrong_parameters_are_named(method: str, params: object, problem: 
 
 
 async def test_a_pod_that_takes_long_is_not_waited_for_for_ever() -> None:
-    methods = pod_binding_methods(Scripted(None), seconds=0.01)
+    methods = pod_binding_methods(lambda: Scripted(None), seconds=0.01)
     with pytest.raises(RpcError, match="the operation continues") as raised:
         await methods["bind.pod"](POD)
     assert raised.value.code == TIMED_OUT

@@ -156,12 +156,12 @@ async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     async with controlled(tmp_path) as control:
         taken = (LOOPBACK, control.port)
         with pytest.raises(CommandError, match="choose another address with --control-bind-address"):
-            async with serving_control(taken, tmp_path / "token", Scripted(), configured(), FakeClock()):
+            async with serving_control(taken, tmp_path / "token", Scripted, configured(), FakeClock()):
                 pass
 
 
 async def test_without_an_address_there_is_neither_a_port_nor_a_token(tmp_path: Path) -> None:
-    async with serving_control(None, tmp_path / "token", Scripted(), configured(), FakeClock()) as port:
+    async with serving_control(None, tmp_path / "token", Scripted, configured(), FakeClock()) as port:
         assert port == 0
     assert os.listdir(tmp_path) == []
 
@@ -189,7 +189,7 @@ class Lingering(FakeClock):
 
 async def test_nobody_follows_the_token_after_the_end(tmp_path: Path) -> None:
     clock = Lingering()
-    async with serving_control((LOOPBACK, 0), tmp_path / "token", Scripted(), configured(), clock):
+    async with serving_control((LOOPBACK, 0), tmp_path / "token", Scripted, configured(), clock):
         await settle()
         assert clock.sleeping
     assert not clock.sleeping

@@ -9,6 +9,7 @@ from kube.errors import LeadershipLost
 from kube.objects.model import Claim, Pod, Toleration
 from scheduler.binding.pod_binding import Bound, Refusal, Refused
 from scheduler.framework.plugin import ScheduleResult
+from scheduler.standalone.manual_binding import ManualBinding
 from scheduler.state.cluster import ClusterView
 from tests import builders
 from tests.builders import claim, node, storage_class
@@ -195,7 +196,7 @@ async def test_a_caller_who_goes_away_stops_nothing() -> None:
 
 async def test_without_a_term_nothing_is_done() -> None:
     desk = Desk(SMALL)
-    binding = desk.scheduler.driven(desk.store.pods)
+    binding = ManualBinding(desk.scheduler)
     desk.add(pod("web"))
     assert refusal(await binding.bind(WEB, "", "")) is Refusal.NOT_READY
     async with desk.running():
@@ -223,7 +224,7 @@ async def test_a_bug_costs_no_pod_its_turn() -> None:
 
     broken = Broken()
     desk = Desk(SMALL, reserves=(broken,))
-    binding = desk.scheduler.driven(desk.store.pods)
+    binding = ManualBinding(desk.scheduler)
     async with desk.running():
         desk.add(pod("web"))
         with pytest.raises(ZeroDivisionError):

@@ -1,6 +1,7 @@
 """The loop: who is tried when, what is taken for granted, and how it goes on when something goes wrong."""
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass
 
 import pytest
@@ -11,11 +12,12 @@ from kube.objects.constraints import Constraints
 from kube.objects.model import PodClaim, Toleration
 from scheduler.binding.binding_cycle import AT_ONCE
 from scheduler.framework.config import Configuration
-from scheduler.framework.plugin import ScheduleResult
+from scheduler.framework.plugin import PreFilter, ScheduleResult
 from scheduler.standalone.cache import PATIENCE
 from scheduler.standalone.scheduler import LOOK_SECONDS
 from scheduler.state.cluster import ClusterView
 from scheduler.volumes.volume_binding import VolumeChoice
+from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.fake_clock import settle
 from tests.scheduler.standing import NAME, Desk, assigned, pod
@@ -302,15 +304,27 @@ async def test_what_others_assigned_meanwhile_is_theirs() -> None:
         assert desk.status.said == []
 
 
+class Nowhere(PreFilter):
+    """Leaves no node."""
+
+    name = "Nowhere"
+
+    def confine(self, _: PodInfo, cluster: ClusterView, /) -> int:
+        return 0
+
+
 async def test_a_new_configuration_holds_from_the_next_pod_on() -> None:
     desk = Desk(NODE)
-    in_force, desk.configuration.current = desk.configuration.current, Configuration({})
+    in_force = desk.configuration.current
+    profile = in_force.profiles[NAME]
+    confined = dataclasses.replace(profile, pre_filters=(Nowhere(), *profile.pre_filters))
+    desk.configuration.current = Configuration({NAME: confined})
     desk.add(pod("web"))
     async with desk.running():
         assert desk.binder.order == []
         desk.configuration.current = in_force
         desk.scheduler.rules_changed()
-        await settle()
+        await desk.clock.advance(2)
         assert desk.binder.order == ["web"]
 
 

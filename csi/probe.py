@@ -147,10 +147,10 @@ class DriverProbe:
         return answer.entries, answer.next_token
 
 
-def _by_handle(said: Iterable[tuple[str, Verdict]]) -> Listed:
+def _by_handle(verdicts: Iterable[tuple[str, Verdict]]) -> Listed:
     """Return one verdict for each handle; of duplicates the worst. Entries that name no volume are about none."""
     listed: dict[str, Verdict] = {}
-    for handle, verdict in said:
+    for handle, verdict in verdicts:
         if handle:
             listed[handle] = interpret.worst_of([listed[handle], verdict]) if handle in listed else verdict
     return listed

@@ -129,7 +129,9 @@ class Sweep:
         learned before the clock was set back is of unknown age, and comes first too.
         """
         now = self._clock.now()
-        return sorted((handle for handle in dict.fromkeys(handles) if handle), key=lambda one: self._known_at(one, now))
+        return sorted(
+            (handle for handle in dict.fromkeys(handles) if handle), key=lambda handle: self._known_at(handle, now)
+        )
 
     def _known_at(self, handle: str, now: datetime) -> datetime:
         record = self._records.state(self._driver, handle)
@@ -177,12 +179,12 @@ class Sweep:
         doubtful: dict[str, Observation] = {}
         due: dict[str, Observation] = {}
         for number, handle in enumerate(handles):
-            said = listed.get(handle)
-            observation = said or Absence(self._implied(negotiation))
+            verdict = listed.get(handle)
+            observation = verdict or Absence(self._implied(negotiation))
             record = self._records.state(self._driver, handle)
-            if negotiation.getting and needs_get(negotiation.listing, record, said):
+            if negotiation.getting and needs_get(negotiation.listing, record, verdict):
                 doubtful[handle] = observation
-            elif said is None and self._is_due(handle, negotiation):
+            elif verdict is None and self._is_due(handle, negotiation):
                 due[handle] = observation
             else:
                 self._took(handle, observation)
@@ -269,14 +271,14 @@ class Sweep:
             await self._clock.sleep(wait)
 
 
-def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, said: Verdict | None) -> bool:
-    """Whether a complete list, which says `said` of a volume or leaves it out, has to be confirmed by a get.
+def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, verdict: Verdict | None) -> bool:
+    """Whether what a complete list says of a volume (`verdict`, None if omitted) has to be confirmed by a get.
 
     A list of unhealthy volumes (CSI 1.13) is confirmed where it changes what is known; a list of all volumes is final
     for those it names.
     """
     if listing is not HealthProtocol.HEALTH_BY_LIST:
-        return said is None
-    if said is None:
+        return verdict is None
+    if verdict is None:
         return record is None or record.state is not HealthState.HEALTHY
-    return said.unhealthy and (record is None or record.state is not said.state)
+    return verdict.unhealthy and (record is None or record.state is not verdict.state)

@@ -156,29 +156,29 @@ def error_from_status(method: str, path: str, status: int, body: bytes, headers:
     The Status object of the body gives reason and message. A body that is none (a proxy's HTML page) is quoted
     in part, so that the log shows who answered.
     """
-    said = _status_of(body)
+    answer = _status_of(body)
     retry_after = _seconds(headers.get("Retry-After"))
-    if said is None:
+    if answer is None:
         quoted = body[:200].decode("utf-8", "replace").strip() or "(empty body)"
         return error_class(status)(method, path, status, "NotAStatus", quoted, retry_after)
-    if retry_after is None and said.details is not None:
-        retry_after = said.details.retry_after_seconds
-    return error_class(status, said.reason)(method, path, status, said.reason, said.message, retry_after)
+    if retry_after is None and answer.details is not None:
+        retry_after = answer.details.retry_after_seconds
+    return error_class(status, answer.reason)(method, path, status, answer.reason, answer.message, retry_after)
 
 
 def error_from_event(path: str, body: bytes) -> KubeError:
     """Make the error for an ERROR event of a watch, whose object is a Status (code 410 means relist)."""
-    said = _status_of(body)
-    code = said.code if said is not None else 0
+    answer = _status_of(body)
+    code = answer.code if answer is not None else 0
     return error_from_status("WATCH", path, code, body, {})
 
 
 def _status_of(body: bytes) -> _Status | None:
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        answer = msgspec.json.decode(body, type=_Status)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return said if said.kind == "Status" else None
+    return answer if answer.kind == "Status" else None
 
 
 def _seconds(header: str | None) -> float | None:

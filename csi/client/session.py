@@ -117,8 +117,8 @@ class DriverSession:
     async def _introduced(self) -> Negotiation:
         info = await self._channel.call(GET_PLUGIN_INFO, csi.GetPluginInfoRequest(), first=True)
         if info.name != self.endpoint.driver:
-            found = f"{self.endpoint} serves the driver {info.name!r}, but is configured for {self.endpoint.driver!r}"
-            raise CallFailed(WRONG_DRIVER, found)
+            problem = f"{self.endpoint} serves the driver {info.name!r}, but is configured for {self.endpoint.driver!r}"
+            raise CallFailed(WRONG_DRIVER, problem)
         plugin = await self._channel.call(GET_PLUGIN_CAPABILITIES, csi.GetPluginCapabilitiesRequest(), first=True)
         services = {capability.service.type for capability in plugin.capabilities}
         rpcs: set[int] = set()

@@ -69,7 +69,7 @@ def _way_to(socket: Path) -> Iterable[Owned]:
     directories = [(directory, "the directory", _SEARCH) for directory in reversed(socket.parents)]
     for path, kind, needed in (*directories, (socket, "the socket", _WRITE)):
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return
-        yield Owned(f"{kind} {path}", found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode), needed)
+        yield Owned(f"{kind} {path}", status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode), needed)

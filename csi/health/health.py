@@ -126,8 +126,8 @@ def _answered(record: HealthRecord | None, verdict: Verdict, debounce: Debounce)
         return HealthRecord(_finding(verdict, verdict.observed_at), None, verdict, verdict.observed_at)
     if settled is not None:
         return HealthRecord(settled, None, verdict, verdict.observed_at, streak)
-    said = f"{streak} of {debounce.worse} answers needed: {verdict.state} ({verdict.reason}) {verdict.message}"
-    unsure = Finding(HealthState.UNKNOWN, UNCONFIRMED, said.rstrip(), verdict.source, verdict.observed_at)
+    text = f"{streak} of {debounce.worse} answers needed: {verdict.state} ({verdict.reason}) {verdict.message}"
+    unsure = Finding(HealthState.UNKNOWN, UNCONFIRMED, text.rstrip(), verdict.source, verdict.observed_at)
     if record is not None and record.silence is not None:
         unsure = replace(unsure, since=record.silence.since)
     return HealthRecord(None, unsure, verdict, verdict.observed_at, streak)

@@ -113,9 +113,9 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
     return witness.says(state, printable(worst.reason, LONGEST_REASON) or str(state), message)
 
 
-def another_volume(witness: Witness, found: str, handle: str) -> Verdict:
+def another_volume(witness: Witness, returned: str, handle: str) -> Verdict:
     """Return the verdict when the driver answered about something else."""
-    message = f"the driver returned volume {found[:LONGEST_REASON]!r} instead of {handle!r}"
+    message = f"the driver returned volume {returned[:LONGEST_REASON]!r} instead of {handle!r}"
     return witness.says(HealthState.UNKNOWN, MALFORMED, message)
 
 

@@ -105,8 +105,8 @@ def combined_finding(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _worst(everybody: Sequence[Saying]) -> tuple[Saying, str]:
-    worst = max(everybody, key=lambda one: badness(one.state))
+    worst = max(everybody, key=lambda report: badness(report.state))
     # Who cannot say anything contradicts nobody.
-    others = [one for one in everybody if one.state not in (worst.state, HealthState.UNSUPPORTED)]
-    contrary = [f"{one.source} reports {one.state} ({one.reason})" for one in others]
+    others = [report for report in everybody if report.state not in (worst.state, HealthState.UNSUPPORTED)]
+    contrary = [f"{report.source} reports {report.state} ({report.reason})" for report in others]
     return worst, printable("; but ".join(filter(None, [worst.message, *contrary])))

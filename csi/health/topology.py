@@ -13,7 +13,7 @@ from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
 
 def segments(accessible: Iterable[csi.Topology]) -> tuple[Segment, ...]:
     """Return the segments of an answer, each once and in a fixed order, so that equal answers compare equal."""
-    return tuple(sorted({Segment(tuple(sorted(one.segments.items()))) for one in accessible}, key=_labels))
+    return tuple(sorted({Segment(tuple(sorted(topology.segments.items()))) for topology in accessible}, key=_labels))
 
 
 def matches(segment: Segment, labels: Mapping[str, str]) -> bool:
@@ -32,9 +32,9 @@ def contradiction(topology: Sequence[Segment] | None, affinity: NodeSelector | N
         return None
     if any(_compatible(segment, term) for segment in topology for term in affinity.terms):
         return None
-    said = " or ".join(", ".join(f"{key}={value}" for key, value in one.labels) for one in topology)
+    reported = " or ".join(", ".join(f"{key}={value}" for key, value in segment.labels) for segment in topology)
     demanded = " or ".join(_term(term, topology) for term in affinity.terms)
-    return f"the driver reports the volume in {said}; its node affinity requires {demanded}"
+    return f"the driver reports the volume in {reported}; its node affinity requires {demanded}"
 
 
 def _labels(segment: Segment) -> tuple[tuple[str, str], ...]:

@@ -138,9 +138,9 @@ class _Walk:
             for raw in items[start : start + _TURN]:
                 listed = _HEAD.decode(raw).metadata
                 self._unlisted.discard(listed.key)
-                found = suspect(self.part.held.items.get(listed.key), int(listed.resource_version), as_of)
-                if found is not None and self.malformed.get(listed.key) != found.listed:
-                    self.suspicions[listed.key] = found
+                suspicion = suspect(self.part.held.items.get(listed.key), int(listed.resource_version), as_of)
+                if suspicion is not None and self.malformed.get(listed.key) != suspicion.listed:
+                    self.suspicions[listed.key] = suspicion
             await asyncio.sleep(0)
 
     def finish(self, as_of: int) -> None:
@@ -159,9 +159,11 @@ class _Walk:
     def standing(self) -> dict[str, Suspicion]:
         """Hand out the suspicions that are still there, and forget them all."""
         items = self.part.held.items
-        found = {key: said for key, said in self.suspicions.items() if still_suspect(items.get(key), said)}
+        standing = {
+            key: suspicion for key, suspicion in self.suspicions.items() if still_suspect(items.get(key), suspicion)
+        }
         self.suspicions = {}
-        return found
+        return standing
 
 
 class DriftCheck:
@@ -226,11 +228,11 @@ class DriftCheck:
         drifted: Counter[str] = Counter()
         # Read one by one, an object does not say whether the selector of its part still picks it.
         if len(standing) > REPAIRS or (standing and walk.part.resource.field_selector):
-            drifted.update(said.kind for said in standing.values())
+            drifted.update(suspicion.kind for suspicion in standing.values())
             walk.part.reflector.relist()
         else:
-            for key, said in standing.items():
-                drifted.update({said.kind: 1} if await self._repair(walk, key, said) else {})
+            for key, suspicion in standing.items():
+                drifted.update({suspicion.kind: 1} if await self._repair(walk, key, suspicion) else {})
         for kind in KINDS:
             self._observer.drift(walk.part.resource.label, kind, drifted[kind])
         if drifted:
@@ -238,7 +240,7 @@ class DriftCheck:
                 "Cache drift repaired", extra={"resource": walk.part.resource.label, "objects": dict(drifted)}
             )
 
-    async def _repair(self, walk: _Walk, key: str, said: Suspicion) -> bool:
+    async def _repair(self, walk: _Walk, key: str, suspicion: Suspicion) -> bool:
         """Read the object and put what is true into the collection. Returns whether we were wrong about it."""
         part, as_of = walk.part, walk.part.held.version
         namespace, _, name = key.rpartition("/")
@@ -246,18 +248,18 @@ class DriftCheck:
             raw = await self._api.get(part.resource, name, namespace)
         except NotFound:
             held = part.held.items.get(key)
-            wrong = held is not None and still_suspect(held, said)
+            wrong = held is not None and still_suspect(held, suspicion)
             if wrong:
-                part.held.forget(key, said.as_of)
+                part.held.forget(key, suspicion.as_of)
             return wrong
         try:
             item = part.decode(raw)
         except Exception:  # any failure of a decoder means the object is malformed; the reflector has said so
-            walk.malformed[key] = said.listed
+            walk.malformed[key] = suspicion.listed
             return False
-        wrong = still_suspect(part.held.items.get(key), said)
+        wrong = still_suspect(part.held.items.get(key), suspicion)
         part.held.remember(item, as_of)
-        if wrong and still_suspect(part.held.items.get(key), said):
+        if wrong and still_suspect(part.held.items.get(key), suspicion):
             # The watch went on meanwhile, so that the answer may be late: a list tells for certain.
             part.reflector.relist()
         return wrong

@@ -154,7 +154,7 @@ def misfit(
     """
     errors = error.errors(include_url=False)
     # A key that is unknown is often a mistyped one of those that are missing.
-    first = next((found for found in errors if found["type"] in _UNKNOWN_KEY), errors[0])
+    first = next((detail for detail in errors if detail["type"] in _UNKNOWN_KEY), errors[0])
     there = (*place, *first["loc"])
     line = None if text is None else line_of(text, there)
     return ConfigurationError(path_of(there), _problem(first, adapter.json_schema(by_alias=True)), line)
@@ -235,9 +235,9 @@ _UNKNOWN_KEY: Final = frozenset({"unexpected_keyword_argument", "extra_forbidden
 
 
 def _problem(error: "ErrorDetails", schema: Schema) -> str:
-    kind, found = error["type"], show(error["input"])
+    kind, shown = error["type"], show(error["input"])
     if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind]}, found {found}"
+        return f"expected {_EXPECTED[kind]}, found {shown}"
     if kind in _UNKNOWN_KEY:
         *above, key = error["loc"]
         keys = list(_schema_at(schema, above).get("properties", ()))
@@ -248,15 +248,15 @@ def _problem(error: "ErrorDetails", schema: Schema) -> str:
     if kind in {"enum", "literal_error"}:
         words = [str(word) for word in _schema_at(schema, error["loc"]).get("enum", ())]
         suggestion = did_you_mean(str(error["input"]), words).rstrip(".")
-        return f"expected {', '.join(words)}, found {found}{suggestion}"
+        return f"expected {', '.join(words)}, found {shown}{suggestion}"
     if kind == "value_error":
         return str(error["ctx"]["error"])
-    return _limit(error, schema) or f"{error['msg']}, found {found}"
+    return _limit(error, schema) or f"{error['msg']}, found {shown}"
 
 
 def _limit(error: "ErrorDetails", schema: Schema) -> str:
     """Return which limit a value of the right type exceeds, empty if it is none of these."""
-    limits, found = error.get("ctx", {}), show(error["input"])
+    limits, shown = error.get("ctx", {}), show(error["input"])
     match error["type"]:
         case "too_short":
             return f"expected at least {limits['min_length']} entries, found {limits['actual_length']}"
@@ -265,9 +265,9 @@ def _limit(error: "ErrorDetails", schema: Schema) -> str:
         case "string_too_long":
             return f"expected at most {limits['max_length']} characters"
         case "string_pattern_mismatch":
-            return f'expected lower-case letters, digits, "-" and ".", found {found}'
+            return f'expected lower-case letters, digits, "-" and ".", found {shown}'
         case "greater_than_equal" | "less_than_equal" | "greater_than" | "less_than":
-            return f"expected {_bounds(_schema_at(schema, error['loc']))}, found {found}"
+            return f"expected {_bounds(_schema_at(schema, error['loc']))}, found {shown}"
         case _:
             return ""
 
@@ -282,15 +282,15 @@ def _bounds(schema: Schema) -> str:
 
 def _schema_at(schema: Schema, place: "tuple[str | int, ...] | list[str | int]") -> Schema:
     """Return the part of a JSON schema that speaks of a place, empty if none does."""
-    found = _resolved(schema, schema)
+    part = _resolved(schema, schema)
     for step in place:
-        below = found.get("items") if isinstance(step, int) else found.get("properties", {}).get(step)
+        below = part.get("items") if isinstance(step, int) else part.get("properties", {}).get(step)
         if below is None and isinstance(step, str):
-            below = found.get("additionalProperties")
+            below = part.get("additionalProperties")
         if not isinstance(below, Mapping):
             return {}
-        found = _resolved(below, schema)
-    return found
+        part = _resolved(below, schema)
+    return part
 
 
 def _resolved(part: Schema, schema: Schema) -> Schema:

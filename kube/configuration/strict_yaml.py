@@ -27,10 +27,10 @@ def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
     node = yaml.compose(text, Loader=_StrictLoader)
     line: int | None = None
     for step in place:
-        found = _below(node, step)
-        if found is None:
+        below = _below(node, step)
+        if below is None:
             return line
-        line, node = found
+        line, node = below
     return line
 
 

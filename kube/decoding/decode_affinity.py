@@ -39,15 +39,15 @@ def affinity(raw: wire.RawPart) -> Affinity:
     return decoded_part(_AFFINITIES, raw, "$.spec.affinity") or _NO_AFFINITY
 
 
-def constraints(spec: wire_compute.PodSpec, found: Affinity) -> Constraints | None:
-    """Return what the pod says, shared, or None when it says nothing. `found` is its affinity."""
+def constraints(spec: wire_compute.PodSpec, affinity: Affinity) -> Constraints | None:
+    """Return the pod's constraints, shared, or None when it has none."""
     spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
     ports = tuple(_host_ports(spec))
     disks = inline_disks(spec.volumes or ())
     preempts, unknown = spec.preemption_policy != "Never", tuple(_unsupported(spec))
     if not (spread or ports or disks or unknown) and preempts:
-        return None if found.rest == NO_CONSTRAINTS else found.rest
-    rest = found.rest
+        return None if affinity.rest == NO_CONSTRAINTS else affinity.rest
+    rest = affinity.rest
     return shared(
         Constraints(
             preferred_nodes=rest.preferred_nodes,
@@ -75,9 +75,11 @@ def _unsupported(spec: wire_compute.PodSpec) -> Iterable[str]:
     if spec.host_network and spec.host_users is False:
         yield "spec.hostUsers false with hostNetwork"
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    if any(rule.action == _RESTART_ALL for one in containers for rule in one.restart_policy_rules or ()):
+    if any(rule.action == _RESTART_ALL for container in containers for rule in container.restart_policy_rules or ()):
         yield f"spec.containers[*].restartPolicyRules with {_RESTART_ALL}"
-    requested = (one.resources.requests or () for one in (*containers, spec) if one.resources is not None)
+    requested = (
+        container.resources.requests or () for container in (*containers, spec) if container.resources is not None
+    )
     if any(name.startswith(_OF_DEVICE_CLASS) for names in requested for name in names):
         yield f"requests of {_OF_DEVICE_CLASS}*"
 
@@ -89,22 +91,22 @@ _OF_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 
 def _host_ports(spec: wire_compute.PodSpec) -> Iterable[HostPort]:
     """Yield what containers and restartable init containers take of the node (GetHostPorts in pkg/scheduler/util)."""
-    lasting = (one for one in spec.init_containers or () if one.restart_policy == "Always")
+    lasting = (container for container in spec.init_containers or () if container.restart_policy == "Always")
     for container in (*(spec.containers or ()), *lasting):
         for port in container.ports or ():
             if port.host_port:
                 yield shared(HostPort(port.host_port, text(port.protocol) or "TCP", text(port.host_ip) or "0.0.0.0"))
 
 
-def _affinity(found: wire_compute.Affinity) -> Affinity:
-    nodes = found.node_affinity or wire_compute.NodeAffinity()
-    near = found.pod_affinity or wire_compute.PodAffinity()
-    apart = found.pod_anti_affinity or wire_compute.PodAffinity()
+def _affinity(affinity: wire_compute.Affinity) -> Affinity:
+    nodes = affinity.node_affinity or wire_compute.NodeAffinity()
+    near = affinity.pod_affinity or wire_compute.PodAffinity()
+    apart = affinity.pod_anti_affinity or wire_compute.PodAffinity()
     preferred = nodes.preferred_during_scheduling_ignored_during_execution or ()
     rest = Constraints(
         preferred_nodes=tuple(
-            PreferredNodes(one.weight or 0, node_selector_term(one.preference or wire.NodeSelectorTerm()))
-            for one in preferred
+            PreferredNodes(term.weight or 0, node_selector_term(term.preference or wire.NodeSelectorTerm()))
+            for term in preferred
         ),
         affinity=_terms(near),
         anti_affinity=_terms(apart),
@@ -114,44 +116,44 @@ def _affinity(found: wire_compute.Affinity) -> Affinity:
     return Affinity(node_selector(nodes.required_during_scheduling_ignored_during_execution), shared(rest))
 
 
-def _terms(found: wire_compute.PodAffinity) -> tuple[PodTerm, ...]:
-    return tuple(map(_term, found.required_during_scheduling_ignored_during_execution or ()))
+def _terms(affinity: wire_compute.PodAffinity) -> tuple[PodTerm, ...]:
+    return tuple(map(_term, affinity.required_during_scheduling_ignored_during_execution or ()))
 
 
-def _weighted(found: wire_compute.PodAffinity) -> tuple[WeightedPodTerm, ...]:
+def _weighted(affinity: wire_compute.PodAffinity) -> tuple[WeightedPodTerm, ...]:
     return tuple(
-        WeightedPodTerm(one.weight or 0, _term(one.pod_affinity_term or wire_compute.PodAffinityTerm()))
-        for one in found.preferred_during_scheduling_ignored_during_execution or ()
+        WeightedPodTerm(term.weight or 0, _term(term.pod_affinity_term or wire_compute.PodAffinityTerm()))
+        for term in affinity.preferred_during_scheduling_ignored_during_execution or ()
     )
 
 
-def _term(found: wire_compute.PodAffinityTerm) -> PodTerm:
+def _term(term: wire_compute.PodAffinityTerm) -> PodTerm:
     return PodTerm(
-        text(found.topology_key),
-        _selector(found.label_selector),
-        texts(found.namespaces),
-        _selector(found.namespace_selector),
+        text(term.topology_key),
+        _selector(term.label_selector),
+        texts(term.namespaces),
+        _selector(term.namespace_selector),
     )
 
 
-def _spread(found: list[wire_compute.SpreadConstraint]) -> tuple[SpreadConstraint, ...]:
+def _spread(constraints: list[wire_compute.SpreadConstraint]) -> tuple[SpreadConstraint, ...]:
     return tuple(
         SpreadConstraint(
-            max_skew=one.max_skew or 0,
-            topology_key=text(one.topology_key),
-            when_unsatisfiable=text(one.when_unsatisfiable) or DO_NOT_SCHEDULE,
-            selector=_selector(one.label_selector),
-            min_domains=1 if one.min_domains is None else one.min_domains,
-            node_affinity_policy=text(one.node_affinity_policy) or HONOR,
-            node_taints_policy=text(one.node_taints_policy) or IGNORE,
-            match_label_keys=texts(one.match_label_keys),
+            max_skew=constraint.max_skew or 0,
+            topology_key=text(constraint.topology_key),
+            when_unsatisfiable=text(constraint.when_unsatisfiable) or DO_NOT_SCHEDULE,
+            selector=_selector(constraint.label_selector),
+            min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+            node_affinity_policy=text(constraint.node_affinity_policy) or HONOR,
+            node_taints_policy=text(constraint.node_taints_policy) or IGNORE,
+            match_label_keys=texts(constraint.match_label_keys),
         )
-        for one in found
+        for constraint in constraints
     )
 
 
-def _selector(found: wire.LabelSelector | None) -> LabelSelector | None:
-    return None if found is None else selector(found)
+def _selector(label_selector: wire.LabelSelector | None) -> LabelSelector | None:
+    return None if label_selector is None else selector(label_selector)
 
 
 _AFFINITY: Final = Decoder(wire_compute.Affinity)

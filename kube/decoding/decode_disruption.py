@@ -5,11 +5,11 @@ from kube.decoding.decode_parts import identity, label_selector
 from kube.rules.disruption import DisruptionBudget
 
 
-def disruption_budget(found: wire.PodDisruptionBudget) -> DisruptionBudget:
+def disruption_budget(budget: wire.PodDisruptionBudget) -> DisruptionBudget:
     """Read a budget. What its controller has not looked at since the spec changed allows nothing."""
-    who = identity(found.metadata)
-    spec, status = found.spec or wire.BudgetSpec(), found.status or wire.BudgetStatus()
-    generation = found.metadata.generation if found.metadata is not None else None
+    who = identity(budget.metadata)
+    spec, status = budget.spec or wire.BudgetSpec(), budget.status or wire.BudgetStatus()
+    generation = budget.metadata.generation if budget.metadata is not None else None
     is_current = (status.observed_generation or 0) >= (generation or 0)
     return DisruptionBudget(
         namespace=who.namespace,

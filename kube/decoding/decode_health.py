@@ -76,12 +76,13 @@ def claim_health(status: RawPart, annotations: RawPart) -> ClaimHealth | None:
     if native == _NULL and _NEEDLE not in written:
         return None
     reading = _Reading()
-    said = reading.one(native, _HEALTH_STATUS.decode)
-    conditions = None if said is None else tuple(reading.each(said.health_conditions, _condition))
+    native_health = reading.one(native, _HEALTH_STATUS.decode)
+    entries = native_health.health_conditions if native_health is not None else None
+    conditions = None if native_health is None else tuple(reading.each(entries, _condition))
     reports = reading.each(_of_addons(written), _node_report)
     health = ClaimHealth(
         conditions=conditions,
-        since=said.last_transition_time if said else None,
+        since=native_health.last_transition_time if native_health else None,
         nodes=tuple(sorted(reports, key=lambda report: report.node)),
         unreadable=reading.unreadable,
     )
@@ -94,11 +95,11 @@ def storage_reports(status: RawPart) -> StorageReports | None:
     if raw == _NULL:
         return None
     reading = _Reading()
-    said = reading.one(raw, _NODE_STATUS.decode)
-    found: list[StorageCondition] = []
-    for health in reading.each(said.storage_health if said else None, _storage_health):
-        found += reading.each(health.health_conditions, partial(_storage_condition, driver=health.name or ""))
-    return StorageReports(tuple(found), reading.unreadable) if found or reading.unreadable else None
+    node_status = reading.one(raw, _NODE_STATUS.decode)
+    conditions: list[StorageCondition] = []
+    for health in reading.each(node_status.storage_health if node_status else None, _storage_health):
+        conditions += reading.each(health.health_conditions, partial(_storage_condition, driver=health.name or ""))
+    return StorageReports(tuple(conditions), reading.unreadable) if conditions or reading.unreadable else None
 
 
 class _Reading:
@@ -115,58 +116,60 @@ class _Reading:
             return None
 
     def each(self, parts: Iterable[S] | None, read: Callable[[S], T]) -> list[T]:
-        found = [self.one(part, read) for part in islice(parts or (), MOST_REPORTS)]
-        return [one for one in found if one is not None]
+        values = [self.one(part, read) for part in islice(parts or (), MOST_REPORTS)]
+        return [value for value in values if value is not None]
 
 
 def _condition(raw: Raw) -> HealthCondition:
-    said = _CONDITION.decode(raw)
-    return HealthCondition(_status(said), text(_short(said.reason)), _short(said.message))
+    condition = _CONDITION.decode(raw)
+    return HealthCondition(_status(condition), text(_short(condition.reason)), _short(condition.message))
 
 
 def _storage_health(raw: Raw) -> _StorageHealth:
-    said = _STORAGE_HEALTH.decode(raw)
-    if not said.name:
+    storage = _STORAGE_HEALTH.decode(raw)
+    if not storage.name:
         raise ValueError("storage health without a driver name")
-    return said
+    return storage
 
 
 def _storage_condition(raw: Raw, driver: str) -> StorageCondition:
-    said = _CONDITION.decode(raw)
+    condition = _CONDITION.decode(raw)
     return StorageCondition(
         driver=text(driver),
-        status=_status(said),
-        reason=text(_short(said.reason)),
-        message=_short(said.message),
-        volume_mode=text(said.volume_mode),
-        access_mode=text(said.access_mode),
-        since=said.last_transition_time,
+        status=_status(condition),
+        reason=text(_short(condition.reason)),
+        message=_short(condition.message),
+        volume_mode=text(condition.volume_mode),
+        access_mode=text(condition.access_mode),
+        since=condition.last_transition_time,
     )
 
 
 def _node_report(annotation: tuple[str, str]) -> NodeReport:
     key, value = annotation
-    said = _ANNOTATION.decode(value)
-    if said.state not in _ADDONS_STATES:
-        raise ValueError(f"state {said.state!r}")
-    return NodeReport(text(_short(said.node) or key.removeprefix(ADDONS_PREFIX)), said.state == "healthy", said.since)
+    report = _ANNOTATION.decode(value)
+    if report.state not in _ADDONS_STATES:
+        raise ValueError(f"state {report.state!r}")
+    return NodeReport(
+        text(_short(report.node) or key.removeprefix(ADDONS_PREFIX)), report.state == "healthy", report.since
+    )
 
 
 def _of_addons(annotations: bytes) -> Iterable[tuple[str, str]]:
     if _NEEDLE not in annotations:
         return ()
-    found = sorted(_ANNOTATIONS.decode(annotations).items())
-    return [(key, value or "") for key, value in found if key.startswith(ADDONS_PREFIX)]
+    entries = sorted(_ANNOTATIONS.decode(annotations).items())
+    return [(key, value or "") for key, value in entries if key.startswith(ADDONS_PREFIX)]
 
 
-def _status(said: _Condition) -> str:
-    if not said.status:
+def _status(condition: _Condition) -> str:
+    if not condition.status:
         raise ValueError("condition without a status")
-    return text(said.status)
+    return text(condition.status)
 
 
-def _short(said: str | None) -> str:
-    return (said or "")[:LONGEST]
+def _short(content: str | None) -> str:
+    return (content or "")[:LONGEST]
 
 
 def _bytes(part: RawPart) -> bytes:

@@ -11,10 +11,10 @@ from kube.objects import model
 from kube.rules.resource_fit import in_scheduler_units
 
 
-def node(found: wire_compute.Node) -> model.Node:
-    who = identity(found.metadata)
-    metadata = present(found.metadata, "$.metadata")
-    spec, status = found.spec or wire_compute.NodeSpec(), found.status or wire_compute.NodeStatus()
+def node(raw: wire_compute.Node) -> model.Node:
+    who = identity(raw.metadata)
+    metadata = present(raw.metadata, "$.metadata")
+    spec, status = raw.spec or wire_compute.NodeSpec(), raw.status or wire_compute.NodeStatus()
     return model.Node(
         name=text(who.name),
         uid=who.uid,
@@ -28,28 +28,28 @@ def node(found: wire_compute.Node) -> model.Node:
     )
 
 
-def namespace(found: wire_compute.Namespace) -> model.Namespace:
-    who = identity(found.metadata)
-    metadata = present(found.metadata, "$.metadata")
+def namespace(raw: wire_compute.Namespace) -> model.Namespace:
+    who = identity(raw.metadata)
+    metadata = present(raw.metadata, "$.metadata")
     return model.Namespace(text(who.name), who.uid, who.resource_version, labels(metadata))
 
 
-def csi_node(found: wire_compute.CSINode) -> model.CSINode:
-    who = identity(found.metadata)
-    drivers = (found.spec.drivers if found.spec else None) or ()
+def csi_node(raw: wire_compute.CSINode) -> model.CSINode:
+    who = identity(raw.metadata)
+    drivers = (raw.spec.drivers if raw.spec else None) or ()
     return model.CSINode(
         name=text(who.name),
         uid=who.uid,
         resource_version=who.resource_version,
         drivers=tuple(_driver(driver) for driver in drivers),
-        storage=storage_reports(found.status),
+        storage=storage_reports(raw.status),
     )
 
 
-def _driver(found: wire_compute.NodeDriver) -> model.NodeDriver:
+def _driver(driver: wire_compute.NodeDriver) -> model.NodeDriver:
     return model.NodeDriver(
-        name=text(found.name),
-        node_id=found.node_id or "",
-        topology_keys=texts(found.topology_keys),
-        attach_limit=found.allocatable.count if found.allocatable else None,
+        name=text(driver.name),
+        node_id=driver.node_id or "",
+        topology_keys=texts(driver.topology_keys),
+        attach_limit=driver.allocatable.count if driver.allocatable else None,
     )

@@ -63,8 +63,8 @@ class FieldError(ValueError):
 
 def field_error(error: Exception, root: str = "$") -> FieldError:
     """Split a decoder's message into where and what. `root` is the path of the part that was decoded."""
-    found = _WHERE.fullmatch(str(error))
-    return FieldError(root + found["path"][1:], found["problem"]) if found else FieldError(root, str(error))
+    match = _WHERE.fullmatch(str(error))
+    return FieldError(root + match["path"][1:], match["problem"]) if match else FieldError(root, str(error))
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -98,9 +98,9 @@ def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
 @lru_cache(maxsize=8)
 def _annotations(own_prefix: str) -> DecodedParts[Pairs]:
     def keep(part: bytes) -> Pairs:
-        found = _MAPPING.decode(part)
-        own = {key: value for key, value in found.items() if key.startswith(own_prefix) and _is_short(value)}
-        others = {key: found[key] for key in KEPT_ANNOTATIONS & found.keys() if _is_short(found[key])}
+        annotations = _MAPPING.decode(part)
+        own = {key: value for key, value in annotations.items() if key.startswith(own_prefix) and _is_short(value)}
+        others = {key: annotations[key] for key in KEPT_ANNOTATIONS & annotations.keys() if _is_short(annotations[key])}
         return pairs({**_shortest(own), **others})
 
     return DecodedParts(keep)
@@ -159,23 +159,24 @@ def decoded_part(parts: DecodedParts[V], raw: wire.RawPart, path: str) -> V | No
         raise field_error(error, path) from error
 
 
-def selector(found: wire.LabelSelector) -> LabelSelector:
-    return shared(LabelSelector(pairs(found.match_labels), _requirements(found.match_expressions)))
+def selector(label_selector: wire.LabelSelector) -> LabelSelector:
+    return shared(LabelSelector(pairs(label_selector.match_labels), _requirements(label_selector.match_expressions)))
 
 
-def node_selector(found: wire.NodeSelector | None) -> NodeSelector | None:
-    if found is None:
+def node_selector(selector: wire.NodeSelector | None) -> NodeSelector | None:
+    if selector is None:
         return None
-    return shared(NodeSelector(tuple(map(node_selector_term, found.node_selector_terms or ()))))
+    return shared(NodeSelector(tuple(map(node_selector_term, selector.node_selector_terms or ()))))
 
 
-def node_selector_term(found: wire.NodeSelectorTerm) -> NodeSelectorTerm:
-    return NodeSelectorTerm(_requirements(found.match_expressions), _requirements(found.match_fields))
+def node_selector_term(term: wire.NodeSelectorTerm) -> NodeSelectorTerm:
+    return NodeSelectorTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
 
 
 def _requirements(requirements: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
     return tuple(
-        shared(Requirement(text(found.key), text(found.operator), texts(found.values))) for found in requirements or ()
+        shared(Requirement(text(requirement.key), text(requirement.operator), texts(requirement.values)))
+        for requirement in requirements or ()
     )
 
 

@@ -47,11 +47,11 @@ class _Wants(Struct, frozen=True, gc=False):
     constraints: Constraints | None
 
 
-def pod(found: wire_compute.Pod) -> model.Pod:
+def pod(raw: wire_compute.Pod) -> model.Pod:
     """Read a pod. Without a spec it says nothing and is malformed."""
-    who = identity(found.metadata)
-    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
-    status = found.status or wire_compute.PodStatus()
+    who = identity(raw.metadata)
+    metadata, spec = present(raw.metadata, "$.metadata"), present(raw.spec, "$.spec")
+    status = raw.status or wire_compute.PodStatus()
     wants = _wants(spec, status)
     return model.Pod(
         namespace=who.namespace,
@@ -77,7 +77,7 @@ def pod(found: wire_compute.Pod) -> model.Pod:
         started=shared(status.start_time),
         evicted=any(map(_says_evicted, status.conditions or ())),
         unschedulable=any(map(_says_unschedulable, status.conditions or ())),
-        per_node=any(one.controller and one.kind in _PER_NODE for one in metadata.owner_references or ()),
+        per_node=any(owner.controller and owner.kind in _PER_NODE for owner in metadata.owner_references or ()),
     )
 
 
@@ -88,26 +88,26 @@ def _wants(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> _Wants
         node_name=None,
         scheduler_name=None,
         priority=None,
-        volumes=[one for one in spec.volumes or () if is_inline_disk(one)] or None,
+        volumes=[item for item in spec.volumes or () if is_inline_disk(item)] or None,
         scheduling_gates=None,
     )
     sized = wire_compute.PodStatus(
-        conditions=[one for one in status.conditions or () if one.type == _RESIZE] or None,
+        conditions=[item for item in status.conditions or () if item.type == _RESIZE] or None,
         container_statuses=status.container_statuses,
         init_container_statuses=status.init_container_statuses,
         resources=status.resources,
         allocated_resources=status.allocated_resources,
     )
-    found = _WANTS.of(Raw(_ENCODER.encode(wire_compute.Pod(spec=asking, status=sized))))
-    assert found is not None
-    return found
+    wants = _WANTS.of(Raw(_ENCODER.encode(wire_compute.Pod(spec=asking, status=sized))))
+    assert wants is not None
+    return wants
 
 
 def _worked_out(template: bytes) -> _Wants:
-    found = _TEMPLATE.decode(template)
-    assert found.spec is not None
-    assert found.status is not None
-    spec, status = found.spec, found.status
+    pod = _TEMPLATE.decode(template)
+    assert pod.spec is not None
+    assert pod.status is not None
+    spec, status = pod.spec, pod.status
     wanted = affinity(spec.affinity)
     requests = in_scheduler_units(effective_requests(spec, status))
     return _Wants(
@@ -115,7 +115,7 @@ def _worked_out(template: bytes) -> _Wants:
         scored=_scored(spec, status, dict(requests)),
         node_selector=pairs(spec.node_selector),
         node_affinity=wanted.nodes,
-        tolerations=shared(tuple(_toleration(one) for one in spec.tolerations or ())),
+        tolerations=shared(tuple(_toleration(toleration) for toleration in spec.tolerations or ())),
         constraints=constraints(spec, wanted),
     )
 
@@ -143,13 +143,16 @@ def _claims(pod_name: str, volumes: Iterable[wire_compute.PodVolume]) -> Iterabl
             yield model.PodClaim(f"{pod_name}-{volume.name or ''}", ephemeral=True)
 
 
-def _toleration(found: wire_compute.Toleration) -> model.Toleration:
-    operator = text(found.operator) or "Equal"
-    return model.Toleration(text(found.key), operator, text(found.value), text(found.effect))
+def _toleration(toleration: wire_compute.Toleration) -> model.Toleration:
+    operator = text(toleration.operator) or "Equal"
+    return model.Toleration(text(toleration.key), operator, text(toleration.value), text(toleration.effect))
 
 
 def _scored(spec: wire_compute.PodSpec, status: wire_compute.PodStatus, requests: Requests) -> tuple[int, int] | None:
-    if all(_SCORED_DEFAULTS.keys() <= _named(one) for one in (*(spec.containers or ()), *(spec.init_containers or ()))):
+    if all(
+        _SCORED_DEFAULTS.keys() <= _named(container)
+        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+    ):
         return None
     counted = dict(in_scheduler_units(effective_requests(spec, status, _SCORED_DEFAULTS)))
     scored = (counted.get("cpu", 0), counted.get("memory", 0))
@@ -194,7 +197,9 @@ class _Resized:
     def __init__(self, status: wire_compute.PodStatus, defaults: Mapping[str, int]) -> None:
         self._defaults = defaults
         statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
-        self._held = {one.name: self._read(one) for one in statuses if one.resources is not None}
+        self._held = {
+            container.name: self._read(container) for container in statuses if container.resources is not None
+        }
         self._pod_held = None
         if status.resources is not None:
             self._pod_held = _held(status.resources, status.allocated_resources, "$.status")

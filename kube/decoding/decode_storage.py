@@ -31,9 +31,9 @@ _OTHER_SOURCES: Final = tuple(zip(_FIELDS, wire.VolumeSpec.__struct_encode_field
 ]
 
 
-def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
-    who = identity(found.metadata)
-    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+def claim(raw: wire.Claim, own_prefix: str) -> model.Claim:
+    who = identity(raw.metadata)
+    metadata, spec = present(raw.metadata, "$.metadata"), present(raw.spec, "$.spec")
     annotations = kept_annotations(metadata, own_prefix)
     requests = spec.resources.requests if spec.resources else None
     return model.Claim(
@@ -49,11 +49,11 @@ def claim(found: wire.Claim, own_prefix: str) -> model.Claim:
         attributes_class=text(spec.volume_attributes_class_name),
         volume_name=text(spec.volume_name),
         owner=_controller(metadata.owner_references or ()),
-        phase=text(found.status.phase if found.status else None) or "Pending",
+        phase=text(raw.status.phase if raw.status else None) or "Pending",
         deleting=metadata.deletion_timestamp is not None,
         created=shared(metadata.creation_timestamp),
         annotations=annotations,
-        health=claim_health(found.status.health_status if found.status else UNSET, metadata.annotations),
+        health=claim_health(raw.status.health_status if raw.status else UNSET, metadata.annotations),
     )
 
 
@@ -61,9 +61,9 @@ def _controller(owners: Iterable[wire.OwnerReference]) -> str:
     return next((text(owner.uid) for owner in owners if owner.controller), "")
 
 
-def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
-    who = identity(found.metadata)
-    metadata, spec = present(found.metadata, "$.metadata"), present(found.spec, "$.spec")
+def volume(raw: wire.Volume, own_prefix: str) -> model.Volume:
+    who = identity(raw.metadata)
+    metadata, spec = present(raw.metadata, "$.metadata"), present(raw.spec, "$.spec")
     annotations = kept_annotations(metadata, own_prefix)
     reference = spec.claim_ref
     return model.Volume(
@@ -79,7 +79,7 @@ def volume(found: wire.Volume, own_prefix: str) -> model.Volume:
         claim=None
         if reference is None
         else model.ClaimReference(text(reference.namespace), text(reference.name), text(reference.uid)),
-        phase=text(found.status.phase if found.status else None),
+        phase=text(raw.status.phase if raw.status else None),
         reclaim_policy=text(spec.persistent_volume_reclaim_policy) or "Retain",
         deleting=metadata.deletion_timestamp is not None,
         source=_source(spec),
@@ -105,17 +105,17 @@ def _source(spec: wire.VolumeSpec) -> str:
     return next((name for field, name in _OTHER_SOURCES if getattr(spec, field) is not None), "")
 
 
-def storage_class(found: wire.StorageClass, own_prefix: str) -> model.StorageClass:
-    who = identity(found.metadata)
-    metadata = present(found.metadata, "$.metadata")
+def storage_class(raw: wire.StorageClass, own_prefix: str) -> model.StorageClass:
+    who = identity(raw.metadata)
+    metadata = present(raw.metadata, "$.metadata")
     annotations = kept_annotations(metadata, own_prefix)
     return model.StorageClass(
         name=who.name,
         uid=who.uid,
         resource_version=who.resource_version,
-        provisioner=text(found.provisioner),
-        binding_mode=text(found.volume_binding_mode) or None,
-        allowed_topologies=_topologies(found.allowed_topologies),
+        provisioner=text(raw.provisioner),
+        binding_mode=text(raw.volume_binding_mode) or None,
+        allowed_topologies=_topologies(raw.allowed_topologies),
         is_default=any(model.value_of(annotations, key) == "true" for key in model.DEFAULT_CLASS_ANNOTATIONS),
         created=metadata.creation_timestamp,
         annotations=annotations,
@@ -134,24 +134,24 @@ def _topology_labels(term: wire.TopologyTerm) -> tuple[model.Requirement, ...]:
     return tuple(model.Requirement(text(label.key), "In", texts(label.values)) for label in labels)
 
 
-def capacity(found: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:
-    who = identity(found.metadata)
-    largest = found.maximum_volume_size
+def capacity(raw: wire.CSIStorageCapacity) -> model.CSIStorageCapacity:
+    who = identity(raw.metadata)
+    largest = raw.maximum_volume_size
     return model.CSIStorageCapacity(
         namespace=who.namespace,
         name=who.name,
         uid=who.uid,
         resource_version=who.resource_version,
-        storage_class=text(found.storage_class_name),
-        node_topology=label_selector(found.node_topology, "$.nodeTopology"),
-        capacity=None if found.capacity is None else amount(found.capacity, "$.capacity"),
+        storage_class=text(raw.storage_class_name),
+        node_topology=label_selector(raw.node_topology, "$.nodeTopology"),
+        capacity=None if raw.capacity is None else amount(raw.capacity, "$.capacity"),
         maximum_volume_size=None if largest is None else amount(largest, "$.maximumVolumeSize"),
     )
 
 
-def driver(found: wire.CSIDriver) -> model.CSIDriver:
-    who = identity(found.metadata)
-    spec = found.spec or wire.CSIDriverSpec()
+def driver(raw: wire.CSIDriver) -> model.CSIDriver:
+    who = identity(raw.metadata)
+    spec = raw.spec or wire.CSIDriverSpec()
     return model.CSIDriver(
         name=who.name,
         uid=who.uid,
@@ -161,9 +161,9 @@ def driver(found: wire.CSIDriver) -> model.CSIDriver:
     )
 
 
-def attachment(found: wire.VolumeAttachment) -> model.VolumeAttachment:
-    who = identity(found.metadata)
-    spec = present(found.spec, "$.spec")
+def attachment(raw: wire.VolumeAttachment) -> model.VolumeAttachment:
+    who = identity(raw.metadata)
+    spec = present(raw.spec, "$.spec")
     return model.VolumeAttachment(
         name=who.name,
         uid=who.uid,
@@ -171,5 +171,5 @@ def attachment(found: wire.VolumeAttachment) -> model.VolumeAttachment:
         attacher=text(spec.attacher),
         node_name=text(spec.node_name),
         volume_name=(spec.source.persistent_volume_name if spec.source else None) or "",
-        attached=bool(found.status and found.status.attached),
+        attached=bool(raw.status and raw.status.attached),
     )

@@ -76,22 +76,22 @@ def _means_itself(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> b
 
 def apart(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[TermVerdict]:
     """No pod that a term means may be in the node's domain."""
-    found = []
+    verdicts = []
     for term in terms:
         numbers = {number for _, places in groups_meant(term, pod.namespace, placed) for number in places}
         allowed = placed.index.everything & ~domain_nodes(placed, term.topology_key, numbers)
-        found.append(TermVerdict(allowed, Side.ANTI_AFFINITY, term))
-    return found
+        verdicts.append(TermVerdict(allowed, Side.ANTI_AFFINITY, term))
+    return verdicts
 
 
 def kept_away(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
     """Pods that are there keep this one out of their domains."""
-    found = []
+    verdicts = []
     itself = group_of(pod)
     for group, places in placed.pod_groups.outspoken_about(itself):
         for term in group.constraints.anti_affinity if group.constraints is not None else ():
             if means(term, group.namespace, itself, placed.namespaces):
                 forbidden = domain_nodes(placed, term.topology_key, places)
                 allowed = placed.index.everything & ~forbidden
-                found.append(TermVerdict(allowed, Side.EXISTING_ANTI_AFFINITY, term))
-    return found
+                verdicts.append(TermVerdict(allowed, Side.EXISTING_ANTI_AFFINITY, term))
+    return verdicts

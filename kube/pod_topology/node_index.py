@@ -92,52 +92,52 @@ class NodeIndex:
     def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
         """Return the nodes that fulfil a pod's node selector and required node affinity."""
         asked = (node_selector, affinity)
-        found = self._selected.get(asked)
-        if found is None:
-            found = self.everything
+        nodes = self._selected.get(asked)
+        if nodes is None:
+            nodes = self.everything
             for key, value in node_selector:
-                found &= self.with_label(key, value)
+                nodes &= self.with_label(key, value)
             if affinity is not None:
-                found &= self.matching(affinity.terms)
-            _remember(self._selected, asked, found)
-        return found
+                nodes &= self.matching(affinity.terms)
+            _remember(self._selected, asked, nodes)
+        return nodes
 
     def matching(self, terms: Iterable[NodeSelectorTerm]) -> int:
         """Return the nodes that match any of the terms."""
-        found = 0
+        nodes = 0
         for term in terms:
-            found |= self._matching(term)
-        return found
+            nodes |= self._matching(term)
+        return nodes
 
     def reaching(self, affinity: NodeSelector | None) -> int:
         """Return the nodes from which a volume of this affinity is accessible; names of nodes are not compared."""
         if affinity is None:
             return self.everything
-        found = self._reaching.get(affinity)
-        if found is None:
-            found = 0
+        nodes = self._reaching.get(affinity)
+        if nodes is None:
+            nodes = 0
             for term in affinity.terms:
-                found |= self._matching(term, named=False)
-            _remember(self._reaching, affinity, found)
-        return found
+                nodes |= self._matching(term, named=False)
+            _remember(self._reaching, affinity, nodes)
+        return nodes
 
     def alike(self, keys: tuple[str, ...]) -> tuple[int, ...]:
         """Return the nodes, parted into sets within which all have the same of the labels of these keys."""
-        found = self._alike.get(keys)
-        if found is None:
-            found = (self.everything,) if self.everything else ()
+        groups = self._alike.get(keys)
+        if groups is None:
+            groups = (self.everything,) if self.everything else ()
             for key in keys:
-                found = tuple(part for nodes in found for part in self._parts(nodes, key))
-            _remember(self._alike, keys, found)
-        return found
+                groups = tuple(part for nodes in groups for part in self._parts(nodes, key))
+            _remember(self._alike, keys, groups)
+        return groups
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
         """Return the nodes none of whose taints keeps a pod with these tolerations away."""
-        found = self._tolerated.get(tolerations)
-        if found is None:
-            found = self.everything & ~_untolerated(self.taints, tolerations)
-            _remember(self._tolerated, tolerations, found)
-        return found
+        nodes = self._tolerated.get(tolerations)
+        if nodes is None:
+            nodes = self.everything & ~_untolerated(self.taints, tolerations)
+            _remember(self._tolerated, tolerations, nodes)
+        return nodes
 
     def with_key(self, key: str) -> int:
         """Return the nodes that have a label of this key."""
@@ -152,24 +152,24 @@ class NodeIndex:
             return 0
         if term_problem(term) is not None:
             return 0
-        found = self.everything
+        nodes = self.everything
         for requirement in term.match_expressions:
-            found &= self._holding(requirement)
+            nodes &= self._holding(requirement)
         for requirement in term.match_fields if named else ():
-            found &= self._named(requirement)
-        return found
+            nodes &= self._named(requirement)
+        return nodes
 
     def _holding(self, requirement: Requirement) -> int:
         """Ask each value that occurs, once; nodes without the key are asked as one."""
         if requirement.operator == "In":
             known = self.values.get(requirement.key, _NO_VALUES)
             return _union(known.get(value, 0) for value in requirement.values)
-        found = having = 0
+        nodes = having = 0
         for value, bits in self.values.get(requirement.key, _NO_VALUES).items():
             having |= bits
             if requirement_holds(requirement, value):
-                found |= bits
-        return found | (self.everything & ~having) if requirement_holds(requirement, None) else found
+                nodes |= bits
+        return nodes | (self.everything & ~having) if requirement_holds(requirement, None) else nodes
 
     def _parts(self, nodes: int, key: str) -> Iterator[int]:
         for bits in self.values.get(key, _NO_VALUES).values():
@@ -192,18 +192,18 @@ _NO_VALUES: Final[Mapping[str, int]] = Map()
 
 
 def _union(sets: Iterable[int]) -> int:
-    found = 0
+    nodes = 0
     for bits in sets:
-        found |= bits
-    return found
+        nodes |= bits
+    return nodes
 
 
 def _untolerated(taints: Mapping[Taint, int], tolerations: tuple[Toleration, ...]) -> int:
-    found = 0
+    nodes = 0
     for taint, bits in taints.items():
-        if not any(tolerates(one, taint) for one in tolerations):
-            found |= bits
-    return found
+        if not any(tolerates(toleration, taint) for toleration in tolerations):
+            nodes |= bits
+    return nodes
 
 
 def _cleared(index: NodeIndex, bit: int, node: Node) -> tuple[_Values, _Taints, _Taints]:
@@ -225,7 +225,7 @@ def _without(taints: Map[Taint, int], taint: Taint, bit: int) -> Map[Taint, int]
     return taints.set(taint, bits & ~bit) if bits & ~bit else taints.delete(taint)
 
 
-def _remember(known: dict[K, V], asked: K, found: V) -> None:
+def _remember(known: dict[K, V], asked: K, answer: V) -> None:
     if len(known) >= _MOST_REMEMBERED:
         known.clear()
-    known[asked] = found
+    known[asked] = answer

@@ -71,13 +71,13 @@ def domains(placed: PlacedPods, key: str, numbers: Iterable[int]) -> dict[str, i
     nodes, values = placed.nodes, placed.index.values.get(key)
     if values is None:
         return {}
-    found = {value for number in numbers if (value := nodes[number].labels.get(key)) is not None}
-    return {value: values[value] for value in found}
+    present = {value for number in numbers if (value := nodes[number].labels.get(key)) is not None}
+    return {value: values[value] for value in present}
 
 
 def domain_nodes(placed: PlacedPods, key: str, numbers: Iterable[int]) -> int:
     """Return all nodes that are in a topology domain with any of these."""
-    found = 0
+    union = 0
     for bits in domains(placed, key, numbers).values():
-        found |= bits
-    return found
+        union |= bits
+    return union

@@ -62,14 +62,14 @@ class PodGroups:
             _count(counted.setdefault(group.namespace, {}).setdefault(group, {}), number)
             if group.constraints is not None:
                 _count(heard.setdefault(_speaker(group), {}), number)
-        groups = {name: Map({one: Map(at) for one, at in known.items()}) for name, known in counted.items()}
+        groups = {name: Map({group: Map(at) for group, at in known.items()}) for name, known in counted.items()}
         addressed: dict[Address, dict[Group, None]] = {}
         for speaker in heard:
             for address in _addresses(speaker):
                 addressed.setdefault(address, {})[speaker] = None
         return cls(
             Map(groups),
-            Map({one: Map(at) for one, at in heard.items()}),
+            Map({group: Map(at) for group, at in heard.items()}),
             Map({address: Map(speakers) for address, speakers in addressed.items()}),
         )
 
@@ -112,11 +112,11 @@ class PodGroups:
         if not self.outspoken:
             return
         labels = (_ANY_LABEL, *pod.labels)
-        found: dict[Group, None] = {}
+        speakers: dict[Group, None] = {}
         for namespace in (pod.namespace, _ANY_NAMESPACE):
             for label in labels:
-                found.update(self.addressed.get((namespace, label), _NO_SPEAKERS))
-        for speaker in found:
+                speakers.update(self.addressed.get((namespace, label), _NO_SPEAKERS))
+        for speaker in speakers:
             yield speaker, self.outspoken[speaker]
 
     def _changed(self, group: Group, number: int, more: int) -> "PodGroups":
@@ -140,8 +140,8 @@ _NO_SPEAKERS: Final[Map[Group, None]] = Map()
 
 
 def group_of(pod: Pod) -> Group:
-    said = pod.constraints
-    concerning = said if said is not None and said.concerns_pods else None
+    constraints = pod.constraints
+    concerning = constraints if constraints is not None and constraints.concerns_pods else None
     return Group(pod.namespace, pod.labels, pod.deleting, concerning)
 
 
@@ -151,23 +151,27 @@ def _speaker(group: Group) -> Group:
 
 def _addresses(speaker: Group) -> frozenset[Address]:
     """Return namespaces and labels of which a pod must have one pair for any term of the speaker to mean it."""
-    said = speaker.constraints or NO_CONSTRAINTS
-    wishes = (*said.preferred_affinity, *said.preferred_anti_affinity)
-    found: set[Address] = set()
-    for term in (*said.affinity, *said.anti_affinity, *(wish.term for wish in wishes)):
+    constraints = speaker.constraints or NO_CONSTRAINTS
+    wishes = (*constraints.preferred_affinity, *constraints.preferred_anti_affinity)
+    addresses: set[Address] = set()
+    for term in (*constraints.affinity, *constraints.anti_affinity, *(wish.term for wish in wishes)):
         if term.selector is not None:
             namespaces = term.namespaces or (speaker.namespace,)
             everywhere = term.namespace_selector is not None or len(namespaces) > _MOST_NAMESPACES
             for namespace in (_ANY_NAMESPACE,) if everywhere else namespaces:
-                found.update((namespace, label) for label in _needed(term.selector))
-    return frozenset(found)
+                addresses.update((namespace, label) for label in _needed(term.selector))
+    return frozenset(addresses)
 
 
 def _needed(selector: LabelSelector) -> Iterable[Label]:
     """Return labels of which a pod must have one to be selected."""
     if selector.match_labels:
         return selector.match_labels[:1]
-    named = [one for one in selector.match_expressions if one.operator == "In" and len(one.values) <= _MOST_VALUES]
+    named = [
+        requirement
+        for requirement in selector.match_expressions
+        if requirement.operator == "In" and len(requirement.values) <= _MOST_VALUES
+    ]
     return ((named[0].key, value) for value in named[0].values) if named else (_ANY_LABEL,)
 
 

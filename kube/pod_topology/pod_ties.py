@@ -49,12 +49,12 @@ def ties_of(pod: Pod) -> tuple[Tie, ...]:
     Of namespaces nothing but the name is known here: a selector that asks for more of them means all of them.
     """
     constraints = widened(pod.constraints) or NO_CONSTRAINTS
-    found = [Tie(TieKind.APART, pod.namespace, term) for term in constraints.anti_affinity]
-    found += [Tie(TieKind.NEAR, pod.namespace, term) for term in constraints.affinity]
+    ties = [Tie(TieKind.APART, pod.namespace, term) for term in constraints.anti_affinity]
+    ties += [Tie(TieKind.NEAR, pod.namespace, term) for term in constraints.affinity]
     for constraint in constraints_of(pod, DO_NOT_SCHEDULE):
         term = PodTerm(constraint.topology_key, selector_of(constraint, pod), (pod.namespace,))
-        found.append(Tie(TieKind.SPREAD, pod.namespace, term))
-    return tuple(dict.fromkeys(found))
+        ties.append(Tie(TieKind.SPREAD, pod.namespace, term))
+    return tuple(dict.fromkeys(ties))
 
 
 def widened(constraints: Constraints | None) -> Constraints | None:
@@ -86,7 +86,7 @@ class Ties:
 
     def add(self, ties: Iterable[Tie]) -> int:
         """Add ties and return their set. Not to be called once `meaning` was asked."""
-        found = 0
+        numbers = 0
         for tie in ties:
             number = self._numbers.get(tie)
             if number is None:
@@ -94,21 +94,21 @@ class Ties:
                 self.numbered.append(tie)
                 self.of_kind[tie.kind] |= 1 << number
                 self._file(tie, 1 << number)
-            found |= 1 << number
-        return found
+            numbers |= 1 << number
+        return numbers
 
     def meaning(self, pod: Pod) -> int:
         """Return the ties that mean the pod."""
         asked = (pod.namespace, pod.labels)
-        found = self._meaning.get(asked)
-        if found is None:
-            found, group = 0, group_of(pod)
+        numbers = self._meaning.get(asked)
+        if numbers is None:
+            numbers, group = 0, group_of(pod)
             for number in numbers_in(self._by_namespace.get(pod.namespace, 0) | self._everywhere):
                 tie = self.numbered[number]
                 if means(tie.term, tie.owner, group, _NO_NAMESPACES):
-                    found |= 1 << number
-            self._meaning[asked] = found
-        return found
+                    numbers |= 1 << number
+            self._meaning[asked] = numbers
+        return numbers
 
     def _file(self, tie: Tie, bit: int) -> None:
         if tie.term.namespace_selector is not None:
@@ -130,7 +130,7 @@ def _asks_labels(term: PodTerm) -> bool:
     selector = term.namespace_selector
     if selector is None:
         return False
-    keys = {key for key, _ in selector.match_labels} | {one.key for one in selector.match_expressions}
+    keys = {key for key, _ in selector.match_labels} | {requirement.key for requirement in selector.match_expressions}
     return not keys <= {NAMESPACE_NAME}
 
 

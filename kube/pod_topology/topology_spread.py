@@ -53,10 +53,10 @@ def constraints_of(pod: Pod, when: str) -> tuple[SpreadConstraint, ...]:
 
 def with_all_keys(constraints: Iterable[SpreadConstraint], placed: PlacedPods) -> int:
     """Return the nodes that have the topology keys of all constraints: no others take part in the counting."""
-    found = placed.index.everything
+    nodes = placed.index.everything
     for constraint in constraints:
-        found &= placed.index.with_key(constraint.topology_key)
-    return found
+        nodes &= placed.index.with_key(constraint.topology_key)
+    return nodes
 
 
 def selector_of(constraint: SpreadConstraint, pod: Pod) -> LabelSelector | None:
@@ -70,12 +70,12 @@ def selector_of(constraint: SpreadConstraint, pod: Pod) -> LabelSelector | None:
 
 def taking_part(constraint: SpreadConstraint, pod: Pod, placed: PlacedPods) -> int:
     """Return the nodes that the constraint's inclusion policies let count (KEP-3094)."""
-    found = placed.index.everything
+    nodes = placed.index.everything
     if constraint.node_affinity_policy == HONOR:
-        found &= placed.index.selected(pod.node_selector, pod.node_affinity)
+        nodes &= placed.index.selected(pod.node_selector, pod.node_affinity)
     if constraint.node_taints_policy == HONOR:
-        found &= placed.index.tolerated(pod.tolerations)
-    return found
+        nodes &= placed.index.tolerated(pod.tolerations)
+    return nodes
 
 
 def count_by_domain(

@@ -60,32 +60,32 @@ def _problems(pod: Pod) -> Iterator[Problem]:
             yield Problem(required, "at least one term", "none")
         for place, term in enumerate(pod.node_affinity.terms):
             yield from _said(f"{required}[{place}]", term_problem(term))
-    said = pod.constraints or NO_CONSTRAINTS
-    if said is not NO_CONSTRAINTS:
-        yield from _affinities(said)
-        yield from _spreads(said.spread)
-        yield from _ports(said.ports)
+    constraints = pod.constraints or NO_CONSTRAINTS
+    if constraints is not NO_CONSTRAINTS:
+        yield from _affinities(constraints)
+        yield from _spreads(constraints.spread)
+        yield from _ports(constraints.ports)
 
 
-def _toleration(one: Toleration, path: str) -> Iterator[Problem]:
-    yield from _one_of(f"{path}.operator", one.operator, _OPERATORS)
-    yield from _one_of(f"{path}.effect", one.effect, _EFFECTS)
-    if one.operator == "Exists" and one.value:
-        yield Problem(f"{path}.value", "no value with the operator Exists", f'"{one.value}"')
-    if not one.key and one.operator == "Equal":
+def _toleration(toleration: Toleration, path: str) -> Iterator[Problem]:
+    yield from _one_of(f"{path}.operator", toleration.operator, _OPERATORS)
+    yield from _one_of(f"{path}.effect", toleration.effect, _EFFECTS)
+    if toleration.operator == "Exists" and toleration.value:
+        yield Problem(f"{path}.value", "no value with the operator Exists", f'"{toleration.value}"')
+    if not toleration.key and toleration.operator == "Equal":
         yield Problem(f"{path}.operator", "operator Exists if there is no key", "Equal")
-    if one.key and not is_label_key(one.key):
-        yield Problem(f"{path}.key", "a label key", f'"{one.key}"')
+    if toleration.key and not is_label_key(toleration.key):
+        yield Problem(f"{path}.key", "a label key", f'"{toleration.key}"')
 
 
-def _affinities(said: Constraints) -> Iterator[Problem]:
+def _affinities(constraints: Constraints) -> Iterator[Problem]:
     nodes = "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
-    for place, wish in enumerate(said.preferred_nodes):
+    for place, wish in enumerate(constraints.preferred_nodes):
         yield from _weight(f"{nodes}[{place}].weight", wish.weight)
         yield from _said(f"{nodes}[{place}].preference", term_problem(wish.term))
     for kind, required, preferred in (
-        ("podAffinity", said.affinity, said.preferred_affinity),
-        ("podAntiAffinity", said.anti_affinity, said.preferred_anti_affinity),
+        ("podAffinity", constraints.affinity, constraints.preferred_affinity),
+        ("podAntiAffinity", constraints.anti_affinity, constraints.preferred_anti_affinity),
     ):
         yield from _pod_terms(f"spec.affinity.{kind}", required, preferred)
 
@@ -107,18 +107,18 @@ def _pod_term(path: str, term: PodTerm) -> Iterator[Problem]:
 
 def _spreads(spread: Iterable[SpreadConstraint]) -> Iterator[Problem]:
     seen: Counter[tuple[str, str]] = Counter()
-    for place, one in enumerate(spread):
+    for place, constraint in enumerate(spread):
         path = f"spec.topologySpreadConstraints[{place}]"
-        if one.max_skew < 1:
-            yield Problem(f"{path}.maxSkew", "1 or more", str(one.max_skew))
-        yield from _topology_key(f"{path}.topologyKey", one.topology_key)
-        yield from _one_of(f"{path}.whenUnsatisfiable", one.when_unsatisfiable, _ACTIONS)
-        if one.min_domains < 1:
-            yield Problem(f"{path}.minDomains", "1 or more", str(one.min_domains))
-        yield from _one_of(f"{path}.nodeAffinityPolicy", one.node_affinity_policy, _POLICIES)
-        yield from _one_of(f"{path}.nodeTaintsPolicy", one.node_taints_policy, _POLICIES)
-        yield from _selector(f"{path}.labelSelector", one.selector)
-        pair = (one.topology_key, one.when_unsatisfiable)
+        if constraint.max_skew < 1:
+            yield Problem(f"{path}.maxSkew", "1 or more", str(constraint.max_skew))
+        yield from _topology_key(f"{path}.topologyKey", constraint.topology_key)
+        yield from _one_of(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, _ACTIONS)
+        if constraint.min_domains < 1:
+            yield Problem(f"{path}.minDomains", "1 or more", str(constraint.min_domains))
+        yield from _one_of(f"{path}.nodeAffinityPolicy", constraint.node_affinity_policy, _POLICIES)
+        yield from _one_of(f"{path}.nodeTaintsPolicy", constraint.node_taints_policy, _POLICIES)
+        yield from _selector(f"{path}.labelSelector", constraint.selector)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
         seen[pair] += 1
         if seen[pair] == 2:
             yield Problem(path, "one constraint for each topologyKey and whenUnsatisfiable", "a duplicate")
@@ -126,10 +126,10 @@ def _spreads(spread: Iterable[SpreadConstraint]) -> Iterator[Problem]:
 
 def _ports(ports: Iterable[HostPort]) -> Iterator[Problem]:
     path = "spec.containers[*].ports[*]"
-    for one in ports:
-        if not 0 < one.port <= _LAST_PORT:
-            yield Problem(f"{path}.hostPort", f"1 to {_LAST_PORT}", str(one.port))
-        yield from _one_of(f"{path}.protocol", one.protocol, _PROTOCOLS)
+    for port in ports:
+        if not 0 < port.port <= _LAST_PORT:
+            yield Problem(f"{path}.hostPort", f"1 to {_LAST_PORT}", str(port.port))
+        yield from _one_of(f"{path}.protocol", port.protocol, _PROTOCOLS)
 
 
 def _weight(path: str, weight: int) -> Iterator[Problem]:
@@ -154,4 +154,4 @@ def _said(path: str, problem: str | None) -> Iterator[Problem]:
 
 def _one_of(path: str, value: str, known: Collection[str]) -> Iterator[Problem]:
     if value not in known:
-        yield Problem(path, f"one of {', '.join(one for one in known if one)}", f'"{value}"')
+        yield Problem(path, f"one of {', '.join(name for name in known if name)}", f'"{value}"')

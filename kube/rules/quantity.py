@@ -63,10 +63,10 @@ def parse_quantity(quantity: str | int | float) -> int:
 @remembered(_KNOWN_BYTES)
 def _parse(text: str) -> int:
     stripped = text.strip()
-    found = _SCANNER.fullmatch(stripped)
-    if found is None or not stripped or not _SUFFIX_SHAPE.fullmatch(found["suffix"]):
+    parts = _SCANNER.fullmatch(stripped)
+    if parts is None or not stripped or not _SUFFIX_SHAPE.fullmatch(parts["suffix"]):
         raise QuantityError(f"{_quoted(text)} is not a quantity: expected a number and a unit such as 10Gi")
-    whole, fraction, suffix = found["whole"], found["fraction"] or "", found["suffix"]
+    whole, fraction, suffix = parts["whole"], parts["fraction"] or "", parts["suffix"]
     has_digits = any(map(str.isdigit, stripped[: len(stripped) - len(suffix)]))
     if suffix in _BINARY:
         short = not fraction and _BINARY[suffix] < 50
@@ -76,7 +76,7 @@ def _parse(text: str) -> int:
         short, magnitude = _decimal(whole, fraction, exponent)
     if not (has_digits or short):
         raise QuantityError(f"{_quoted(text)} is not a quantity: it has no digits before the unit")
-    return -magnitude if found["sign"] == "-" else magnitude
+    return -magnitude if parts["sign"] == "-" else magnitude
 
 
 def _decimal(whole: str, fraction: str, exponent: int) -> tuple[bool, int]:
@@ -92,11 +92,11 @@ def _decimal(whole: str, fraction: str, exponent: int) -> tuple[bool, int]:
 
 
 def _exponent(text: str, suffix: str) -> int:
-    found = _EXPONENT.fullmatch(suffix)
-    if found is None or len(found[1]) > 4000 or not -(2**63) <= int(found[1]) < 2**63:
+    digits = _EXPONENT.fullmatch(suffix)
+    if digits is None or len(digits[1]) > 4000 or not -(2**63) <= int(digits[1]) < 2**63:
         units = "n u m k M G T P E Ki Mi Gi Ti Pi Ei or an exponent"
         raise QuantityError(f"{_quoted(text)} is not a quantity: the unit {_quoted(suffix)} is not one of {units}")
-    return _int32(int(found[1]))
+    return _int32(int(digits[1]))
 
 
 def _scaled(digits: str, exponent: int, factor: int = 1) -> int:

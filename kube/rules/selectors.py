@@ -85,9 +85,9 @@ def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: s
 
 
 def _fields_hold(requirements: Iterable[Requirement], node_name: str) -> bool:
-    for found in requirements:
-        value = node_name if found.key == NAME_FIELD else ""
-        if (value == found.values[0]) != (found.operator == "In"):
+    for requirement in requirements:
+        value = node_name if requirement.key == NAME_FIELD else ""
+        if (value == requirement.values[0]) != (requirement.operator == "In"):
             return False
     return True
 
@@ -95,31 +95,35 @@ def _fields_hold(requirements: Iterable[Requirement], node_name: str) -> bool:
 @remembered(_PROBLEM_BYTES)
 def term_problem(term: NodeSelectorTerm) -> str | None:
     """Say why Kubernetes would not parse a term, or None if it would."""
-    for found in term.match_fields:
-        if found.operator not in _SET_OPERATORS:
-            return f"{found.operator!r} is not an operator of matchFields: expected In or NotIn"
-        if len(found.values) != 1:
-            return f"matchFields {found.key!r} has {len(found.values)} values: expected one"
+    for requirement in term.match_fields:
+        if requirement.operator not in _SET_OPERATORS:
+            return f"{requirement.operator!r} is not an operator of matchFields: expected In or NotIn"
+        if len(requirement.values) != 1:
+            return f"matchFields {requirement.key!r} has {len(requirement.values)} values: expected one"
     return _first_problem(term.match_expressions, _SET_OPERATORS | _PRESENCE_OPERATORS | _COMPARISONS)
 
 
 def _first_problem(requirements: Iterable[Requirement], operators: Set[str]) -> str | None:
-    return next((problem for found in requirements if (problem := _problem(found, operators)) is not None), None)
+    return next(
+        (problem for requirement in requirements if (problem := _problem(requirement, operators)) is not None), None
+    )
 
 
-def _problem(found: Requirement, operators: Set[str]) -> str | None:
+def _problem(requirement: Requirement, operators: Set[str]) -> str | None:
     """Say why `labels.NewRequirement` would refuse a requirement."""
-    if found.operator not in operators:
-        return f"{found.operator!r} is not an operator: expected one of {', '.join(sorted(operators))}"
-    if not is_label_key(found.key):
-        return f"{found.key!r} is not a label key"
-    if found.operator in _SET_OPERATORS and not found.values:
-        return f"{found.operator} of {found.key!r} has no values"
-    if found.operator in _PRESENCE_OPERATORS and found.values:
-        return f"{found.operator} of {found.key!r} has values: expected none"
-    if found.operator in _COMPARISONS and (len(found.values) != 1 or _integer(found.values[0]) is None):
-        return f"{found.operator} of {found.key!r} needs exactly one whole number"
-    bad = next((value for value in found.values if value and not _NAME.fullmatch(value)), None)
+    if requirement.operator not in operators:
+        return f"{requirement.operator!r} is not an operator: expected one of {', '.join(sorted(operators))}"
+    if not is_label_key(requirement.key):
+        return f"{requirement.key!r} is not a label key"
+    if requirement.operator in _SET_OPERATORS and not requirement.values:
+        return f"{requirement.operator} of {requirement.key!r} has no values"
+    if requirement.operator in _PRESENCE_OPERATORS and requirement.values:
+        return f"{requirement.operator} of {requirement.key!r} has values: expected none"
+    if requirement.operator in _COMPARISONS and (
+        len(requirement.values) != 1 or _integer(requirement.values[0]) is None
+    ):
+        return f"{requirement.operator} of {requirement.key!r} needs exactly one whole number"
+    bad = next((value for value in requirement.values if value and not _NAME.fullmatch(value)), None)
     return None if bad is None else f"{bad!r} is not a label value"
 
 
@@ -140,22 +144,22 @@ def _integer(text: str) -> int | None:
 
 
 def _holds(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    return all(requirement_holds(found, labels.get(found.key)) for found in requirements)
+    return all(requirement_holds(requirement, labels.get(requirement.key)) for requirement in requirements)
 
 
-def requirement_holds(found: Requirement, value: str | None) -> bool:
+def requirement_holds(requirement: Requirement, value: str | None) -> bool:
     """Whether a label's value, None when the label is absent, fulfils a requirement that has no problem."""
-    return _OPERATIONS[found.operator](value, found.values)
+    return _OPERATIONS[requirement.operator](value, requirement.values)
 
 
 def _greater(value: str | None, values: tuple[str, ...]) -> bool:
-    found, bound = _integer(value or ""), _integer(values[0])
-    return found is not None and bound is not None and found > bound
+    number, bound = _integer(value or ""), _integer(values[0])
+    return number is not None and bound is not None and number > bound
 
 
 def _less(value: str | None, values: tuple[str, ...]) -> bool:
-    found, bound = _integer(value or ""), _integer(values[0])
-    return found is not None and bound is not None and found < bound
+    number, bound = _integer(value or ""), _integer(values[0])
+    return number is not None and bound is not None and number < bound
 
 
 _OPERATIONS: Final[Mapping[str, Callable[[str | None, tuple[str, ...]], bool]]] = {

@@ -104,7 +104,11 @@ def _matching(named: Named, labels: Mapping[str, str]) -> Iterator[CSIStorageCap
 def _pin(topology: LabelSelector) -> _Pin | None:
     """Return a label that nodes of the topology must have, the narrowest by its name; None if there is none."""
     pins: list[_Pin] = [(key, (value,)) for key, value in topology.match_labels]
-    pins += [(one.key, one.values) for one in topology.match_expressions if one.operator == "In"]
+    pins += [
+        (requirement.key, requirement.values)
+        for requirement in topology.match_expressions
+        if requirement.operator == "In"
+    ]
     return min(pins, key=_width, default=None)
 
 
@@ -126,7 +130,7 @@ def _without(pinned: Map[str, Map[str, Named]], label: str, value: str, key: str
 
 
 def _counted(asked: Map[str, int], topology: LabelSelector, more: int) -> Map[str, int]:
-    keys = {key for key, _ in topology.match_labels} | {one.key for one in topology.match_expressions}
+    keys = {key for key, _ in topology.match_labels} | {requirement.key for requirement in topology.match_expressions}
     for key in keys:
         count = asked.get(key, 0) + more
         asked = asked.set(key, count) if count else asked.delete(key)

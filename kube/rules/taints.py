@@ -30,7 +30,7 @@ def untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]
     """
     accepted = tuple(tolerations)
     for taint in taints:
-        if taint.effect in REFUSING_EFFECTS and not any(tolerates(one, taint) for one in accepted):
+        if taint.effect in REFUSING_EFFECTS and not any(tolerates(toleration, taint) for toleration in accepted):
             return taint
     return None
 

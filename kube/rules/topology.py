@@ -29,7 +29,12 @@ def volume_zone(volume: Volume) -> str:
     """Return the one zone a volume's node affinity or its labels name; empty when there is none, or several."""
     terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
     wanted = (requirement for term in terms for requirement in term.match_expressions)
-    zones = {zone for one in wanted if one.key == ZONE_LABEL and one.operator == "In" for zone in one.values}
+    zones = {
+        zone
+        for requirement in wanted
+        if requirement.key == ZONE_LABEL and requirement.operator == "In"
+        for zone in requirement.values
+    }
     return zones.pop() if len(zones) == 1 else zone_of(volume.labels)
 
 
@@ -63,5 +68,5 @@ def _allows(key: str, value: str, node_labels: Mapping[str, str]) -> bool:
     places = {place.strip() for place in value.split(_DELIMITER)}
     if "" in places:
         return True
-    found = node_labels.get(key, node_labels.get(_CURRENT_NAME.get(key, key)))
-    return found is not None and found in places
+    label = node_labels.get(key, node_labels.get(_CURRENT_NAME.get(key, key)))
+    return label is not None and label in places

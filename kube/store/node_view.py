@@ -41,7 +41,7 @@ def node_view(snapshot: Snapshot, name: str) -> NodeView:
         free=free_resources(node, pods),
         attached=attached,
         attach_used=_count(driver for driver, _ in attached),
-        attach_limit={one.name: one.attach_limit for one in drivers if one.attach_limit is not None},
+        attach_limit={driver.name: driver.attach_limit for driver in drivers if driver.attach_limit is not None},
     )
 
 

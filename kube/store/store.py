@@ -38,10 +38,10 @@ class Store:
         self._pods_by_node: Index[Pod] = Index(lambda pod: () if pod.finished else _words(pod.node_name))
         self._volumes_by_claim: Index[Volume] = Index(_claim_of)
         self._volumes_reserved_for: Index[Volume] = Index(
-            lambda found: _words(value_of(found.annotations, reserved_for))
+            lambda record: _words(value_of(record.annotations, reserved_for))
         )
         self._claims_by_volume: Index[Claim] = Index(lambda claim: _words(claim.volume_name))
-        self._attachments_by_node: Index[VolumeAttachment] = Index(lambda found: _words(found.node_name))
+        self._attachments_by_node: Index[VolumeAttachment] = Index(lambda record: _words(record.node_name))
         self._csi_nodes_by_ailing_driver: Index[CSINode] = Index(_ailing_drivers)
         self._constraining_pods: Index[Pod] = Index(_constraining)
         self._capacities_by_class = StorageCapacityIndex()
@@ -65,7 +65,9 @@ class Store:
         """Whether a whole list of every kind has been taken, the optional ones aside."""
         cluster_scoped = (self.volumes, self.classes, self.nodes, self.csi_nodes, self.csi_drivers, self.attachments)
         namespaced = (self.claims, self.pods, self.capacities)
-        return all(found.synced for found in cluster_scoped) and all(found.synced for found in namespaced)
+        return all(collection.synced for collection in cluster_scoped) and all(
+            collection.synced for collection in namespaced
+        )
 
     def snapshot(self) -> Snapshot:
         """Return the state of this moment; the same object until something changes."""
@@ -119,14 +121,14 @@ def _claim_of(volume: Volume) -> tuple[str, ...]:
 
 def snapshot_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Snapshot:
     """Return the snapshot of a cluster that consists of these objects."""
-    store, found = Store(own_prefix), list(records)
-    store.claims.replace((one for one in found if isinstance(one, Claim)), "")
-    store.volumes.replace((one for one in found if isinstance(one, Volume)), "")
-    store.classes.replace((one for one in found if isinstance(one, StorageClass)), "")
-    store.pods.replace((one for one in found if isinstance(one, Pod)), "")
-    store.nodes.replace((one for one in found if isinstance(one, Node)), "")
-    store.csi_nodes.replace((one for one in found if isinstance(one, CSINode)), "")
-    store.csi_drivers.replace((one for one in found if isinstance(one, CSIDriver)), "")
-    store.capacities.replace((one for one in found if isinstance(one, CSIStorageCapacity)), "")
-    store.attachments.replace((one for one in found if isinstance(one, VolumeAttachment)), "")
+    store, objects = Store(own_prefix), list(records)
+    store.claims.replace((record for record in objects if isinstance(record, Claim)), "")
+    store.volumes.replace((record for record in objects if isinstance(record, Volume)), "")
+    store.classes.replace((record for record in objects if isinstance(record, StorageClass)), "")
+    store.pods.replace((record for record in objects if isinstance(record, Pod)), "")
+    store.nodes.replace((record for record in objects if isinstance(record, Node)), "")
+    store.csi_nodes.replace((record for record in objects if isinstance(record, CSINode)), "")
+    store.csi_drivers.replace((record for record in objects if isinstance(record, CSIDriver)), "")
+    store.capacities.replace((record for record in objects if isinstance(record, CSIStorageCapacity)), "")
+    store.attachments.replace((record for record in objects if isinstance(record, VolumeAttachment)), "")
     return store.snapshot()

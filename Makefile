@@ -32,6 +32,7 @@ demo: install ## Watch pods get all their volumes in one zone, on a real control
 
 test: install ## Run every test (the first time builds a control plane: some 5 minutes)
 	@$(BIN)/python -m devcluster.build
+	@$(BIN)/python -m tests.manifests.tools
 	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The image's base: a reference, pinned by digest for a release, or `debian`, which makes one of Debian's packages

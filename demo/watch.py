@@ -47,7 +47,7 @@ class SeenEvent(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def refuses_pod(self) -> bool:
         """Whether it is ours and says why a pod gets no volumes."""
-        ours = self.reporting_controller.startswith("pvc-prebinder")
+        ours = self.reporting_controller.rpartition("/")[2].startswith("pvc-prebinder")
         return ours and self.note.startswith("No volumes") and self.regarding.kind == "Pod" and self._in_the_scene
 
     @property

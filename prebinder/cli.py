@@ -33,6 +33,7 @@ SECTIONS: Final[Sections] = {
         "health": ("prebinder.commands.health", "report the health of volumes and its source"),
         "quarantine": ("prebinder.commands.quarantine", "list volumes in quarantine, or release them"),
         "doctor": ("prebinder.commands.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
+        "uninstall": ("prebinder.commands.uninstall", "take everything of ours off pods, claims and volumes"),
     },
     "Run in a cluster": {
         "controller": ("prebinder.commands.controller", "reserve volumes for pending pods"),

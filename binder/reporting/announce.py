@@ -38,7 +38,8 @@ _NEXT_STEP: Final = {
     Reason.EXPLANATION_PENDING: "Many pods were rejected at once; the reason follows when this pod is retried.",
     Reason.TOO_MANY_CLAIMS: "Use fewer claims, or let kube-scheduler place the pod without a reservation"
     " (scheduling gate removed, classes in mode off).",
-    Reason.CLAIM_LOST: "Delete the claim; its volume is gone.",
+    Reason.CLAIM_LOST: "The PV is gone. Do not delete the claim: if only the PV object was deleted, create it again"
+    " with the same name, source and claimRef (namespace, name and uid of the claim), and the claim is Bound again.",
     Reason.CLAIM_NOT_OWNED: "Rename the pod or its volume, or delete the claim of that name.",
     Reason.CLAIM_DELETING: "Wait for the claim to be deleted, then recreate it.",
 }

@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from binder.reservation.contract import Holder
+from binder.reservation.contract import DEFAULT_PREFIX, Holder
 from csi.drivers import Drivers
 from csi.health.health import Debounce, HealthRecord
 from kube.client.connect import connect
@@ -118,7 +118,7 @@ class Controller:
             access.api(),
             clock,
             instruments.events,
-            controller=component,
+            controller=DEFAULT_PREFIX + component,
             instance=identity,
         )
         self._elector = Candidate(identity, self._namespace, rng).elector(access, lease, instruments.leader)

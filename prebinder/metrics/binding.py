@@ -17,13 +17,13 @@ class BindingMetrics:
     def __init__(self, registry: CollectorRegistry, *, dry_run: bool = False) -> None:
         self._dry_run = str(dry_run).lower()
         self._attempts = Counter(
-            "pvc_prebinder_bind_attempts_total",
+            "pvc_prebinder_reservation_attempts_total",
             "Decisions about claims; success means that volumes were reserved.",
             ["storage_class", "binding_mode", "result", "dry_run"],
             registry=registry,
         )
         self._failures = Counter(
-            "pvc_prebinder_bind_failures_total",
+            "pvc_prebinder_reservation_failures_total",
             "Claims for which nothing was reserved, by reason.",
             ["storage_class", "reason"],
             registry=registry,

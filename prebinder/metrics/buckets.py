@@ -20,6 +20,12 @@ EXTENDER: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 SCHEDULING: Final = tuple(0.01 * 2**power for power in range(20))
 """scheduler_pod_scheduling_sli_duration_seconds in pkg/scheduler/metrics/metrics.go: 10 ms to an hour and a half."""
 
+ATTEMPT: Final = tuple(0.001 * 2**power for power in range(15))
+"""scheduler_scheduling_attempt_duration_seconds in the same file: 1 ms to 16 s."""
+
+ATTEMPTS: Final = (1, 2, 4, 8, 16)
+"""scheduler_pod_scheduling_attempts in the same file."""
+
 DECISION: Final = tuple(0.0001 * 2**power for power in range(15))
 """A decision takes from a tenth of a millisecond, for a pod like the last one, to some on a large cluster."""
 

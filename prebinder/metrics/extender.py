@@ -12,17 +12,17 @@ class ExtenderMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
-            "zone_scheduler_extender_request_duration_seconds",
+            "pvc_prebinder_extender_request_duration_seconds",
             "Duration of kube-scheduler's requests; code 0 means that it disconnected before the answer.",
             ["verb", "code"],
             buckets=buckets.EXTENDER,
             registry=registry,
         )
         self._inflight = Gauge(
-            "zone_scheduler_extender_inflight_requests", "Requests being answered.", ["verb"], registry=registry
+            "pvc_prebinder_extender_inflight_requests", "Requests being answered.", ["verb"], registry=registry
         )
         self._nodes = Counter(
-            "zone_scheduler_extender_candidate_nodes_total",
+            "pvc_prebinder_extender_candidate_nodes_total",
             "Nodes in requests (in) and in responses (out).",
             ["verb", "stage"],
             registry=registry,

@@ -9,9 +9,60 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from binder.matching.rejection import Reason
 from prebinder.metrics import buckets
 from prebinder.metrics.children import Children
+from scheduler.standalone.attempt_report import SchedulingTimes
 
 RESULTS: Final = ("scheduled", "unschedulable", "error")
 """Upstream's: a node was found; no node fits; something else went wrong."""
+
+
+MANY_ATTEMPTS: Final = 15
+"""More than this share one label (getAttemptsLabel in pkg/scheduler/schedule_one.go)."""
+
+
+class KubeSchedulerTimes:
+    """The histograms by which dashboards of kube-scheduler judge it, with its names, labels and buckets.
+
+    Source: pkg/scheduler/metrics/metrics.go. Attempts that end in an error are counted, not timed.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._attempt = Children(
+            Histogram(
+                "scheduler_scheduling_attempt_duration_seconds",
+                "Duration of one attempt to schedule a pod, binding included; of an attempt that found no node, of "
+                "the decision.",
+                ["result", "profile"],
+                buckets=buckets.ATTEMPT,
+                registry=registry,
+            )
+        )
+        self._pod = Children(
+            Histogram(
+                "scheduler_pod_scheduling_sli_duration_seconds",
+                "Time from when a pod was first seen to its assignment, by the number of attempts.",
+                ["attempts"],
+                buckets=buckets.SCHEDULING,
+                registry=registry,
+            )
+        )
+        self._attempts = Histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Attempts that pods took to be assigned.",
+            buckets=buckets.ATTEMPTS,
+            registry=registry,
+        )
+
+    def expect_profile(self, name: str) -> None:
+        for result in ("scheduled", "unschedulable"):
+            self._attempt.of(result, name)
+
+    def refused(self, profile: str, seconds: float) -> None:
+        self._attempt.of("unschedulable", profile).observe(seconds)
+
+    def scheduled(self, profile: str, times: SchedulingTimes, attempts: int) -> None:
+        self._attempt.of("scheduled", profile).observe(times.attempt)
+        self._pod.of(str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+").observe(times.waited)
+        self._attempts.observe(attempts)
 
 
 class SchedulerMetrics:
@@ -34,7 +85,7 @@ class SchedulerMetrics:
         )
         self._waited = Children(
             Histogram(
-                "zone_scheduler_pod_scheduling_duration_seconds",
+                "pvc_prebinder_scheduler_pod_scheduling_duration_seconds",
                 "Time from when a pod was first seen to its assignment, all its attempts included.",
                 ["profile", "zone"],
                 buckets=buckets.SCHEDULING,
@@ -43,7 +94,7 @@ class SchedulerMetrics:
         )
         self._decided = Children(
             Histogram(
-                "zone_scheduler_decision_duration_seconds",
+                "pvc_prebinder_scheduler_decision_duration_seconds",
                 "Duration of one scheduling decision.",
                 ["profile"],
                 buckets=buckets.DECISION,
@@ -52,7 +103,7 @@ class SchedulerMetrics:
         )
         self._binding = Children(
             Histogram(
-                "zone_scheduler_binding_duration_seconds",
+                "pvc_prebinder_scheduler_binding_duration_seconds",
                 "Time from the decision to the assignment, binding of volumes included.",
                 ["profile"],
                 buckets=buckets.SCHEDULING,
@@ -60,7 +111,7 @@ class SchedulerMetrics:
             )
         )
         self._plugin_failures = Counter(
-            "zone_scheduler_plugin_failures_total",
+            "pvc_prebinder_scheduler_plugin_failures_total",
             "Errors of plugins from other distributions.",
             ["plugin", "extension_point"],
             registry=registry,
@@ -74,6 +125,7 @@ class SchedulerMetrics:
             buckets=buckets.VICTIMS,
             registry=registry,
         )
+        self._times = KubeSchedulerTimes(registry)
 
     def expect_profiles(self, names: Iterable[str]) -> None:
         """Start the profiles' counters at 0, so that a rate sees the first failure."""
@@ -84,14 +136,18 @@ class SchedulerMetrics:
                 self._failures.labels(name, reason)
             self._decided.of(name)
             self._binding.of(name)
+            self._times.expect_profile(name)
 
-    def decided(self, profile: str, seconds: float) -> None:
+    def decided(self, profile: str, seconds: float, *, fits: bool) -> None:
         self._decided.of(profile).observe(seconds)
+        if not fits:
+            self._times.refused(profile, seconds)
 
-    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
         self._attempts.of(profile, "scheduled").inc()
-        self._waited.of(profile, zone).observe(waited)
-        self._binding.of(profile).observe(binding)
+        self._waited.of(profile, zone).observe(times.waited)
+        self._binding.of(profile).observe(times.binding)
+        self._times.scheduled(profile, times, attempts)
 
     def preempted(self, victims: int) -> None:
         self._preemptions.inc()

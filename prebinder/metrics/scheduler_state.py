@@ -52,7 +52,7 @@ class SchedulerStateCollector(Collector):
 
 def _requested(nodes: Sequence[NodeInfo]) -> Metric:
     family = GaugeMetricFamily(
-        "zone_scheduler_node_requested_ratio",
+        "pvc_prebinder_scheduler_node_requested_ratio",
         "Share of a node's allocatable resources that its pods request: minimum, mean and maximum over the "
         "nodes of a zone.",
         labels=["zone", "resource", "stat"],

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from binder.model.view import PlanSettings
+from binder.reservation.contract import DEFAULT_PREFIX
 from kube.client.connect import connect
 from kube.client.event_recorder import EventRecorder, ObjectRef
 from kube.client.transport import Transport
@@ -99,7 +100,9 @@ class SchedulerProcess:
         instruments.attempts.expect_profiles(self.names)
         failures.counted.append(instruments.attempts.plugin_failed)
         access = self._access = Access(transport, clock, settings.cluster, instruments.requests)
-        self._recorder = EventRecorder(access.api(), clock, instruments.events, controller=COMPONENT, instance=identity)
+        self._recorder = EventRecorder(
+            access.api(), clock, instruments.events, controller=DEFAULT_PREFIX + COMPONENT, instance=identity
+        )
         about = ObjectRef(LEASES.api_version, LEASES.kind, lease.name, namespace)
         self._configuration.observers.append(
             ConfigurationNews(instruments.configuration, self._recorder, about, clock, self._rules_changed)

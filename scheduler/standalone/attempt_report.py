@@ -39,14 +39,23 @@ class StatusSink(Protocol):
         """Say nothing more of the pod."""
 
 
+@dataclass(frozen=True, slots=True)
+class SchedulingTimes:
+    """Seconds until a pod was assigned: since it was first seen, in its last attempt, of that after the decision."""
+
+    waited: float
+    attempt: float
+    binding: float
+
+
 class AttemptMetrics(Protocol):
     """Counts attempts. `profile` is the pod's scheduler name; times are in seconds."""
 
-    def decided(self, profile: str, seconds: float) -> None:
-        """A decision was made, whatever it was."""
+    def decided(self, profile: str, seconds: float, *, fits: bool) -> None:
+        """A decision was made; `fits` if it was for a node."""
 
-    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
-        """A pod was assigned to a node of that zone, `waited` after it was first seen, of which it was bound for."""
+    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
+        """A pod was assigned to a node of that zone, in so many attempts."""
 
     def preempted(self, victims: int) -> None:
         """A node is being cleared for a pod: so many others have to leave it."""
@@ -79,10 +88,10 @@ class AttemptReport:
         self._status = status
         self._metrics = metrics
 
-    def scheduled(self, placement: ScheduleResult, zone: str, waited: float, binding: float) -> None:
+    def scheduled(self, placement: ScheduleResult, zone: str, times: SchedulingTimes, attempts: int) -> None:
         """The pod is assigned."""
         pod = placement.pod
-        self._metrics.scheduled(pod.scheduler_name, zone, waited, binding)
+        self._metrics.scheduled(pod.scheduler_name, zone, times, attempts)
         self._status.forget(pod.key)
         note = f"Successfully assigned {pod.key} to {placement.node}"
         self._publish(pod, "Normal", "Scheduled", "Binding", note)

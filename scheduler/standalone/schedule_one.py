@@ -23,7 +23,7 @@ from scheduler.queue.hints import EVICTION
 from scheduler.queue.requeue import forgotten, wanted_by
 from scheduler.queue.scheduling_queue import Attempt, SchedulingQueue
 from scheduler.standalone.assignment_check import AssignmentCheck
-from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, StatusSink
+from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, SchedulingTimes, StatusSink
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.post_filter import DecidesPods, PostFilter
 from scheduler.state.cluster import ClusterView
@@ -102,13 +102,19 @@ class Attempts:
         began = self.clock.monotonic()
         view = self.cluster.view(self.clock.now())
         found = self.room.decide(pod, view, profile, self.decider)
-        self.metrics.decided(pod.scheduler_name, self.clock.monotonic() - began)
+        fits = not isinstance(found, Unschedulable)
+        self.metrics.decided(pod.scheduler_name, self.clock.monotonic() - began, fits=fits)
         if isinstance(found, Unschedulable):
             return self._refused(attempt, pod, found, self.room.preempt(found, view, profile))
-        return self.place(attempt, found, view)
+        return self.place(attempt, found, view, began)
 
-    def place(self, attempt: Attempt, placement: ScheduleResult, view: ClusterView) -> Work | None:
-        """Take a placement decided in this view for granted; return what carries it out, None if it cannot be."""
+    def place(
+        self, attempt: Attempt, placement: ScheduleResult, view: ClusterView, began: float | None = None
+    ) -> Work | None:
+        """Take a placement decided in this view for granted; return what carries it out, None if it cannot be.
+
+        `began` is when the decision began, by the monotonic clock; None if it took no time.
+        """
         rejection = self.cluster.assume(placement, self.cycle.plugins.reserves)
         if rejection is not None:
             self.report.lost(placement.pod, rejection.reason)
@@ -116,7 +122,8 @@ class Attempts:
             return None
         self.room.assumed(placement.pod, placement.node)
         node = view.node(placement.node)
-        return self._carry_out(attempt, placement, node.zone if node is not None else "")
+        zone = node.zone if node is not None else ""
+        return self._carry_out(attempt, placement, zone, self.clock.monotonic() if began is None else began)
 
     def _refused(
         self, attempt: Attempt, pod: Pod, found: Unschedulable, answer: Preemption | NoPreemption
@@ -168,8 +175,8 @@ class Attempts:
                 self.report.withdrawn(victim, pod, preemption.node)
         return replace(preemption, victims=tuple(victims))
 
-    async def _carry_out(self, attempt: Attempt, placement: ScheduleResult, zone: str) -> None:
-        pod, began = placement.pod, self.clock.monotonic()
+    async def _carry_out(self, attempt: Attempt, placement: ScheduleResult, zone: str, began: float) -> None:
+        pod, decided = placement.pod, self.clock.monotonic()
         if self.cycle.has_work_before(placement):
             self.report.expected(placement)
         try:
@@ -190,7 +197,8 @@ class Attempts:
             now = self.clock.monotonic()
             self.cluster.bound(pod.key, now)
             self.waiting.done(attempt)
-            self.report.scheduled(placement, zone, now - attempt.since, now - began)
+            times = SchedulingTimes(now - attempt.since, now - began, now - decided)
+            self.report.scheduled(placement, zone, times, attempt.number)
 
     def _take_back(self, attempt: Attempt, placement: ScheduleResult, reason: Reason, text: str) -> None:
         """Forget a placement that could not be carried out: whoever was refused because of it gets another chance."""

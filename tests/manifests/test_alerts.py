@@ -25,6 +25,7 @@ from tests.builders import EPOCH, claim, storage_class, volume
 
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "alerts"
+COMPONENTS = ("controller", "extender", "scheduler")
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
 AGGREGATIONS = frozenset(["by", "count", "max", "min", "sum", "without"])
@@ -32,6 +33,12 @@ FUNCTIONS = frozenset(["absent", "histogram_quantile", "increase", "last_over_ti
 PROMQL = AGGREGATIONS | FUNCTIONS | {"and", "or", "unless"}
 SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}")
 LABEL = re.compile(r'([a-z_]+)(=~|!~|!=|=)"([^"]*)"')
+
+
+def job_exists(operator: str, job: str) -> bool:
+    """Whether a selector of the label `job` selects what the PodMonitor scrapes, or an agent beside a driver."""
+    jobs = [f"pvc-prebinder-{component}" for component in (*COMPONENTS, "csi-agent")]
+    return job in jobs if operator == "=" else any(re.fullmatch(job, name) for name in jobs)
 
 
 @cache
@@ -100,7 +107,8 @@ async def test_a_rule_names_metrics_with_labels_and_values_that_exist(rule: dict
     assert names(rule["expr"]) <= series.keys() | SCRAPED.keys() | RECORDED
     for name, selector in SELECTOR.findall(rule["expr"]):
         labels = {label: (operator, value) for label, operator, value in LABEL.findall(selector)}
-        assert labels.pop("job", None) == ("=", "pvc-prebinder"), name
+        operator, job = labels.pop("job", ("", ""))
+        assert job_exists(operator, job), f"{name}: no job {job}"
         for label, (_, value) in labels.items():
             seen = {one.get(label) for one in series[name]}
             assert set(value.split("|")) <= seen, f"{name}: {label} is one of {seen}"
@@ -131,10 +139,17 @@ def test_each_alert_is_explained() -> None:
 
 
 def test_the_rules_select_what_the_monitor_scrapes() -> None:
-    monitor = yaml.safe_load((COMPONENT / "service_monitor.yaml").read_text())["spec"]
-    base = ROOT / "manifests" / "base"
-    service = yaml.safe_load((base / "service.yaml").read_text())
-    (labels,) = yaml.safe_load((base / "kustomization.yaml").read_text())["labels"]
-    assert monitor["selector"]["matchLabels"] == labels["pairs"]
-    assert labels["pairs"][monitor["jobLabel"]] == "pvc-prebinder"
-    assert [one["port"] for one in monitor["endpoints"]] == [port["name"] for port in service["spec"]["ports"]]
+    monitor = yaml.safe_load((COMPONENT / "pod_monitor.yaml").read_text())["spec"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    (relabeling,) = endpoint["relabelings"]
+    assert relabeling["sourceLabels"] == ["__meta_kubernetes_pod_label_app_kubernetes_io_component"]
+    assert relabeling["replacement"].replace("$1", "controller") == "pvc-prebinder-controller"
+    pods = [
+        document["spec"]["template"]
+        for file in (ROOT / "manifests").glob("*/**/deployment.yaml")
+        for document in yaml.safe_load_all(file.read_text())
+    ]
+    assert {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods} == set(COMPONENTS)
+    for pod in pods:
+        assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        assert endpoint["port"] in {port["name"] for port in pod["spec"]["containers"][0]["ports"]}

@@ -42,7 +42,11 @@ def documents(directory: str = "base") -> tuple[dict[str, Any], ...]:
 
 
 def only(kind: str, directory: str = "base") -> dict[str, Any]:
-    found = [document for document in documents(directory) if document.get("kind") == kind]
+    found = [
+        document
+        for document in documents(directory)
+        if document.get("kind") == kind and document["metadata"]["name"] != "pvc-prebinder-view"
+    ]
     assert len(found) == 1, kind
     return found[0]
 

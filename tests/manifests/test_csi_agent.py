@@ -141,6 +141,7 @@ def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     assert "value: csi.example.com" in built.stdout
     assert "pvc-prebinder-csi-agent-csi.example.com" in built.stdout
+    assert "image: registry.example.com/pvc-prebinder:0.1.0" in built.stdout
 
 
 def test_the_image_is_the_controllers() -> None:

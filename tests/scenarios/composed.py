@@ -27,6 +27,7 @@ from prebinder.scheduler.watches import Watches
 from scheduler.framework.config import Configuration
 from scheduler.plugins.registry import default_profile
 from scheduler.queue.scheduling_queue import SchedulingQueue
+from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.scheduler import Scheduler
 
@@ -39,12 +40,12 @@ class Counted:
     bound: int = 0
     victims: list[int] = field(default_factory=list)
 
-    def decided(self, profile: str, seconds: float) -> None: ...
+    def decided(self, profile: str, seconds: float, *, fits: bool) -> None: ...
 
     def preempted(self, victims: int) -> None:
         self.victims.append(victims)
 
-    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
         self.bound += 1
 
     def failed(self, profile: str, reason: Reason, *, error: bool) -> None:

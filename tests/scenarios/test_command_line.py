@@ -77,8 +77,8 @@ async def logged(controller: Controller, text: str) -> None:
 
 NAMES = frozenset(
     {
-        "pvc_prebinder_bind_attempts_total",
-        "pvc_prebinder_bind_failures_total",
+        "pvc_prebinder_reservation_attempts_total",
+        "pvc_prebinder_reservation_failures_total",
         "pvc_prebinder_bind_duration_seconds_count",
         "pvc_prebinder_pending_claims",
         "pvc_prebinder_oldest_pending_claim_seconds",
@@ -132,6 +132,8 @@ async def test_the_metrics_of_a_controller_at_work(own_world: World) -> None:
     await eventually(lambda: missing(controller), lambda names: not names, "all metrics are there")
     assert await controller.metric("pvc_prebinder_reservations_created_total", **of_class) == 1
     assert await controller.metric("pvc_prebinder_reservations", **of_class, zone="zone-a") == 1
-    assert await controller.metric("pvc_prebinder_bind_failures_total", **of_class, reason="StaticOnlyNoMatch") >= 1
+    assert (
+        await controller.metric("pvc_prebinder_reservation_failures_total", **of_class, reason="StaticOnlyNoMatch") >= 1
+    )
     assert await controller.metric("leader_election_master_status") == 1
     await controller.stop()

@@ -36,7 +36,7 @@ async def served(world: World) -> AsyncIterator[tuple[Directories, Controller]]:
 async def told_by_agents(world: World, name: str) -> list[str]:
     """The reasons of the agents' Events about an object in the story's namespace."""
     found = await world.admin.list("Event", world.namespace)
-    own = [one for one in found if one.get("reportingController") == "pvc-prebinder-csi-agent"]
+    own = [one for one in found if one.get("reportingController") == "scheduler.cloud.example/pvc-prebinder-csi-agent"]
     return [one["reason"] for one in own if one["regarding"]["name"] == name]
 
 

@@ -167,5 +167,5 @@ async def test_the_controller_can_answer_too(own_world: World) -> None:
     body = {"Pod": {"metadata": {"name": "app"}, "spec": {}}, "NodeNames": ["node-1"]}
     async with aiohttp.ClientSession() as session, session.post(f"http://{address}/filter", json=body) as answer:
         assert (answer.status, (await answer.json())["NodeNames"]) == (200, ["node-1"])
-    assert await controller.metric("zone_scheduler_extender_request_duration_seconds_count", code="200") == 1
+    assert await controller.metric("pvc_prebinder_extender_request_duration_seconds_count", code="200") == 1
     await controller.stop()

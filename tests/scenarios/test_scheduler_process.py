@@ -81,7 +81,7 @@ async def test_the_manifests_grant_all_that_scheduling_takes(
         await stopped(process)
     assert "scheduler_preemption_attempts_total 1.0" in metrics
     assert f'scheduler_schedule_attempts_total{{profile="{own_world.namespace}",result="error"}} 0.0' in metrics
-    assert 'zone_scheduler_node_requested_ratio{resource="cpu",stat="max",zone="zone-a"}' in metrics
+    assert 'pvc_prebinder_scheduler_node_requested_ratio{resource="cpu",stat="max",zone="zone-a"}' in metrics
     lease = await own_world.admin.get("Lease", LEASE, SYSTEM)
     assert not lease["spec"].get("holderIdentity"), "the Lease was not given back"
 

@@ -116,7 +116,7 @@ class World:
         return [
             one
             for one in await self.admin.list("Event", self.namespace)
-            if one.get("reportingController") == "pvc-prebinder"
+            if one.get("reportingController") == "scheduler.cloud.example/pvc-prebinder"
             and reason in {None, one["reason"]}
             and about in {None, one["regarding"]["name"]}
         ]

@@ -26,6 +26,7 @@ from scheduler.framework.plugin import ReservePlugin, ScheduleResult
 from scheduler.plugins.registry import default_profile
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.pod_status import Said
 from scheduler.standalone.post_filter import EvictsPods
@@ -127,13 +128,13 @@ class Metrics:
     zones: Counter[str] = field(default_factory=Counter)
     waited: list[float] = field(default_factory=list)
 
-    def decided(self, profile: str, seconds: float) -> None: ...
+    def decided(self, profile: str, seconds: float, *, fits: bool) -> None: ...
 
     def preempted(self, victims: int) -> None: ...
 
-    def scheduled(self, profile: str, zone: str, waited: float, binding: float) -> None:
+    def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
         self.zones[zone] += 1
-        self.waited.append(waited)
+        self.waited.append(times.waited)
 
     def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
         self.failures[reason] += 1

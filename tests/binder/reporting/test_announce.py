@@ -28,6 +28,12 @@ def test_a_refusal_says_the_reason_the_next_step_and_the_evidence() -> None:
     )
 
 
+def test_nobody_is_advised_to_delete_a_claim_whose_volume_is_gone() -> None:
+    note = refusal_note(Refuse(pod("web"), Reason.CLAIM_LOST, ()))
+    assert "Delete the claim" not in note
+    assert "Do not delete the claim" in note
+
+
 @pytest.mark.parametrize("subject", ["pv", "диск", "v" * 2000])
 @pytest.mark.parametrize("count", [1, 2, 19, 20, 21, 500])
 def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, subject: str) -> None:

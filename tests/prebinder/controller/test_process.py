@@ -90,9 +90,8 @@ async def test_a_dry_run_says_what_it_would_write_and_writes_nothing(
     async with controller(account, "--annotation-prefix", PREFIX, "--dry-run", "--mode", "complete") as process:
         await eventually(process.ready, "ready")
         await story.create_pod("x")
-        attempt = (
-            'pvc_prebinder_bind_attempts_total{binding_mode="WaitForFirstConsumer",dry_run="true",result="success"'
-        )
+        attempt = "pvc_prebinder_reservation_attempts_total{"
+        attempt += 'binding_mode="WaitForFirstConsumer",dry_run="true",result="success"'
         await eventually(lambda: process.measured(f'{attempt},storage_class="story-dry"}} 1.0'), "an attempt")
         code, log = await process.stop()
     assert code == 0, log

@@ -53,7 +53,7 @@ async def test_until_the_cluster_is_read_it_is_not_ready() -> None:
         assert "waiting for the API server to list" in text
         assert (await get("/livez"))[0] == 200
         assert (
-            'zone_scheduler_extender_request_duration_seconds_count{code="503",verb="filter"} 1.0'
+            'pvc_prebinder_extender_request_duration_seconds_count{code="503",verb="filter"} 1.0'
             in (await get("/metrics"))[1]
         )
     stop.set()

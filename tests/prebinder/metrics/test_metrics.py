@@ -50,7 +50,7 @@ async def test_a_class_starts_at_zero_when_it_is_seen(instruments: Instruments) 
     instruments.reservations.expect_class("fast")
     lines = await scrape(instruments)
     labels = 'binding_mode="WaitForFirstConsumer",dry_run="false",result="failure",storage_class="fast"'
-    assert f"pvc_prebinder_bind_attempts_total{{{labels}}} 0.0" in lines
+    assert f"pvc_prebinder_reservation_attempts_total{{{labels}}} 0.0" in lines
     assert 'pvc_prebinder_reservation_releases_total{cause="expired",storage_class="fast"} 0.0' in lines
 
 
@@ -111,8 +111,10 @@ async def test_no_claim_makes_a_series_of_its_own(instruments: Instruments) -> N
     snapshot = snapshot_of([storage_class("fast"), *claims], PREFIX)
     lines = await scrape(instruments, ClusterState(snapshot))
     assert max(map(len, lines)) < 300
-    assert 'pvc_prebinder_bind_failures_total{reason="StorageClassNotFound",storage_class="other"} 100.0' in lines
-    assert 'pvc_prebinder_bind_failures_total{reason="StaticOnlyNoMatch",storage_class=""} 1.0' in lines
+    assert (
+        'pvc_prebinder_reservation_failures_total{reason="StorageClassNotFound",storage_class="other"} 100.0' in lines
+    )
+    assert 'pvc_prebinder_reservation_failures_total{reason="StaticOnlyNoMatch",storage_class=""} 1.0' in lines
     (pending,) = [line for line in lines if line.startswith("pvc_prebinder_pending_claims{")]
     assert pending.endswith('storage_class="other"} 100.0')
 
@@ -126,8 +128,9 @@ async def test_the_series_of_a_class_go_with_it(instruments: Instruments) -> Non
         instruments.reservations.forget_class(f"fast-{turn}")
     assert not [line for line in await scrape(instruments) if 'storage_class="fast' in line]
     instruments.binding.failed("fast-1", Reason.NO_VOLUME_FITS)
-    assert 'pvc_prebinder_bind_failures_total{reason="StaticOnlyNoMatch",storage_class="other"} 1.0' in await scrape(
-        instruments
+    assert (
+        'pvc_prebinder_reservation_failures_total{reason="StaticOnlyNoMatch",storage_class="other"} 1.0'
+        in await scrape(instruments)
     )
 
 
@@ -151,7 +154,7 @@ async def test_ports_count(instruments: Instruments) -> None:
     lines = await scrape(instruments)
     driver, method = 'driver_name="d"', 'method_name="/csi.v1.Controller/ControllerGetVolume"'
     for line in (
-        'pvc_prebinder_bind_failures_total{reason="StaticOnlyNoMatch",storage_class="fast"} 1.0',
+        'pvc_prebinder_reservation_failures_total{reason="StaticOnlyNoMatch",storage_class="fast"} 1.0',
         'pvc_prebinder_reservation_hold_seconds_bucket{cause="expired",le="600.0"} 1.0',
         'pvc_prebinder_write_conflicts_total{kind="resource_version",resource="persistentvolumes"} 1.0',
         'rest_client_requests_total{code="<error>",method="PATCH"} 1.0',

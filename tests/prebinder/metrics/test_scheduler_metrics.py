@@ -9,6 +9,7 @@ from kube.store.store import snapshot_of
 from prebinder.config.config_news import ConfigurationNews
 from prebinder.metrics.instruments import SchedulerInstruments
 from prebinder.metrics.scheduler_state import SchedulerState
+from scheduler.standalone.attempt_report import SchedulingTimes
 from scheduler.standalone.config_watch import Outcome
 from scheduler.state.node_info import NodeInfo, node_state
 from tests.builders import EPOCH, node, pod
@@ -57,20 +58,38 @@ async def test_a_failure_is_counted_with_its_reason_and_result(error: bool, resu
 
 async def test_times_are_counted_from_when_the_pod_was_first_seen_by_zone() -> None:
     found = instruments()
-    found.attempts.scheduled("ours", "zone-a", 3.0, 0.02)
+    found.attempts.scheduled("ours", "zone-a", SchedulingTimes(waited=3.0, attempt=0.5, binding=0.02), 2)
     samples = await exported(found)
-    waited = "zone_scheduler_pod_scheduling_duration_seconds"
+    waited = "pvc_prebinder_scheduler_pod_scheduling_duration_seconds"
     assert samples.value(f"{waited}_sum", profile="ours", zone="zone-a") == 3.0
     assert samples.value(f"{waited}_bucket", le="2.56", profile="ours", zone="zone-a") == 0
     assert samples.value(f"{waited}_bucket", le="5.12", profile="ours", zone="zone-a") == 1
-    assert samples.value("zone_scheduler_binding_duration_seconds_sum", profile="ours") == 0.02
+    assert samples.value("pvc_prebinder_scheduler_binding_duration_seconds_sum", profile="ours") == 0.02
+
+
+async def test_dashboards_of_kube_scheduler_find_its_histograms() -> None:
+    found = instruments()
+    found.attempts.decided("ours", 0.004, fits=True)
+    found.attempts.decided("ours", 0.002, fits=False)
+    for attempts in (1, 15, 400):
+        times = SchedulingTimes(waited=3.0, attempt=0.5, binding=0.02)
+        found.attempts.scheduled("ours", "zone-a", times, attempts)
+    samples = await exported(found)
+    attempt = "scheduler_scheduling_attempt_duration_seconds"
+    assert samples.value(f"{attempt}_sum", result="unschedulable", profile="ours") == 0.002
+    assert samples.value(f"{attempt}_sum", result="scheduled", profile="ours") == 1.5
+    assert samples.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="1") == 1
+    assert samples.value("scheduler_pod_scheduling_sli_duration_seconds_count", attempts="15+") == 2
+    assert samples.value("scheduler_pod_scheduling_attempts_sum") == 416
 
 
 async def test_nodes_are_summed_up_by_zone() -> None:
     nodes = (full("n1", "zone-a", "1"), full("n2", "zone-a", "3"), full("n3", "zone-b", "4"))
     samples = await exported(instruments(), SchedulerState(queues={"active": 3}, nodes=nodes))
     shares = {
-        (zone, stat): samples.value("zone_scheduler_node_requested_ratio", resource="cpu", stat=stat, zone=zone)
+        (zone, stat): samples.value(
+            "pvc_prebinder_scheduler_node_requested_ratio", resource="cpu", stat=stat, zone=zone
+        )
         for zone in ("zone-a", "zone-b")
         for stat in ("min", "mean", "max")
     }
@@ -80,7 +99,7 @@ async def test_nodes_are_summed_up_by_zone() -> None:
 
 async def test_a_standby_says_nothing_about_the_cluster() -> None:
     samples = await exported(instruments())
-    assert samples.names().isdisjoint({"scheduler_pending_pods", "zone_scheduler_node_requested_ratio"})
+    assert samples.names().isdisjoint({"scheduler_pending_pods", "pvc_prebinder_scheduler_node_requested_ratio"})
 
 
 class Events:

@@ -50,7 +50,7 @@ async def test_it_costs_its_pod_the_attempt_and_nothing_else(caplog: pytest.LogC
     assert desk.binder.nodes == {"good": "n1", "bad": "n1"}
     assert desk.evictions.evicted == []
     assert [(record.message, record.__dict__["plugin"]) for record in caplog.records] == [("Plugin failed", "Moody")]
-    failed = 'zone_scheduler_plugin_failures_total{extension_point="Filter",plugin="Moody"}'
+    failed = 'pvc_prebinder_scheduler_plugin_failures_total{extension_point="Filter",plugin="Moody"}'
     rendered = next(line for line in _samples(instruments) if line.startswith(failed))
     assert float(rendered.split()[-1]) == desk.metrics.failures[Reason.PLUGIN_FAILED]
 

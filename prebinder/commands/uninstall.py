@@ -1,0 +1,101 @@
+"""`pvc-prebinder uninstall`: takes everything of ours off pods, claims and volumes."""
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from typing import Final
+
+import cloup
+
+from prebinder.command_line.command import Command
+from prebinder.command_line.parameters import OneOf
+from prebinder.config.settings import LeaderElectionSettings, LoggingSettings, LogLevel
+from prebinder.errors import CommandError, ExitCode
+from prebinder.preflight.requirements import SCHEDULER
+from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api
+from prebinder.runtime.logs import configure
+from prebinder.uninstall.lease_in_use import holders
+from prebinder.uninstall.remover import Remover
+from prebinder.uninstall.traces import Part
+
+EXAMPLES: Final = """
+Examples:
+  pvc-prebinder uninstall --dry-run
+  pvc-prebinder uninstall --only gates
+      no controller runs any more, and pods wait for it
+
+Order of a whole removal (docs/operate.md):
+  1. delete the policy that gates new pods, or take the gate out of the pod templates
+  2. remove the agents beside CSI drivers
+  3. scale the Deployments of the controller and the scheduler to 0
+  4. pvc-prebinder uninstall
+  5. kubectl delete -k (or helm uninstall) what was installed
+
+Exit codes:
+  0 nothing of ours is left   1 error   2 usage   3 something is left, as reported
+"""
+
+
+class _Lines:
+    """One line for each object."""
+
+    def __init__(self, *, dry_run: bool) -> None:
+        self._would = "would be: " if dry_run else ""
+        self.objects = 0
+
+    def removed(self, what: str, name: str) -> None:
+        self.objects += 1
+        sys.stdout.write(f"{name}: {self._would}{what}\n")
+
+    def left(self, name: str, why: str) -> None:
+        sys.stderr.write(f"pvc-prebinder: {name}: {why}\n")
+
+
+@cloup.command("uninstall", cls=Command, examples=EXAMPLES)
+@cloup.option("--dry-run", is_flag=True, help="report what would be removed, and write nothing")
+@cloup.option(
+    "--only",
+    "parts",
+    type=OneOf(Part),
+    multiple=True,
+    metavar="PART",
+    help="gates, reservations, quarantine or health; repeatable; default all",
+)
+@cloup.option("--lease-namespace", default="pvc-prebinder-system", metavar="NAME", help="default pvc-prebinder-system")
+@cloup.option(
+    "--lease-name",
+    default=LeaderElectionSettings().name,
+    metavar="NAME",
+    help=f"of the controller, default {LeaderElectionSettings().name}",
+)
+@access_flags
+def command(
+    access: ClusterAccess, *, dry_run: bool, parts: tuple[Part, ...], lease_namespace: str, lease_name: str
+) -> int:
+    """Takes everything of pvc-prebinder off the objects of the cluster.
+
+    Lifts its scheduling gate from pods, clears claimRefs that it wrote and that no claim is bound by, releases volumes
+    from quarantine, and removes its annotations from claims and volumes. What Kubernetes has bound stays bound, a
+    claimRef of anybody else stays, and nothing is deleted. The annotation `mode` of StorageClasses is yours and stays.
+
+    Refuses while a controller or scheduler holds its Lease, for that one would write everything again. Needs the rights
+    of manifests/uninstall.
+    """
+    configure(LoggingSettings(level=LogLevel.WARNING))
+    return asyncio.run(_uninstall(access, parts or tuple(Part), (lease_namespace, lease_name), dry_run=dry_run))
+
+
+async def _uninstall(access: ClusterAccess, parts: tuple[Part, ...], lease: tuple[str, str], *, dry_run: bool) -> int:
+    namespace, name = lease
+    lines = _Lines(dry_run=dry_run)
+    async with cluster_api(access) as api:
+        held = await holders(api, namespace, (name, SCHEDULER.lease), datetime.now(UTC))
+        if held and not dry_run:
+            raise CommandError("; ".join(held))
+        for sentence in held:
+            sys.stderr.write(f"pvc-prebinder: {sentence}\n")
+        remover = Remover(api, access.annotations, parts, lines, dry_run)
+        await remover.run()
+    if not lines.objects and not remover.left:
+        sys.stdout.write(f"Nothing with the prefix {access.annotations.prefix} is left.\n")
+    return ExitCode.PROBLEM_FOUND if remover.left else ExitCode.FINE

@@ -1,0 +1,155 @@
+"""Goes through the pods, claims and volumes of a cluster and takes off what is ours, one conditional write each.
+
+Pods first: whoever waits for us waits for nobody from then on. Then claims and after them volumes, as in every release:
+a crash in between leaves what a release leaves, and the command is simply run again.
+"""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Raw
+
+from binder.reservation.contract import Annotations
+from binder.writers.object_client import FASTER, patch_as_seen
+from kube.client.api import KubeApi
+from kube.decoding.decode import MalformedObject, decode_claim, decode_pod_record, decode_volume
+from kube.errors import Invalid, NotFound
+from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
+from kube.objects.model import Claim, Pod, Volume
+from prebinder.uninstall.traces import (
+    Part,
+    Removal,
+    claim_removal,
+    left_to_people,
+    pod_removal,
+    volume_removal,
+)
+
+R = TypeVar("R", Pod, Claim, Volume)
+
+_TRIES: Final = 5
+
+
+class Reporter(Protocol):
+    """Tells the user, line by line."""
+
+    def removed(self, what: str, name: str) -> None:
+        """This was taken off that object; in a dry run: would be."""
+
+    def left(self, name: str, why: str) -> None:
+        """This object still has something of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[R]):
+    """How one kind is gone through."""
+
+    resource: Resource
+    decode: Callable[[Raw], R]
+    removal: Callable[[R], Awaitable[Removal | None]]
+
+
+@dataclass(slots=True)
+class Remover:
+    """`run` it once. Raises KubeError if the API server fails us or a right is missing."""
+
+    api: KubeApi
+    annotations: Annotations
+    parts: Collection[Part]
+    reporter: Reporter
+    dry_run: bool = False
+    left: int = field(default=0, init=False)
+    """Objects that still have something of ours."""
+
+    async def run(self) -> None:
+        """Take off everything of these parts."""
+        volumes = partial(decode_volume, own_prefix=self.annotations.prefix)
+        await self._go_through(_Kind(PODS, decode_pod_record, self._of_pod))
+        await self._go_through(_Kind(CLAIMS, partial(decode_claim, own_prefix=self.annotations.prefix), self._of_claim))
+        await self._go_through(_Kind(VOLUMES, volumes, self._of_volume))
+
+    async def _of_pod(self, pod: Pod) -> Removal | None:
+        return pod_removal(pod, self.annotations, self.parts)
+
+    async def _of_claim(self, claim: Claim) -> Removal | None:
+        return claim_removal(claim, self.annotations, self.parts)
+
+    async def _of_volume(self, volume: Volume) -> Removal | None:
+        claim = await self._claim_of(volume) if self.annotations.claim_ref_is_ours(volume) else None
+        return volume_removal(volume, claim, self.annotations, self.parts)
+
+    async def _claim_of(self, volume: Volume) -> Claim | None:
+        if volume.claim is None:
+            return None
+        try:
+            raw = await self.api.get(CLAIMS, volume.claim.name, volume.claim.namespace)
+        except NotFound:
+            return None
+        return decode_claim(raw, self.annotations.prefix)
+
+    async def _go_through(self, kind: _Kind[R]) -> None:
+        def take(raw: Raw) -> R | None:
+            try:
+                return kind.decode(raw)
+            except MalformedObject as error:
+                self._leave(kind.resource.kind, str(error))
+                return None
+
+        for record in (await self.api.list_all(kind.resource, take)).items:
+            name = f"{kind.resource.kind} {record.name if isinstance(record, Volume) else record.key}"
+            if (
+                isinstance(record, Volume)
+                and Part.QUARANTINE in self.parts
+                and (why := left_to_people(record, self.annotations))
+            ):
+                self._leave(name, why)
+            await self._take_off(kind, name, record)
+
+    async def _take_off(self, kind: _Kind[R], name: str, record: R) -> None:
+        """Write until the object has nothing of ours; give up when it keeps changing, or the write is refused."""
+        for _ in range(_TRIES):
+            removal = await kind.removal(record)
+            if removal is None:
+                return
+            try:
+                if not self.dry_run:
+                    await self._write(kind.resource, record, removal)
+            except FASTER:
+                changed = await self._read(kind, record)
+                if changed is None:
+                    return
+                record = changed
+            except Invalid as error:
+                self._leave(name, error.message)
+                return
+            else:
+                self.reporter.removed(removal.what, name)
+                return
+        self._leave(name, "kept changing; run the command again")
+
+    async def _read(self, kind: _Kind[R], record: R) -> R | None:
+        try:
+            return kind.decode(await self.api.get(kind.resource, record.name, _namespace(record)))
+        except NotFound:
+            return None
+
+    async def _write(self, resource: Resource, record: Pod | Claim | Volume, removal: Removal) -> None:
+        await patch_as_seen(
+            self.api,
+            resource,
+            record.name,
+            removal.body,
+            resource_version=record.resource_version,
+            namespace=_namespace(record),
+            uid=record.uid,
+        )
+
+    def _leave(self, name: str, why: str) -> None:
+        self.left += 1
+        self.reporter.left(name, why)
+
+
+def _namespace(record: Pod | Claim | Volume) -> str:
+    return "" if isinstance(record, Volume) else record.namespace

@@ -1,0 +1,92 @@
+"""What on a pod, claim or volume is ours, and the patch that takes it off. Pure.
+
+The rules are those of a release (binder.reservation.release): a claimRef goes only if the volume records that we wrote
+it, nothing came of it, and the claim, read right before the write, does not name the volume.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from binder.health.quarantine import has_placeholder, holds, marks
+from binder.reservation.contract import Annotations
+from binder.reservation.release import may_clear
+from binder.reservation.writes import Patch
+from kube.objects.model import BOUND_BY_CONTROLLER, Claim, Pod, Volume, value_of
+
+
+class Part(StrEnum):
+    """What can be taken off by itself, in the order in which it is."""
+
+    GATES = "gates"
+    RESERVATIONS = "reservations"
+    QUARANTINE = "quarantine"
+    HEALTH = "health"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One write, and what it does in words."""
+
+    what: str
+    body: Patch
+
+
+def pod_removal(pod: Pod, annotations: Annotations, parts: Collection[Part]) -> Removal | None:
+    """Return the write that lifts our scheduling gate; None if the pod does not carry it."""
+    if Part.GATES not in parts or not annotations.carries_gate(pod):
+        return None
+    left = [{"name": gate} for gate in annotations.other_gates(pod)]
+    return Removal("scheduling gate lifted", {"spec": {"schedulingGates": left or None}})
+
+
+def claim_removal(claim: Claim, annotations: Annotations, parts: Collection[Part]) -> Removal | None:
+    """Return the write that removes our annotations from a claim; None if there are none."""
+    keys = annotations.keys_on_claim(claim)
+    if Part.RESERVATIONS not in parts or not keys:
+        return None
+    return Removal("annotations removed", {"metadata": {"annotations": dict.fromkeys(keys)}})
+
+
+def volume_removal(
+    volume: Volume, claim: Claim | None, annotations: Annotations, parts: Collection[Part]
+) -> Removal | None:
+    """Return the write that takes everything of ours off a volume; None if there is nothing.
+
+    `claim` is the one that its claimRef names, as just read; None if there is none of that name.
+    """
+    keys: list[str] = []
+    ends: list[str] = []
+    if Part.RESERVATIONS in parts and (held := annotations.keys_on_volume(volume)):
+        keys += held
+        if annotations.claim_ref_is_ours(volume) and may_clear(volume, claim):
+            ends.append("claimRef cleared")
+            keys += [BOUND_BY_CONTROLLER] if value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None else []
+    if Part.QUARANTINE in parts and (quarantined := marks(volume, annotations)):
+        keys += quarantined
+        if holds(volume):
+            ends.append("quarantine released")
+    if Part.HEALTH in parts:
+        keys += health_keys(volume, annotations)
+    if not keys:
+        return None
+    body: dict[str, Any] = {"metadata": {"annotations": dict.fromkeys(keys)}}
+    if ends:
+        body["spec"] = {"claimRef": None}
+    return Removal(", ".join([*ends, "annotations removed"]), body)
+
+
+def left_to_people(volume: Volume, annotations: Annotations) -> str:
+    """Return what on a volume looks like ours and is not removed, and why; empty if there is nothing."""
+    if not has_placeholder(volume):
+        return ""
+    if marks(volume, annotations):
+        return "" if holds(volume) else f"its quarantine's claimRef stays: the volume is {volume.phase}"
+    return "has a quarantine's claimRef without its annotations: `pvc-prebinder quarantine release` removes it"
+
+
+def health_keys(volume: Volume, annotations: Annotations) -> list[str]:
+    """Return the annotations of health that the volume carries."""
+    keys = (annotations.health, annotations.health_reason, annotations.health_since, annotations.health_source)
+    return [key for key in keys if value_of(volume.annotations, key) is not None]

@@ -1,0 +1,234 @@
+"""What kustomize makes of manifests/: the same by every version, with names, labels and images that fit together."""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import yaml
+
+from binder.model.decision import Mode
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from prebinder.config import config_file
+from tests.manifests.tools import (
+    KUSTOMIZE_VERSIONS,
+    MANIFESTS,
+    Document,
+    built,
+    by_name,
+    overlay_of_base,
+    relative,
+    write_kustomization,
+)
+from tests.scenarios.agent import write_overlay
+
+SYSTEM = "pvc-prebinder-system"
+NAME, COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
+LAST = "cluster-critical"
+"""It reaches the Deployments of the components before it."""
+COMPONENTS = (
+    *sorted(
+        path.name
+        for path in (MANIFESTS / "components").iterdir()
+        if path.name != LAST and not path.name.startswith("csi-agent")
+    ),
+    LAST,
+)
+OVERLAYS = tuple(sorted(path.name for path in (MANIFESTS / "overlays").iterdir()))
+
+
+@cache
+def everything(version: str = "current") -> tuple[Document, ...]:
+    return tuple(overlay_of_base(COMPONENTS, version))
+
+
+@cache
+def agent(version: str = "current") -> tuple[Document, ...]:
+    return tuple(_agent(version))
+
+
+def _agent(version: str, **more: object) -> list[Document]:
+    with TemporaryDirectory() as temporary:
+        overlay = Path(temporary) / "overlay"
+        write_overlay(overlay, "storage", "disk-a.csi.example.com", "csi-agent-limits")
+        kustomization = yaml.safe_load((overlay / "kustomization.yaml").read_text())
+        write_kustomization(overlay, **(kustomization | more))
+        return built(overlay, version)
+
+
+def workloads(documents: tuple[Document, ...]) -> list[Document]:
+    return [document for document in documents if document["kind"] == "Deployment"]
+
+
+def pod_labels(deployment: Document) -> dict[str, str]:
+    return deployment["spec"]["template"]["metadata"]["labels"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("overlay", ["base", *(f"overlays/{name}" for name in OVERLAYS)])
+def test_every_kustomize_makes_the_same_of_an_overlay(overlay: str) -> None:
+    current, oldest = (by_name(built(MANIFESTS / overlay, version)) for version in KUSTOMIZE_VERSIONS)
+    assert current == oldest
+    assert current
+
+
+def test_every_kustomize_makes_the_same_of_all_components() -> None:
+    current, oldest = (by_name(everything(version)) for version in KUSTOMIZE_VERSIONS)
+    assert current == oldest
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_the_agent_gets_the_drivers_names_by_every_kustomize(version: str) -> None:
+    name = "pvc-prebinder-csi-agent-disk-a.csi.example.com"
+    documents = by_name(agent(version))
+    assert {kind for kind, _, found in documents if found == name} == {
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+    assert "DRIVER" not in yaml.safe_dump([document for document in agent(version) if document["kind"] != "Deployment"])
+    assert documents["RoleBinding", "storage", name]["subjects"][0]["namespace"] == "storage"
+    assert documents == by_name(agent("current"))
+
+
+@pytest.mark.parametrize("version", KUSTOMIZE_VERSIONS)
+def test_the_image_of_every_container_of_ours_is_named_by_an_overlay(version: str) -> None:
+    images = [{"name": "pvc-prebinder", "newName": "registry.example.com/ours", "newTag": "9.9"}]
+    beside = _agent(version, images=images)
+    documents = [*overlay_of_base(COMPONENTS, version, images=images), *beside]
+    containers = [
+        container
+        for deployment in workloads(tuple(documents))
+        for container in deployment["spec"]["template"]["spec"]["containers"]
+        if container["name"] != "driver"
+    ]
+    assert {container["name"] for container in containers} == {"controller", "extender", "scheduler", "csi-agent"}
+    assert {container["image"] for container in containers} == {"registry.example.com/ours:9.9"}
+
+
+def test_an_overlay_of_an_overlay_names_the_image_as_well(tmp_path: Path) -> None:
+    for name in OVERLAYS:
+        directory = tmp_path / name
+        directory.mkdir()
+        images = [{"name": "pvc-prebinder", "newName": "registry.example.com/ours", "digest": f"sha256:{'0' * 64}"}]
+        write_kustomization(directory, resources=[relative(MANIFESTS / "overlays" / name, directory)], images=images)
+        for deployment in workloads(tuple(built(directory))):
+            (container,) = deployment["spec"]["template"]["spec"]["containers"]
+            assert container["image"] == f"registry.example.com/ours@sha256:{'0' * 64}"
+
+
+def test_everything_of_ours_carries_the_standard_labels() -> None:
+    version = tomllib.loads((MANIFESTS.parent / "pyproject.toml").read_text())["project"]["version"]
+    for document in (*everything(), *agent()):
+        if document["metadata"]["name"] == "csi-controller":
+            assert "labels" not in document["metadata"]
+            continue
+        labels = document["metadata"]["labels"]
+        assert {key: value for key, value in labels.items() if key.startswith("app.kubernetes.io/")} == {
+            COMPONENT: labels[COMPONENT],
+            NAME: "pvc-prebinder",
+            "app.kubernetes.io/part-of": "pvc-prebinder",
+            "app.kubernetes.io/version": version,
+            "app.kubernetes.io/managed-by": "kustomize",
+        }, document["metadata"]["name"]
+
+
+def selections() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield what selects pods by labels: its kind and name, and the labels."""
+    for document in everything():
+        spec, called = document.get("spec", {}), f"{document['kind']} {document['metadata']['name']}"
+        if document["kind"] == "Service":
+            yield called, spec["selector"]
+        elif document["kind"] == "NetworkPolicy":
+            yield called, spec["podSelector"]["matchLabels"]
+        elif document["kind"] in {"Deployment", "PodDisruptionBudget"}:
+            yield called, spec["selector"]["matchLabels"]
+        if document["kind"] == "Deployment":
+            for constraint in spec["template"]["spec"]["topologySpreadConstraints"]:
+                yield f"{called}: spread", constraint["labelSelector"]["matchLabels"]
+
+
+def test_a_selector_selects_the_pods_of_one_deployment() -> None:
+    for what, labels in selections():
+        selected = [found for found in workloads(everything()) if labels.items() <= pod_labels(found).items()]
+        assert len(selected) == 1, what
+        assert what.partition(" ")[2].startswith(selected[0]["metadata"]["name"])
+
+
+@pytest.mark.parametrize("component", ["controller", "extender", "scheduler"])
+def test_a_component_can_be_drained_one_replica_at_a_time_and_is_spread(component: str) -> None:
+    mine = {
+        document["kind"]: document
+        for document in everything()
+        if document["metadata"]["labels"].get(COMPONENT) == component
+    }
+    assert mine["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    spec = mine["Deployment"]["spec"]
+    assert spec["replicas"] > 1
+    assert [constraint["topologyKey"] for constraint in spec["template"]["spec"]["topologySpreadConstraints"]] == [
+        "topology.kubernetes.io/zone",
+        "kubernetes.io/hostname",
+    ]
+    (container,) = spec["template"]["spec"]["containers"]
+    served = {port["name"] for port in container["ports"]}
+    (rule,) = mine["NetworkPolicy"]["spec"]["ingress"]
+    assert {port["port"] for port in rule["ports"]} == served - {"health"}
+
+
+def test_a_priority_is_asked_for_only_by_its_component() -> None:
+    plain = overlay_of_base(COMPONENTS[:-1])
+    for documents, priority in ((tuple(plain), None), (everything(), "system-cluster-critical")):
+        pods = [deployment["spec"]["template"]["spec"] for deployment in workloads(documents)]
+        assert len(pods) == 3
+        assert {pod.get("priorityClassName") for pod in pods} == {priority}
+
+
+def test_people_may_read_what_the_commands_read_and_change_nothing() -> None:
+    role = by_name(everything())["ClusterRole", "", "pvc-prebinder-view"]
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+
+
+def configuration(documents: list[Document]) -> Any:
+    (text,) = (
+        document["data"]["config.yaml"]
+        for document in documents
+        if document["kind"] == "ConfigMap" and document["metadata"]["name"].startswith("pvc-prebinder-config")
+    )
+    return config_file.CONTROLLER.parse(text)
+
+
+def test_who_only_tries_it_gives_the_right_to_read_and_none_to_write() -> None:
+    documents = built(MANIFESTS / "overlays" / "try")
+    roles = [document for document in documents if document["kind"] in {"ClusterRole", "Role"}]
+    assert {verb for role in roles for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    (deployment,) = workloads(tuple(documents))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-1] == "--dry-run"
+    assert deployment["spec"]["replicas"] == 1
+    assert configuration(documents).binding.mode is Mode.COMPLETE
+    base = by_name(built(MANIFESTS / "base"))["ClusterRole", "", "pvc-prebinder"]
+    (mine,) = (role for role in roles if role["metadata"]["name"] == "pvc-prebinder")
+    readable = {resource for rule in base["rules"] if "watch" in rule["verbs"] for resource in rule["resources"]}
+    assert {resource for rule in mine["rules"] for resource in rule["resources"]} == readable
+
+
+def test_production_has_the_rights_of_its_mode() -> None:
+    documents = built(MANIFESTS / "overlays" / "production")
+    assert configuration(documents).binding.mode is Mode.COMPLETE
+    names = {document["metadata"]["name"] for document in documents if document["kind"] == "ClusterRole"}
+    assert {"pvc-prebinder-complete", "pvc-prebinder-scheduling-gate"} <= names
+
+
+def test_the_gate_that_the_policy_adds_is_the_one_that_is_lifted() -> None:
+    policy = by_name(everything())["MutatingAdmissionPolicy", "", "pvc-prebinder-gate"]["spec"]
+    assert policy["failurePolicy"] == "Ignore"
+    assert f"'{Annotations().gate}'" in policy["mutations"][0]["applyConfiguration"]["expression"]
+    assert any(Annotations().gate in condition["expression"] for condition in policy["matchConditions"])
+    constraints = policy["matchConstraints"]
+    assert constraints["namespaceSelector"]["matchLabels"] == {f"{DEFAULT_PREFIX}gate": "enabled"}
+    assert constraints["objectSelector"]["matchExpressions"][0]["key"] == f"{DEFAULT_PREFIX}gate"

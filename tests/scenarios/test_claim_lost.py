@@ -1,0 +1,34 @@
+"""A claim whose PersistentVolume object was deleted: the advice of the Event brings it back."""
+
+from tests.scenarios.documents import claim_spec
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+
+async def phase(world: World) -> str:
+    claims = await world.claims()
+    return str(claims["data"]["status"]["phase"])
+
+
+async def test_a_lost_claim_is_bound_again_when_its_volume_object_is_created_again(world: World) -> None:
+    disks = await world.storage_class("complete")
+    await world.volumes(disks, world.volume("v", disks, zone="zone-a"))
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True)
+    await world.all_run("app")
+    (name,) = (await world.bound()).values()
+    kept = (await world.own_volumes())[name]
+    await world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
+    await world.admin.delete("PersistentVolume", name)
+    await eventually(lambda: phase(world), lambda found: found == "Lost", "the claim is Lost")
+    again = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            **kept["spec"],
+            "claimRef": {key: kept["spec"]["claimRef"][key] for key in ("namespace", "name", "uid")},
+        },
+    }
+    await world.admin.create(again)
+    await eventually(lambda: phase(world), lambda found: found == "Bound", "the claim is Bound again")
+    assert await world.bound() == {"data": name}

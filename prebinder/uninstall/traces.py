@@ -38,7 +38,7 @@ def pod_removal(pod: Pod, annotations: Annotations, parts: Collection[Part]) -> 
     if Part.GATES not in parts or not annotations.carries_gate(pod):
         return None
     left = [{"name": gate} for gate in annotations.other_gates(pod)]
-    return Removal("scheduling gate lifted", {"spec": {"schedulingGates": left or None}})
+    return Removal("scheduling gate removed", {"spec": {"schedulingGates": left or None}})
 
 
 def claim_removal(claim: Claim, annotations: Annotations, parts: Collection[Part]) -> Removal | None:

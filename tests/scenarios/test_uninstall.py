@@ -146,7 +146,7 @@ async def test_everything_is_as_before_when_the_command_has_run(own_world: World
             code, out, error = await uninstall(world, account)
             assert (code, error) == (0, "")
             assert out == would.replace("would be: ", "")
-            assert f"Pod {world.namespace}/big: scheduling gate lifted" in out
+            assert f"Pod {world.namespace}/big: scheduling gate removed" in out
             assert f"PersistentVolume {world.name('lost')}: quarantine released, annotations removed" in out
             for pod in ("app", "big"):
                 del before[f"pod {pod}"]["spec"]["schedulingGates"]
@@ -162,7 +162,7 @@ async def test_gates_alone_are_lifted_when_nobody_else_will(own_world: World, ac
     await world.volumes(disks, world.volume("v", disks, zone="zone-a"))
     await world.pod("app", {"data": claim_spec(disks)}, gated=True)
     code, out, _ = await uninstall(world, account, "--only", "gates")
-    assert (code, out) == (0, f"Pod {world.namespace}/app: scheduling gate lifted\n")
+    assert (code, out) == (0, f"Pod {world.namespace}/app: scheduling gate removed\n")
     await world.all_run("app")
 
 

@@ -25,8 +25,7 @@ from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import new_registry
 from prebinder.runtime.informers import calm_collector
 from scheduler.extender.extender import Answer, Extender
-from scheduler.extender.extender_preempt import preemption_result, read_preemption
-from scheduler.extender.extender_wire import HostPriority, filter_result, priorities, read
+from scheduler.extender.wire import HostPriority, filter_result, preemption_result, priorities, read, read_preemption
 
 VOLUMES: Final = 10_000
 HELD: Final = 500

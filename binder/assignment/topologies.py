@@ -14,7 +14,7 @@ from binder.matching.index import VolumeIndex
 from binder.model.demand import Demand
 from kube.objects.model import Node, NodeSelector
 from kube.rules.selectors import label_keys, node_matches
-from kube.rules.topology import ZONE_LABELS, zone_of
+from kube.rules.topology import ZONE_LABELS, NodeKind, kind_of_node, labels_of_kind, zone_of
 
 _LABELS_OF_VOLUMES: Final = frozenset(ZONE_LABELS)
 """Labels that rule 19 (VolumeZone) compares whatever the affinities say."""
@@ -155,17 +155,11 @@ _MOST_GROUPINGS: Final = 4
 
 
 def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...]:
-    ordered = sorted(keys)
-    groups: dict[tuple[str | None, ...], list[Node]] = {}
+    ordered = tuple(sorted(keys))
+    groups: dict[NodeKind, list[Node]] = {}
     for _, node in sorted(nodes.items()):
-        labels = dict(node.labels)
-        groups.setdefault(tuple([labels.get(key) for key in ordered]), []).append(node)
+        groups.setdefault(kind_of_node(dict(node.labels), ordered), []).append(node)
     found = sorted(groups.items(), key=lambda item: tuple(value or "" for value in item[0]))
     return tuple(
-        Topology(
-            number,
-            {key: value for key, value in zip(ordered, values, strict=True) if value is not None},
-            tuple(nodes),
-        )
-        for number, (values, nodes) in enumerate(found)
+        Topology(number, labels_of_kind(kind, ordered), tuple(alike)) for number, (kind, alike) in enumerate(found)
     )

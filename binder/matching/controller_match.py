@@ -17,12 +17,12 @@ from binder.matching.matching import (
     controller_refusal,
     default_class,
     indexed_modes,
+    provisions,
     requested_refusal,
     selector_problem,
 )
 from binder.matching.rejection import Reason
 from kube.objects.model import (
-    NO_PROVISIONER,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
     StorageClass,
@@ -65,12 +65,6 @@ def match_requested(claim: Claim, classes: Mapping[str, StorageClass], volumes: 
     return Match(
         claim, binding_mode(claim, classes), chosen, reason, partial(_not_requested, claim.volume_name, refusal)
     )
-
-
-def provisions(claim: Claim, classes: Mapping[str, StorageClass]) -> bool:
-    """Whether a volume would be made for the claim when none fits."""
-    storage_class = classes.get(class_of(claim))
-    return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
 
 
 def no_volume_reason(claim: Claim, classes: Mapping[str, StorageClass]) -> Reason:

@@ -11,7 +11,7 @@ from typing import Final
 
 from binder.matching.rejection import Reason
 from kube.objects.memory import remembered
-from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
+from kube.objects.model import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, Claim, StorageClass, Volume
 from kube.rules.quantity import NANO
 from kube.rules.selectors import matches_labels, node_matches, problem_of
 
@@ -43,6 +43,17 @@ def binding_mode(claim: Claim, classes: Mapping[str, StorageClass]) -> str | Non
     if storage_class.binding_mode is None:
         return None
     return WAIT_FOR_FIRST_CONSUMER if storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER else IMMEDIATE
+
+
+def provisioner_of(claim: Claim, classes: Mapping[str, StorageClass]) -> str:
+    """Return who makes volumes of the claim's class; empty when there is no such class."""
+    storage_class = classes.get(class_of(claim))
+    return storage_class.provisioner if storage_class is not None else ""
+
+
+def provisions(claim: Claim, classes: Mapping[str, StorageClass]) -> bool:
+    """Whether a volume would be made for the claim when none fits."""
+    return provisioner_of(claim, classes) not in ("", NO_PROVISIONER)
 
 
 def is_mine(claim: Claim, volume: Volume) -> bool:

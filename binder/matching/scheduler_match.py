@@ -4,7 +4,7 @@ Source: `findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/b
 default class, and it never takes back a choice: `binder.assignment.assignment` does what it cannot.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 
 from binder.matching.controller_match import match_bound, match_requested, no_volume_reason
@@ -20,6 +20,7 @@ from kube.objects.model import (
     Volume,
     value_of,
 )
+from kube.rules.selectors import node_matches
 
 
 def match_as_scheduler(
@@ -65,6 +66,32 @@ def match_pod_as_scheduler(
     return matches
 
 
+def prebound_volume(
+    claim: Claim, node_labels: Mapping[str, str] | None, named: Iterable[Volume], taken: Container[str] = ()
+) -> Volume | None:
+    """Return which of the volumes that name the claim's key is the claim's; without labels for any node.
+
+    It decides alone, even where the node does not reach it. `taken` are names of volumes that went to other claims of
+    the pod.
+    """
+    decided = (None, Reason.NODE_AFFINITY_MISMATCH)
+    by_name = sorted(named, key=lambda volume: volume.name)
+    return next((volume for volume in by_name if scheduler_refusal(claim, volume, node_labels, taken) in decided), None)
+
+
+def volume_taken(
+    prebound: Volume | None, node_labels: Mapping[str, str], smallest: Callable[[], Volume | None]
+) -> Volume | None:
+    """Return the volume that kube-scheduler takes for a claim on a node with these labels (FindMatchingVolume).
+
+    `prebound` is the claim's own, if it has one. `smallest` finds the smallest free one that fits and that the node
+    reaches; it is asked only if nothing is decided.
+    """
+    if prebound is None:
+        return smallest()
+    return prebound if node_matches(prebound.node_affinity, node_labels) else None
+
+
 def _match_by_rules(
     claim: Claim,
     mode: str,
@@ -73,23 +100,19 @@ def _match_by_rules(
     volumes: Mapping[str, Volume],
     taken: Mapping[str, str],
 ) -> Match:
-    refuse = partial(scheduler_refusal, claim, node_labels=dict(node.labels), taken=taken)
-    prebound = _prebound(refuse, volumes)
-    if prebound is None:
+    labels = dict(node.labels)
+    refuse = partial(scheduler_refusal, claim, node_labels=labels, taken=taken)
+
+    def smallest() -> Volume | None:
         fitting = (volume for volume in volumes.values() if refuse(volume) is None)
-        chosen = min(fitting, key=lambda volume: (volume.capacity, volume.name), default=None)
-    else:
-        chosen = prebound if refuse(prebound) is None else None
+        return min(fitting, key=lambda volume: (volume.capacity, volume.name), default=None)
+
+    claimed = (volume for volume in volumes.values() if volume.claim is not None)
+    prebound = prebound_volume(claim, labels, claimed, taken)
+    chosen = volume_taken(prebound, labels, smallest)
     reason = no_volume_reason(claim, classes) if chosen is None else None
     known_mode = None if reason is Reason.CLASS_NOT_FOUND else mode
     return Match(claim, known_mode, chosen, reason, partial(_not_chosen, refuse, prebound, chosen), node, taken)
-
-
-def _prebound(refuse: WhyNot, volumes: Mapping[str, Volume]) -> Volume | None:
-    """Return the volume whose claimRef names the claim. It decides alone, even where the node does not reach it."""
-    decided = (None, Reason.NODE_AFFINITY_MISMATCH)
-    claimed = (volume for volume in volumes.values() if volume.claim is not None)
-    return min((volume for volume in claimed if refuse(volume) in decided), key=lambda found: found.name, default=None)
 
 
 def _not_chosen(refuse: WhyNot, prebound: Volume | None, chosen: Volume | None, volume: Volume) -> Reason | None:

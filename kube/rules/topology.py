@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kube.objects.model import NodeSelector, Pairs, Volume
-from kube.rules.selectors import label_keys
+from kube.rules.selectors import NAME_FIELD, label_keys
 
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
@@ -17,6 +17,26 @@ ZONE_LABELS: Final = (BETA_ZONE_LABEL, BETA_REGION_LABEL, ZONE_LABEL, REGION_LAB
 
 _CURRENT_NAME: Final[Mapping[str, str]] = {BETA_ZONE_LABEL: ZONE_LABEL, BETA_REGION_LABEL: REGION_LABEL}
 _DELIMITER: Final = "__"
+
+
+LabelKeys = tuple[str, ...]
+"""Keys of node labels that decide about something, sorted, each once."""
+
+NodeKind = tuple[str | None, ...]
+"""A node's values of such labels, in the order of the keys; None where it lacks the label."""
+
+
+def kind_of_node(labels: Mapping[str, str], keys: LabelKeys, name: str = "") -> NodeKind:
+    """Return the node's kind: nodes of one kind are alike to whatever asks about these labels alone.
+
+    `metadata.name` among the keys stands for the node's name.
+    """
+    return tuple([name if key == NAME_FIELD else labels.get(key) for key in keys])
+
+
+def labels_of_kind(kind: NodeKind, keys: LabelKeys) -> dict[str, str]:
+    """Return the labels that nodes of a kind have in common, of these keys."""
+    return {key: value for key, value in zip(keys, kind, strict=True) if value is not None}
 
 
 def zone_of(labels: Mapping[str, str] | Pairs) -> str:

@@ -19,7 +19,7 @@ from kube.clock import Clock
 from prebinder.runtime.health_server import Check
 from prebinder.runtime.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
-from scheduler.extender.extender_wire import BadRequest
+from scheduler.extender.wire import BadRequest
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
 """Bytes. A pod has at most 1.5 MiB; beside it there is room for 10,000 nodes with the longest possible names."""

@@ -8,14 +8,14 @@ from datetime import datetime
 
 from binder.health.node_storage import refuse_storage
 from binder.health.volume_policy import refuse_use
-from binder.matching.matching import controller_refusal, is_mine, scheduler_refusal
+from binder.matching.matching import controller_refusal, is_mine, provisioner_of, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import View
 from kube.objects.model import PROVISIONER_ANNOTATIONS, SELECTED_NODE, Claim, Node, Pod, Volume, value_of
 from kube.rules.selectors import node_matches
 from kube.store.snapshot import Snapshot
 from scheduler.framework.plugin import ScheduleResult
-from scheduler.volumes.volume_binding import provisioner_of, refuse_provisioning
+from scheduler.volumes.volume_binding import refuse_provisioning
 
 
 def refers_to(volume: Volume, claim: Claim) -> bool:
@@ -77,7 +77,7 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
     if selected not in {None, node_name}:
         found = f"selected for provisioning: node {selected}"
         return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", found)
-    unreached = refuse_storage([provisioner_of(fresh, snapshot)], snapshot, node_name)
+    unreached = refuse_storage([provisioner_of(fresh, snapshot.classes)], snapshot, node_name)
     return refuse_provisioning(fresh, node, snapshot) or unreached
 
 

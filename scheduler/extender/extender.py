@@ -11,13 +11,12 @@ from binder.matching.claim_shape import ClaimShape, shape_of
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from kube.objects.model import NodeSelector
-from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL
+from kube.rules.topology import BETA_ZONE_LABEL, ZONE_LABEL, LabelKeys
 from kube.store.store import Store
-from scheduler.extender.extender_cache import ExtenderCache
-from scheduler.extender.extender_preempt import preemption_result, read_preemption
-from scheduler.extender.extender_rules import (
+from scheduler.extender.cache import ExtenderCache, Grouping, pin_of
+from scheduler.extender.rules import (
+    KnownClaims,
     OpenClaim,
-    PodClaims,
     Storage,
     fit_points,
     has_place,
@@ -28,17 +27,17 @@ from scheduler.extender.extender_rules import (
     reporting,
     suspect_places,
 )
-from scheduler.extender.extender_wire import (
+from scheduler.extender.wire import (
     HIGHEST,
     Candidates,
     HostPriority,
     NameLists,
     filter_result,
+    preemption_result,
     priorities,
     read,
+    read_preemption,
 )
-from scheduler.state.node_groups import Grouping, LabelKeys
-from scheduler.volumes.volume_labels import pin_of
 
 FEW_KINDS: Final = 64
 MOST_LOOKS: Final = 500
@@ -103,13 +102,13 @@ class Extender:
         pod = self._claims(asked, now)
         return _local_refusals(asked, pod) | self._refusals(asked, pod, now)
 
-    def _claims(self, asked: Candidates, now: datetime) -> PodClaims:
+    def _claims(self, asked: Candidates, now: datetime) -> KnownClaims:
         if not asked.claims or (self._scheduler_names and asked.scheduler_name not in self._scheduler_names):
-            return PodClaims()
+            return KnownClaims()
         keys = (f"{asked.namespace}/{name}" for name in asked.claims)
         return pod_claims(self._store.snapshot(), keys, now, self._annotations)
 
-    def _refusals(self, asked: Candidates, pod: PodClaims, now: datetime) -> dict[str, str]:
+    def _refusals(self, asked: Candidates, pod: KnownClaims, now: datetime) -> dict[str, str]:
         storage = self._cache.storage()
         places = suspect_places(storage, pod)
         reports = reporting(storage.snapshot) if pod.open or pod.bound else set()
@@ -131,7 +130,7 @@ class Extender:
         by_kind = {name: reasons[at] for name, at in zip(asked.names, numbers, strict=True) if at in reasons}
         return told | {name: reason for name, reason in by_kind.items() if name not in apart}
 
-    def _scores(self, asked: Candidates, pod: PodClaims) -> list[HostPriority]:
+    def _scores(self, asked: Candidates, pod: KnownClaims) -> list[HostPriority]:
         count = len(pod.open) + len(pod.bound)
         if not count:
             return [HostPriority(name, 0) for name in asked.names]
@@ -149,7 +148,7 @@ class Extender:
                     one.score = _score(reached + by_name[one.host], count)
         return answer
 
-    def _points(self, pod: PodClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:
+    def _points(self, pod: KnownClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:
         """Return the points of kinds of nodes, by what the claims reach there."""
         storage = self._cache.storage()
         looks = _Looks()
@@ -198,7 +197,7 @@ class Extender:
             found[number] = known[grouping.kinds[number]] = fit_points(storage, one.claim, grouping.labels(number))
         return found | dict.fromkeys(missing[most:], 0.0), len(missing)
 
-    def _points_by_name(self, pod: PodClaims) -> Mapping[str, float]:
+    def _points_by_name(self, pod: KnownClaims) -> Mapping[str, float]:
         """Return the points of nodes that have a promised local volume, or a bound one attached."""
         found: dict[str, float] = {}
         places = [*local_nodes(pod), *(self._cache.nodes_with(claim.volume_name) for claim in pod.bound)]
@@ -207,7 +206,7 @@ class Extender:
                 found[name] = found.get(name, 0.0) + HIGHEST
         return found
 
-    def _keys(self, pod: PodClaims) -> LabelKeys:
+    def _keys(self, pod: KnownClaims) -> LabelKeys:
         """Return the node labels that decide which volumes of the pod's claims a node reaches."""
         keys = {key for one in pod.open for key in self._cache.labels.keys(class_of(one.claim))}
         if any(one.reservation for one in pod.open):
@@ -246,7 +245,7 @@ def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iter
 
 
 def _refusals_of_reporting(
-    names: Iterable[str], storage: Storage, pod: PodClaims, grouping: Grouping, now: datetime
+    names: Iterable[str], storage: Storage, pod: KnownClaims, grouping: Grouping, now: datetime
 ) -> dict[str, str]:
     """Go through nodes that report on storage: of one kind they may still be cut off from different drivers."""
     known: dict[tuple[int, frozenset[str]], str] = {}
@@ -263,7 +262,7 @@ def _refusals_of_reporting(
     return refused
 
 
-def _local_refusals(asked: Candidates, pod: PodClaims) -> dict[str, str]:
+def _local_refusals(asked: Candidates, pod: KnownClaims) -> dict[str, str]:
     """Where a local volume is promised and its node is among those asked about, no other node will do.
 
     If it is not, its node is full or gone, and the promise must not keep the pod from all others.

@@ -12,19 +12,18 @@ from itertools import islice
 from binder.assignment.assignment import assign
 from binder.health.node_storage import cut_off, refuse_storage
 from binder.matching.claim_shape import ClaimShape, family_of
-from binder.matching.matching import scheduler_refusal
+from binder.matching.matching import provisioner_of, provisions, scheduler_refusal
 from binder.matching.rejection import Reason, Rejection
+from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.model.view import View
 from binder.reservation.contract import ClaimReservation
-from kube.objects.model import NO_PROVISIONER, SELECTED_NODE, Claim, Node, Volume, value_of
+from kube.objects.model import SELECTED_NODE, Claim, Node, Volume, value_of
 from kube.store.snapshot import Snapshot
 from scheduler.volumes.volume_binding import (
     PodClaims,
     VolumeChoice,
     choose_volumes,
-    provisioner_of,
     refuse_provisioning,
-    static_volume,
 )
 
 Usable = Callable[[Claim, Volume], bool]
@@ -64,7 +63,9 @@ def own_choice(
     assigned = assign(found) if found else {}
     if assigned is None:
         found = {
-            key: volumes for key, volumes in found.items() if not _provisions(storage.snapshot.claims[key], storage)
+            key: volumes
+            for key, volumes in found.items()
+            if not provisions(storage.snapshot.claims[key], storage.snapshot.classes)
         }
         assigned = assign(found) if found else {}
     if assigned is None:
@@ -83,7 +84,7 @@ def families_of(claims: PodClaims, storage: View) -> tuple[Family, ...]:
     """Return the claims that only free volumes will do for, those together that differ in nothing but size."""
     families: dict[ClaimShape, list[Claim]] = {}
     for claim in _searching(claims):
-        if claim.key not in storage.snapshot.volumes_by_claim and not _provisions(claim, storage):
+        if claim.key not in storage.snapshot.volumes_by_claim and not provisions(claim, storage.snapshot.classes):
             families.setdefault(family_of(claim), []).append(claim)
     return tuple(Family(min(each, key=lambda claim: claim.request), len(each)) for each in families.values())
 
@@ -116,7 +117,7 @@ def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:
     for _, volume in choice.volumes:
         yield volume.driver
     for claim in choice.provision:
-        yield provisioner_of(claim, snapshot)
+        yield provisioner_of(claim, snapshot.classes)
 
 
 def _options(
@@ -130,9 +131,9 @@ def _options(
     """Return what to choose from, smallest first: the one that names the claim, the reserved one, or free ones."""
     snapshot, labels = storage.snapshot, dict(node.labels)
     named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
-    decided = {None, Reason.NODE_AFFINITY_MISMATCH}
-    if any(scheduler_refusal(claim, volume, labels) in decided for volume in named):
-        volume = static_volume(claim, labels, snapshot, storage.index)
+    prebound = prebound_volume(claim, labels, named) if named else None
+    if prebound is not None:
+        volume = volume_taken(prebound, labels, lambda: None)
         return [] if volume is None else [volume]
     promised = snapshot.volumes.get(reserved[claim.key].volume) if claim.key in reserved else None
     if promised is not None and scheduler_refusal(claim, promised, labels) is None and usable(claim, promised):
@@ -157,7 +158,3 @@ def _with_provisioning(
         if refused is not None:
             return VolumeChoice(rejections=(refused,))
     return VolumeChoice(volumes, provision)
-
-
-def _provisions(claim: Claim, storage: View) -> bool:
-    return provisioner_of(claim, storage.snapshot) not in ("", NO_PROVISIONER)

@@ -12,8 +12,9 @@ from typing import Final
 from binder.matching.claim_shape import ClaimShape, family_of
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import binding_mode, class_of, scheduler_refusal
+from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason, Rejection
+from binder.matching.scheduler_match import prebound_volume, volume_taken
 from kube.objects.model import (
     NO_PROVISIONER,
     SELECTED_NODE,
@@ -90,17 +91,13 @@ def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: Vol
 def static_volume(
     claim: Claim, node_labels: Mapping[str, str], snapshot: Snapshot, index: VolumeIndex, taken: Container[str] = ()
 ) -> Volume | None:
-    """Return the volume taken for a claim on a node with these labels (FindMatchingVolume), None when there is none.
+    """Return the volume taken for a claim on a node with these labels, None when there is none.
 
-    A volume whose claimRef names the claim decides alone, even where the node does not reach it. `taken` are names of
-    volumes that went to other claims of the pod.
+    `taken` are names of volumes that went to other claims of the pod.
     """
-    named = [snapshot.volumes[name] for name in sorted(snapshot.volumes_by_claim.get(claim.key, ()))]
-    for volume in named:
-        refusal = scheduler_refusal(claim, volume, node_labels, taken)
-        if refusal in (None, Reason.NODE_AFFINITY_MISMATCH):
-            return volume if refusal is None else None
-    return index.smallest(claim, node_labels, taken)
+    named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
+    prebound = prebound_volume(claim, node_labels, named, taken) if named else None
+    return volume_taken(prebound, node_labels, lambda: index.smallest(claim, node_labels, taken))
 
 
 def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
@@ -184,7 +181,7 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
     for claim in sorted(searching, key=lambda claim: (claim.request, claim.key)):
         unnamed = claim.key not in snapshot.volumes_by_claim
         # What does not do for a claim does not do for a larger one.
-        known = unnamed and family_of(claim) in exhausted
+        known = unnamed and bool(exhausted) and family_of(claim) in exhausted
         volume = None if known else static_volume(claim, labels, snapshot, index, taken)
         if volume is not None:
             volumes.append((claim, volume))
@@ -195,12 +192,6 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
             exhausted.add(family_of(claim))
     refused = tuple(found for claim in provision if (found := refuse_provisioning(claim, node, snapshot)) is not None)
     return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
-
-
-def provisioner_of(claim: Claim, snapshot: Snapshot) -> str:
-    """Return who makes volumes of the claim's class; empty when there is no such class."""
-    storage_class = snapshot.classes.get(class_of(claim))
-    return storage_class.provisioner if storage_class is not None else ""
 
 
 def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:

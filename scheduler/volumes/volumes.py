@@ -13,7 +13,7 @@ from binder.model.view import View
 from binder.reservation.contract import ClaimReservation
 from kube.objects.model import SELECTED_NODE, Claim, Node, NodeSelector, Pod, Volume, value_of
 from kube.rules.selectors import NAME_FIELD, label_keys
-from kube.rules.topology import ZONE_LABELS
+from kube.rules.topology import ZONE_LABELS, LabelKeys, kind_of_node
 from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.health_aware_choice import families_of, is_short_of_volumes, own_choice
 from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_volumes, claims_of
@@ -54,7 +54,7 @@ class PodInfo:
     rejection: Rejection | None
     reserved: Mapping[str, ClaimReservation]
     choice: Callable[[NodeInfo], NodeVolumes]
-    keys: tuple[str, ...] = ()
+    keys: LabelKeys = ()
 
 
 _NO_CLAIMS: Final = PodClaims()
@@ -79,7 +79,7 @@ def _chooses_nothing(_: NodeInfo) -> NodeVolumes:
 
 
 def _choices(
-    claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: tuple[str, ...]
+    claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: LabelKeys
 ) -> Callable[[NodeInfo], NodeVolumes]:
     """Return the choice by node, remembered by the labels on which it depends."""
     known: dict[tuple[object, ...], NodeVolumes] = {}
@@ -99,8 +99,7 @@ def _choices(
         found = by_name.get(node.node.name)
         if found is not None:
             return found
-        labels = [node.name if key == NAME_FIELD else node.labels.get(key) for key in keys]
-        alike = (node.cut_off, *labels)
+        alike = (node.cut_off, kind_of_node(node.labels, keys, node.name))
         found = known.get(alike)
         if found is None:
             own = own_choice(claims, families, reserved, node.node, storage, usable)
@@ -111,7 +110,7 @@ def _choices(
     return choice
 
 
-def _deciding_labels(claims: PodClaims, storage: View) -> tuple[str, ...]:
+def _deciding_labels(claims: PodClaims, storage: View) -> LabelKeys:
     """Return the labels of nodes on which the choice depends, and `metadata.name` if it depends on the node itself."""
     snapshot = storage.snapshot
     keys = set(ZONE_LABELS)

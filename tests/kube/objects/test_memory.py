@@ -12,7 +12,7 @@ from kube.objects.memory import remembered, size_of
 from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
 from kube.rules.quantity import parse_quantity
 from kube.rules.selectors import label_keys, problem_of, term_problem
-from scheduler.volumes.volume_labels import pin_of
+from scheduler.extender.cache import pin_of
 
 
 def requirement(number: int) -> Requirement:

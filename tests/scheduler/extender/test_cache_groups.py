@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.objects.model import Node, Volume
-from scheduler.state.node_groups import Kind, LabelKeys, NodeGroups
-from scheduler.volumes.volume_labels import VolumeLabels
+from kube.rules.topology import LabelKeys, NodeKind
+from scheduler.extender.cache import NodeGroups, VolumeLabels
 from tests.builders import HOSTNAME, ZONE, node, node_selector, volume
 
 KEYS = (ZONE, "disk")
 
 
-def kinds(groups: NodeGroups, keys: LabelKeys) -> dict[str, Kind]:
+def kinds(groups: NodeGroups, keys: LabelKeys) -> dict[str, NodeKind]:
     grouping = groups.by(keys)
     return {name: grouping.kinds[number] for name, number in grouping.numbers.items()}
 

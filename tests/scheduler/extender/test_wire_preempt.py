@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.extender.extender import Extender
-from scheduler.extender.extender_wire import BadRequest
+from scheduler.extender.wire import BadRequest
 from tests.builders import claim
 from tests.scheduler.extending import (
     NOW,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.extender.extender_wire import (
+from scheduler.extender.wire import (
     BadRequest,
     Candidates,
     HostPriority,

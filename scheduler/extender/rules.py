@@ -13,8 +13,9 @@ from datetime import datetime
 from binder.health.node_storage import NodeStorage
 from binder.health.published_health import published_health
 from binder.matching.index import VolumeIndex
-from binder.matching.matching import binding_mode, scheduler_refusal
+from binder.matching.matching import binding_mode, provisioner_of
 from binder.matching.rejection import Reason
+from binder.matching.scheduler_match import prebound_volume, volume_taken
 from binder.reservation.contract import Annotations, ClaimReservation, VolumeReservation
 from csi.health.verdict import UNHEALTHY
 from kube.objects.model import (
@@ -28,14 +29,13 @@ from kube.objects.model import (
 from kube.rules.selectors import node_matches
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
-from scheduler.extender.extender_wire import HIGHEST
-from scheduler.volumes.volume_binding import provisioner_of
+from scheduler.extender.wire import HIGHEST
 
 Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Suspicion:
+class VolumeProblem:
     """What our annotations say against a volume: the claim it is reserved for, and its fault, empty if healthy."""
 
     reservation: VolumeReservation | None
@@ -54,20 +54,20 @@ class Suspicion:
         return f"{Reason.RESERVED_FOR_OTHER}, for {held.claim} until {held.expires_at:%H:%M:%S}Z"
 
 
-Objection = Suspicion | str
+Objection = VolumeProblem | str
 """What is to be said against a volume, empty if nothing. It is put into words only for the node that is refused."""
 Objecting = Callable[[Volume], Objection]
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The volumes of a moment. Free ones are in `clear`, or in `suspect` if `suspicions` has something about them;
-    `suspicions` are by name and about volumes that are not free too. `node_storage` remembers what the nodes report."""
+    """The volumes of a moment. Free ones are in `clear`, or in `suspect` if `problems` has something about them;
+    `problems` are by name and about volumes that are not free too. `node_storage` remembers what the nodes report."""
 
     snapshot: Snapshot
     clear: VolumeIndex
     suspect: VolumeIndex
-    suspicions: Mapping[str, Suspicion]
+    problems: Mapping[str, VolumeProblem]
     node_storage: NodeStorage
 
 
@@ -82,28 +82,28 @@ class OpenClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class PodClaims:
+class KnownClaims:
     """A pod's claims, as far as they are known: `bound` to a volume, or `open`, in the order they are served."""
 
     bound: tuple[Claim, ...] = ()
     open: tuple[OpenClaim, ...] = ()
 
 
-def suspicion_of(volume: Volume, annotations: Annotations) -> Suspicion | None:
+def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem | None:
     """Read what a volume says against itself; None if nothing."""
     if not annotations.any_on(volume):
         return None
     said = published_health(volume, annotations)
     unhealthy = f"{said.state}: {said.reason}" if said is not None and said.state in UNHEALTHY else ""
     reservation = annotations.reservation_of(volume)
-    return Suspicion(reservation, unhealthy) if unhealthy or reservation is not None else None
+    return VolumeProblem(reservation, unhealthy) if unhealthy or reservation is not None else None
 
 
-def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> PodClaims:
+def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> KnownClaims:
     """Look up a pod's claims. Those that others decide about (Immediate, dynamic and begun) are left out."""
     claims = [snapshot.claims[key] for key in keys if key in snapshot.claims]
     waiting = [claim for claim in claims if _is_open(claim, snapshot)]
-    return PodClaims(
+    return KnownClaims(
         bound=tuple(claim for claim in claims if claim.volume_name),
         open=tuple(
             OpenClaim(claim, _prebound(claim, snapshot), _reservation(claim, now, annotations))
@@ -112,11 +112,11 @@ def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotatio
     )
 
 
-def suspect_places(storage: Storage, pod: PodClaims) -> set[NodeSelector | None]:
+def suspect_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
     """Return the affinities of the volumes for whose sake a node could be refused; usually there are none."""
     found = {affinity for one in pod.open for affinity in storage.suspect.topologies(one.claim)}
     prebound = (one.prebound for one in pod.open if one.prebound is not None)
-    return found | {volume.node_affinity for volume in prebound if volume.name in storage.suspicions}
+    return found | {volume.node_affinity for volume in prebound if volume.name in storage.problems}
 
 
 def reporting(snapshot: Snapshot) -> set[str]:
@@ -124,7 +124,9 @@ def reporting(snapshot: Snapshot) -> set[str]:
     return {name for names in snapshot.csi_nodes_by_ailing_driver.values() for name in names}
 
 
-def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()) -> str:
+def refusal(
+    storage: Storage, pod: KnownClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()
+) -> str:
     """Return why a node with these labels, cut off from these drivers, must not be chosen; empty if it may.
 
     Goes through what kube-scheduler takes there, for one claim after another.
@@ -132,9 +134,9 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut
     claims = [*pod.bound, *(one.claim for one in pod.open)]
 
     def objection(volume: Volume) -> Objection:
-        suspicion = storage.suspicions.get(volume.name)
-        if suspicion is not None and suspicion.forbids(claims, now):
-            return suspicion
+        problem = storage.problems.get(volume.name)
+        if problem is not None and problem.forbids(claims, now):
+            return problem
         if volume.driver in cut:
             return _unreached(volume.driver)
         said = storage.node_storage.finding(volume, storage.snapshot, now)
@@ -147,7 +149,7 @@ def refusal(storage: Storage, pod: PodClaims, labels: Labels, now: datetime, cut
             return f"claim {one.claim.name} would get volume {volume.name}: {against}"
         if volume is not None:
             taken.add(volume.name)
-        elif cut and one.prebound is None and (driver := provisioner_of(one.claim, storage.snapshot)) in cut:
+        elif cut and one.prebound is None and (driver := provisioner_of(one.claim, storage.snapshot.classes)) in cut:
             return f"claim {one.claim.name} would get a new volume: {_unreached(driver)}"
     return _bound_refusal(storage.snapshot, pod, cut)
 
@@ -177,7 +179,7 @@ def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
     return HIGHEST * _is_promised_place(storage, wanted.reservation, labels)
 
 
-def local_nodes(pod: PodClaims) -> list[frozenset[str]]:
+def local_nodes(pod: KnownClaims) -> list[frozenset[str]]:
     """Return for each claim that is promised a local volume the nodes that have it."""
     promises = (one.reservation for one in pod.open if one.prebound is None)
     return [frozenset(promise.nodes) for promise in promises if promise is not None and promise.nodes]
@@ -197,10 +199,8 @@ def _is_open(claim: Claim, snapshot: Snapshot) -> bool:
 
 
 def _prebound(claim: Claim, snapshot: Snapshot) -> Volume | None:
-    """Return the volume whose claimRef names the claim: it decides alone, even where the node does not reach it."""
     names = snapshot.volumes_by_claim.get(claim.key, ())
-    found = (snapshot.volumes[name] for name in names)
-    return next((volume for volume in found if scheduler_refusal(claim, volume) is None), None)
+    return prebound_volume(claim, None, [snapshot.volumes[name] for name in names])
 
 
 def _reservation(claim: Claim, now: datetime, annotations: Annotations) -> ClaimReservation | None:
@@ -212,36 +212,33 @@ def _taken(
     storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], objection: Objecting
 ) -> tuple[Volume | None, Objection]:
     """Return the volume that kube-scheduler takes, None without a static one, and what is to be said against it."""
-    prebound = wanted.prebound
-    if prebound is not None:
-        return (prebound, objection(prebound)) if node_matches(prebound.node_affinity, labels) else (None, "")
-    clear, against = _smallest(storage.clear.candidates(wanted.claim, labels), taken, objection)
-    suspect, against_it = _smallest(storage.suspect.candidates(wanted.claim, labels), taken, objection)
-    if clear is None or suspect is None:
-        return (suspect, against_it) if clear is None else (clear, against)
-    if (clear.capacity, bool(against)) <= (suspect.capacity, bool(against_it)):
-        return clear, against
-    return suspect, against_it
+
+    def smallest() -> Volume | None:
+        clear, against = _smallest(storage.clear.candidates(wanted.claim, labels), taken, objection)
+        suspect, against_it = _smallest(storage.suspect.candidates(wanted.claim, labels), taken, objection)
+        if clear is None or suspect is None:
+            return suspect if clear is None else clear
+        return clear if (clear.capacity, against) <= (suspect.capacity, against_it) else suspect
+
+    volume = volume_taken(wanted.prebound, labels, smallest)
+    return volume, objection(volume) if volume is not None else ""
 
 
-def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) -> tuple[Volume | None, Objection]:
-    """Return the first of the smallest, if possible one against which nothing is to be said."""
+def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) -> tuple[Volume | None, bool]:
+    """Return the first of the smallest, if possible one against which nothing is to be said; and whether it is not."""
     first: Volume | None = None
-    against: Objection = ""
     for volume in volumes:
         if volume.name in taken:
             continue
         if first is not None and volume.capacity > first.capacity:
             break
-        said = objection(volume)
-        if not said:
-            return volume, ""
-        if first is None:
-            first, against = volume, said
-    return first, against
+        if not objection(volume):
+            return volume, False
+        first = first or volume
+    return first, True
 
 
-def _bound_refusal(snapshot: Snapshot, pod: PodClaims, cut: Set[str]) -> str:
+def _bound_refusal(snapshot: Snapshot, pod: KnownClaims, cut: Set[str]) -> str:
     for claim in pod.bound if cut else ():
         volume = snapshot.volumes.get(claim.volume_name)
         if volume is not None and volume.driver in cut:

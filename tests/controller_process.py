@@ -1,10 +1,11 @@
 """`pvc-prebinder controller`, or another command that runs until it is stopped, watched through its pages and log."""
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
@@ -56,13 +57,17 @@ def controller(kubeconfig: Path, *flags: str) -> AbstractAsyncContextManager[Pro
 
 
 @asynccontextmanager
-async def running(command: str, kubeconfig: Path, *flags: str) -> AsyncIterator[Process]:
-    """Run `pvc-prebinder COMMAND` while inside; it is killed at the end unless it was stopped."""
+async def running(
+    command: str, kubeconfig: Path, *flags: str, env: Mapping[str, str] | None = None
+) -> AsyncIterator[Process]:
+    """Run `pvc-prebinder COMMAND` while inside, with more environment variables; killed at the end unless stopped."""
     port = free_port()
     address = f"127.0.0.1:{port}"
     arguments = [sys.executable, "-m", "prebinder.cli", command, "--kubeconfig", str(kubeconfig)]
     arguments += ["--metrics-bind-address", address, "--health-bind-address", address]
-    process = await asyncio.create_subprocess_exec(*arguments, *flags, stderr=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *arguments, *flags, stderr=subprocess.PIPE, env={**os.environ, **(env or {})}
+    )
     started = Process(process, port)
     try:
         yield started

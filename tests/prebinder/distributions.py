@@ -1,5 +1,6 @@
 """Distributions with plugins, installed as pip installs them, into a directory of their own; no index is asked."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,6 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "plugins.md").read_text()
+FILES = dict(re.findall(r"^`([\w.]+)`\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+"""The example of the page about plugins, by file name."""
 
 
 def install(target: Path, pyproject: str, modules: Mapping[str, str]) -> None:
@@ -35,12 +39,17 @@ def install(target: Path, pyproject: str, modules: Mapping[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def environment(target: Path) -> dict[str, str]:
+    """Return the variables with which a process finds what is installed there."""
+    return {"PYTHONPATH": f"{target}:{ROOT}"}
+
+
 def run(target: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run pvc-prebinder where the installed distributions are found."""
     return subprocess.run(
         [sys.executable, "-m", "prebinder.cli", *arguments],
         cwd=cwd,
-        env={"PATH": "", "PYTHONPATH": f"{target}:{ROOT}", "HOME": str(cwd)},
+        env={"PATH": "", "HOME": str(cwd), **environment(target)},
         capture_output=True,
         text=True,
         check=False,

@@ -1,15 +1,12 @@
 """A plugin of another distribution, installed, configured and run; the example is the one of docs/plugins.md."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.prebinder.distributions import ROOT, install, run
+from tests.prebinder.distributions import FILES, install, run
 
-PAGE = (ROOT / "docs" / "plugins.md").read_text()
-FILES = dict(re.findall(r"^`([\w.]+)`\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 CONFIGURATION = FILES["scheduler.yaml"]
 KUBECONFIG = """\
 apiVersion: v1

@@ -17,6 +17,13 @@ from tests.scenarios.waiting import eventually
 SECONDS: Final = 240.0
 """Containers start in a second or two, on a machine that is busy in a minute."""
 
+CONFIGURATION: Final = {
+    "apiVersion": "config.pvc-prebinder/v1alpha1",
+    "kind": "ControllerConfiguration",
+    "binding": {"mode": "annotate"},
+    "health": {"quarantine": True},
+    "logging": {"format": "json"},
+}
 CONTROLLER: Final = "app.kubernetes.io/name=pvc-prebinder"
 _numbers: Final = count(1)
 
@@ -27,17 +34,26 @@ async def install(cluster: DevCluster, components: Sequence[str]) -> None:
     await rolled_out(cluster, "deployment/pvc-prebinder")
 
 
-def write_overlay(directory: Path, components: Sequence[str], **more: object) -> Path:
+def write_overlay(directory: Path, components: Sequence[str]) -> Path:
     overlay = directory / f"installation-{next(_numbers)}"
     overlay.mkdir()
+    (overlay / "config.yaml").write_text(yaml.safe_dump(CONFIGURATION))
     # kustomize takes directories by relative paths only.
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [os.path.relpath(MANIFESTS / "base", overlay)],
         "components": [os.path.relpath(MANIFESTS / "components" / name, overlay) for name in components],
+        "configMapGenerator": [
+            {
+                "name": "pvc-prebinder-config",
+                "namespace": SYSTEM,
+                "behavior": "replace",
+                "files": ["config.yaml"],
+            }
+        ],
     }
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization | more))
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return overlay
 
 

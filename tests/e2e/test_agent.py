@@ -1,0 +1,84 @@
+"""The agent as a sidecar of a driver's Deployment: both non-root, the socket between them in an emptyDir."""
+
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from devcluster.cluster import DevCluster
+from devcluster.driver.health import VolumeFault
+from devcluster.driver.volumes import break_volume, create_volume, make_well
+from tests.e2e.installation import SECONDS, rolled_out
+from tests.scenarios.admin import Document
+from tests.scenarios.controller import MANIFESTS, kubectl
+from tests.scenarios.documents import PREFIX, claim_spec
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+NAME: Final = "sidecar.csi.example"
+NAMESPACE: Final = "sidecar-driver"
+USER: Final = 65532
+_DRIVER: Final = Path(__file__).with_name("agent_driver.yaml")
+
+
+async def test_a_volume_that_becomes_unhealthy_is_quarantined_until_it_recovers(world: World, real: DevCluster) -> None:
+    root = real.node.volumes / NAME
+    root.mkdir()
+    disks = await world.storage_class("complete")
+    lost, kept = world.name("a"), world.name("b")
+    for volume in (lost, kept):
+        create_volume(root, volume, 1024**3)
+    for path in (root, *root.rglob("*")):
+        os.chown(path, USER, USER)
+    await install_driver_with_agent(real)
+    await world.volumes(disks, *(world.volume(word, disks, driver=NAME, zone="zone-a") for word in ("a", "b")))
+
+    break_volume(root, lost, VolumeFault.GONE)
+    seen = await eventually(
+        partial(annotations, world, lost), lambda seen: "quarantine" in seen, f"{lost} is quarantined", SECONDS
+    )
+    assert seen["health"] == "Inaccessible"
+    assert seen["health-source"] == f"CSI driver {NAME}"
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True)
+    assert await eventually(world.bound, lambda bound: bound, "the claim is bound", SECONDS) == {"data": kept}
+
+    make_well(root, lost)
+    os.chown(root / "volumes" / lost, USER, USER)
+    await eventually(
+        partial(annotations, world, lost), lambda seen: "quarantine" not in seen, f"{lost} is released", SECONDS
+    )
+    await world.pod("late", {"more": claim_spec(disks)}, gated=True)
+    bound = await eventually(world.bound, lambda bound: len(bound) == 2, "the other claim is bound", SECONDS)
+    assert bound == {"data": kept, "more": lost}
+
+
+async def install_driver_with_agent(cluster: DevCluster) -> None:
+    await kubectl(cluster, "create", "namespace", NAMESPACE)
+    await kubectl(cluster, "apply", "-k", str(write_agent_overlay(cluster.directory / "driver-with-agent")))
+    await rolled_out(cluster, "deployment/controller", NAMESPACE)
+
+
+def write_agent_overlay(overlay: Path) -> Path:
+    """Write the kustomization of docs/csi-agent.md, for an agent that probes every other second."""
+    overlay.mkdir()
+    shutil.copy(_DRIVER, overlay / "driver.yaml")
+    # kustomize puts containers that it adds before the others.
+    often = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--health-sweep-interval=2s"}]
+    kustomization: Document = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["driver.yaml"],
+        "components": [os.path.relpath(MANIFESTS / "components" / "csi-agent", overlay)],
+        "patches": [{"target": {"kind": "Deployment"}, "patch": yaml.safe_dump(often)}],
+    }
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return overlay
+
+
+async def annotations(world: World, volume: str) -> dict[str, str]:
+    """Return what we say on a volume, by the name without the prefix."""
+    found = (await world.own_volumes())[volume]["metadata"].get("annotations", {})
+    return {key.removeprefix(PREFIX): value for key, value in found.items() if key.startswith(PREFIX)}

@@ -1,0 +1,144 @@
+"""What schedules: the extender beside a kube-scheduler in a static pod, over TLS, and the standalone scheduler."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest_asyncio
+import yaml
+
+from devcluster.cluster import DevCluster
+from devcluster.control_plane import kubeconfig
+from devcluster.control_plane.certificates import Authority, KeyPair
+from devcluster.node import archive
+from tests.e2e.driver import Driver
+from tests.e2e.installation import SECONDS, rolled_out, write_overlay
+from tests.scenarios.controller import SYSTEM, kubectl
+from tests.scenarios.documents import PREFIX, claim_spec
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+SERVER: Final = "pvc-prebinder-extender.pvc-prebinder-system.svc"
+IMAGE: Final = "registry.k8s.io/kube-scheduler:v1.36.3"
+EXTENDED: Final = "extended-scheduler"
+IN_CLUSTER: Final = "https://10.0.0.1:443"
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def schedulers(real: DevCluster, installed: None) -> None:
+    """The extender and the standalone scheduler as Deployments, and a kube-scheduler that asks the extender."""
+    directory = real.directory / "node" / "kube-scheduler"
+    directory.mkdir()
+    authority = Authority(directory, datetime.now(UTC))
+    serving, client = authority.serving("extender", (SERVER,), ()), authority.client("kube-scheduler")
+    await kubectl(real, "apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
+    components = ("complete", "scheduling-gate", "extender", "scheduler")
+    await kubectl(real, "apply", "-k", str(write_overlay(real.directory, components)))
+    for name in ("pvc-prebinder-extender", "pvc-prebinder-scheduler"):
+        await rolled_out(real, f"deployment/{name}")
+    selector = "app.kubernetes.io/name=pvc-prebinder-extender"
+    shown = await kubectl(real, "-n", SYSTEM, "get", "pods", "--selector", selector, "--output", "json")
+    address = json.loads(shown)["items"][0]["status"]["podIP"]
+    await start_kube_scheduler(real, directory, configuration(directory, f"https://{address}:8443", client))
+
+
+def secret(authority: Path, serving: KeyPair) -> dict[str, Any]:
+    files = {"ca.crt": authority, "tls.crt": serving.certificate, "tls.key": serving.key}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "pvc-prebinder-extender-tls", "namespace": SYSTEM},
+        "stringData": {name: path.read_text(encoding="ascii") for name, path in files.items()},
+    }
+
+
+def configuration(directory: Path, url: str, client: KeyPair) -> dict[str, Any]:
+    """Return kube-scheduler's file as docs/extender.md shows it."""
+    extender = {
+        "urlPrefix": url,
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "preemptVerb": "preempt",
+        "weight": 5,
+        "nodeCacheCapable": True,
+        # Nothing is scheduled here without its answer.
+        "ignorable": False,
+        "httpTimeout": "20s",
+        "enableHTTPS": True,
+        "tlsConfig": {
+            "caFile": str(directory / "ca.crt"),
+            "serverName": SERVER,
+            "certFile": str(client.certificate),
+            "keyFile": str(client.key),
+        },
+    }
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(directory / "kubeconfig")},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": EXTENDED}],
+        "extenders": [extender],
+    }
+
+
+async def start_kube_scheduler(cluster: DevCluster, directory: Path, config: dict[str, Any]) -> None:
+    """Start it as kubeadm does, by a file in the kubelet's directory of static pods."""
+    archive.write(directory / "image.tar", IMAGE, cluster.kubectl.resolve().with_name("kube-scheduler"))
+    await cluster.node.load(directory / "image.tar")
+    certificates = cluster.directory / "certificates"
+    user = "system-kube-scheduler"
+    keys = KeyPair(certificates / f"{user}.crt", certificates / f"{user}.key")
+    kubeconfig.write_for_certificate(directory / "kubeconfig", IN_CLUSTER, certificates / "ca.crt", keys)
+    (directory / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+    flags = [f"--{kind}-kubeconfig={directory / 'kubeconfig'}" for kind in ("authentication", "authorization")]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": EXTENDED, "namespace": "kube-system"},
+        "spec": {
+            "hostNetwork": True,
+            "containers": [
+                {
+                    "name": "kube-scheduler",
+                    "image": IMAGE,
+                    "args": [f"--config={directory / 'config.yaml'}", "--secure-port=0", *flags],
+                    "volumeMounts": [{"name": "files", "mountPath": str(directory), "readOnly": True}],
+                }
+            ],
+            "volumes": [{"name": "files", "hostPath": {"path": str(directory)}}],
+        },
+    }
+    (cluster.directory / "node" / "static" / "kube-scheduler.yaml").write_text(yaml.safe_dump(pod), encoding="utf-8")
+
+
+async def test_kube_scheduler_in_a_static_pod_heeds_the_extender(
+    world: World, driver: Driver, schedulers: None
+) -> None:
+    disks = await world.storage_class("off")
+    (name,) = await world.volumes(disks, driver.volume(world, "v", disks))
+    health = f"{PREFIX}health"
+    await world.admin.patch("PersistentVolume", name, {"metadata": {"annotations": {health: "Degraded"}}})
+    await world.pod("app", {"data": claim_spec(disks)}, extra={"schedulerName": EXTENDED})
+
+    async def condition() -> str:
+        conditions = (await world.pods())["app"]["status"].get("conditions", [])
+        return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
+
+    await eventually(condition, lambda text: f"would get volume {name}: Unhealthy" in text, "it is rejected", SECONDS)
+    await world.admin.patch("PersistentVolume", name, {"metadata": {"annotations": {health: "Healthy"}}})
+    await world.all_run("app", seconds=SECONDS)
+    assert await world.bound() == {"data": name}
+
+
+async def test_the_standalone_scheduler_schedules_pods_with_volumes(
+    world: World, driver: Driver, schedulers: None
+) -> None:
+    disks = await world.storage_class("off")
+    await world.volumes(disks, *(driver.volume(world, word, disks) for word in ("a", "b")))
+    await world.pod(
+        "app", {"data": claim_spec(disks), "log": claim_spec(disks)}, extra={"schedulerName": "zone-scheduler"}
+    )
+    await world.all_run("app", seconds=SECONDS)
+    assert set((await world.bound()).values()) == {world.name("a"), world.name("b")}

@@ -146,7 +146,7 @@ async def _refusal(api: KubeApi, key: str) -> str:
         pod = msgspec.json.decode(await api.get(PODS, name, namespace), type=_Object)
     except NotFound:  # not created yet
         return ""
-    return next((one.message for one in pod.status.conditions if one.refuses), "")
+    return next((condition.message for condition in pod.status.conditions if condition.refuses), "")
 
 
 def _row(snapshot: Snapshot, refused: Mapping[str, str], side: Side, name: str) -> tuple[str, ...] | None:

@@ -107,7 +107,7 @@ class Watcher:
 
         A pod created earlier would have to choose among those that happen to be there.
         """
-        names = [one["metadata"]["name"] for one in documents if one["kind"] == VOLUMES.kind]
+        names = [document["metadata"]["name"] for document in documents if document["kind"] == VOLUMES.kind]
         seen = (self.snapshot.volumes.get(name) for name in names)
         return all(volume is not None and volume.phase not in {"", "Pending"} for volume in seen)
 
@@ -128,8 +128,8 @@ class Watcher:
         self.verdicts.update(zip((volume.name for volume in volumes), answers, strict=True))
 
     async def _read_events(self) -> None:
-        found = await self.api.list_all(EVENTS, _EVENT.decode)
-        for event in found.items:
+        events = await self.api.list_all(EVENTS, _EVENT.decode)
+        for event in events.items:
             if event.refuses_pod:
                 self.refusals[f"{event.regarding.namespace}/{event.regarding.name}"] = event
 

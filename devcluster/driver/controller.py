@@ -141,8 +141,8 @@ class Controller(services.ControllerServicer):
         await self._offered(_Rpc.LIST_VOLUME_HEALTH, context)
         page, token = await self._page(request.max_entries, request.starting_token, context)
         # A page of volumes may hold fewer unhealthy ones, down to none.
-        found = (volume_health(self._root, volume) for volume in page)
-        entries = [health for health in found if health.health_statuses]
+        healths = (volume_health(self._root, volume) for volume in page)
+        entries = [health for health in healths if health.health_statuses]
         return csi.ControllerListVolumeHealthResponse(entries=entries, next_token=token)
 
     async def GetCapacity(self, request: csi.GetCapacityRequest, context: Context) -> csi.GetCapacityResponse:
@@ -164,8 +164,8 @@ class Controller(services.ControllerServicer):
         last = token.removeprefix(_PAGE_TOKEN)
         remaining = [volume_id for volume_id in volume_ids(self._root) if volume_id > last]
         page = remaining[: max_entries or None]
-        found = [volume for volume_id in page if (volume := find_volume(self._root, volume_id))]
-        return found, f"{_PAGE_TOKEN}{page[-1]}" if len(page) < len(remaining) else ""
+        volumes = [volume for volume_id in page if (volume := find_volume(self._root, volume_id))]
+        return volumes, f"{_PAGE_TOKEN}{page[-1]}" if len(page) < len(remaining) else ""
 
     async def _existing(self, volume_id: str, context: Context) -> Volume:
         if not volume_id:
@@ -177,7 +177,7 @@ class Controller(services.ControllerServicer):
 
     def _choose_segment(self, required: csi.TopologyRequirement) -> dict[str, str] | None:
         """Return the first demanded segment that is served, our own if none is demanded, else None."""
-        demanded = [dict(one.segments) for one in (*required.preferred, *required.requisite)]
+        demanded = [dict(topology.segments) for topology in (*required.preferred, *required.requisite)]
         if not demanded:
             return self._segment
         return next((segment for segment in demanded if self._serves(segment)), None)
@@ -210,6 +210,6 @@ def _supported(capability: csi.VolumeCapability) -> bool:
 def _satisfies(volume: Volume, request: csi.CreateVolumeRequest) -> bool:
     wanted = request.capacity_range
     required = request.accessibility_requirements
-    demanded = [dict(one.segments) for one in (*required.requisite, *required.preferred)]
+    demanded = [dict(topology.segments) for topology in (*required.requisite, *required.preferred)]
     fits = wanted.required_bytes <= volume.capacity <= (wanted.limit_bytes or volume.capacity)
     return fits and (not demanded or not volume.segment or volume.segment in demanded)

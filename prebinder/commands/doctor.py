@@ -123,12 +123,12 @@ async def _look(
 ) -> list[Check]:
     try:
         async with await connect(kubeconfig, context) as transport:
-            found = await cluster_checks(transport, wanted, lease_namespace)
+            checks = await cluster_checks(transport, wanted, lease_namespace)
     except Unauthorized as error:
         raise CommandError(f"{error}; credentials rejected; log in again") from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error
-    return [*found, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
+    return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
 
 
 async def _driver_check(endpoint: Endpoint) -> Check:

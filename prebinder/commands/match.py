@@ -127,8 +127,8 @@ def matches(objects: Objects, node: Node | None) -> Iterator[Match]:
     for claim in objects.claims.values():
         if claim.key not in answered:
             together = _claims_of_pod(claim, objects, answered)
-            found = match_pod_as_scheduler(together, node, objects.classes, objects.volumes)
-            answered |= {match.claim.key: match for match in found}
+            pod_matches = match_pod_as_scheduler(together, node, objects.classes, objects.volumes)
+            answered |= {match.claim.key: match for match in pod_matches}
         yield answered[claim.key]
 
 

@@ -217,8 +217,8 @@ class _Answers:
         kinds = [state for state in nodes if state.name in like] if like else node_kinds(nodes)
         if like and not kinds:
             raise UsageError(f"--node-like {', '.join(like)}: removed by then; expected a remaining node")
-        found = nodes_needed(self.cluster, self.failed, kinds, self.profile, self.arguments.seed)
-        return needed_of(found, len(self.failed))
+        needed = nodes_needed(self.cluster, self.failed, kinds, self.profile, self.arguments.seed)
+        return needed_of(needed, len(self.failed))
 
 
 def _waiting(cluster: SimulatedCluster) -> list[Pod]:
@@ -240,7 +240,9 @@ def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool
     if not snapshot.nodes:
         raise CommandError(f"no Node in {', '.join(arguments.filename)}; dump them too: {DUMP}")
     namespaces = {
-        one.name: one.labels for one in objects.others.get(Namespace, {}).values() if isinstance(one, Namespace)
+        namespace.name: namespace.labels
+        for namespace in objects.others.get(Namespace, {}).values()
+        if isinstance(namespace, Namespace)
     }
     limits = unanswered(snapshot, has_namespaces=bool(namespaces))
     return _view(snapshot, arguments.now or datetime.now(UTC), namespaces), limits, not objects.faults

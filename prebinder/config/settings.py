@@ -302,6 +302,6 @@ def _is_name(name: str) -> bool:
     return len(name) <= _LONGEST_NAME and NAME.fullmatch(name) is not None
 
 
-def _require(holds: bool, name: str, expected: str, found: object) -> None:
+def _require(holds: bool, name: str, expected: str, value: object) -> None:
     if not holds:
-        raise ValueError(f"{name} must be {expected}, is {found}")
+        raise ValueError(f"{name} must be {expected}, is {value}")

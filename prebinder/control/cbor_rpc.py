@@ -57,22 +57,22 @@ class _Call:
 async def answer(body: bytes, methods: Mapping[str, Method]) -> bytes | None:
     """Answer one call or a batch of them; None when there were only notifications. Calls of a batch run at once."""
     try:
-        found = _decode(body)
+        document = _decode(body)
     except RpcError as error:
         return _encode(_failure(None, error))
-    if not isinstance(found, list):
-        response = await _respond(found, methods)
+    if not isinstance(document, list):
+        response = await _respond(document, methods)
         return None if response is None else _encode(response)
-    if not 0 < len(found) <= MOST_CALLS:
-        text = f"a batch has 1 to {MOST_CALLS} calls, found {len(found)}"
+    if not 0 < len(document) <= MOST_CALLS:
+        text = f"a batch has 1 to {MOST_CALLS} calls, found {len(document)}"
         return _encode(_failure(None, RpcError(Code.INVALID_REQUEST, text)))
-    responses = await asyncio.gather(*(_respond(one, methods) for one in found))
-    told = [one for one in responses if one is not None]
-    return _encode(told) if told else None
+    responses = await asyncio.gather(*(_respond(call, methods) for call in document))
+    answered = [response for response in responses if response is not None]
+    return _encode(answered) if answered else None
 
 
 def _decode(body: bytes) -> object:
-    # Made anew each time: it remembers every tag it was asked about.
+    # Created for each body: a decoder remembers every tag that it has seen.
     no_tags: defaultdict[int, Callable[[object, bool], NoReturn]] = defaultdict(lambda: _refuse_tag)
     decoder = cbor2.CBORDecoder(
         BytesIO(body),
@@ -82,13 +82,13 @@ def _decode(body: bytes) -> object:
         allow_duplicate_keys=False,
     )
     try:
-        found = decoder.decode()
+        document = decoder.decode()
     except cbor2.CBORDecodeError as error:
         raise RpcError(Code.PARSE_ERROR, f"invalid CBOR: {error.__cause__ or error}") from error
     try:
         decoder.read(1)
     except cbor2.CBORDecodeEOF:
-        return found
+        return document
     raise RpcError(Code.PARSE_ERROR, "invalid CBOR: trailing data after the first item")
 
 
@@ -143,12 +143,12 @@ def _read(request: object) -> _Call:
 
 def _identifier(request: object) -> object:
     """Return the id of a request that is wrong, null when that cannot be told."""
-    found = request.get("id") if isinstance(request, dict) else None
-    return found if _is_identifier(found) else None
+    identifier = request.get("id") if isinstance(request, dict) else None
+    return identifier if _is_identifier(identifier) else None
 
 
-def _is_identifier(found: object) -> bool:
-    return found is None or (isinstance(found, str | int | float) and not isinstance(found, bool))
+def _is_identifier(value: object) -> bool:
+    return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
 
 
 def _failure(identifier: object, error: RpcError) -> object:

@@ -135,19 +135,19 @@ def _convert(params: Params, to: TypeAdapter[Wanted]) -> Wanted:
 async def _within(seconds: float, outcome: Awaitable[Outcome | Refused]) -> Outcome:
     try:
         async with asyncio.timeout(seconds):
-            found = await outcome
+            result = await outcome
     except TimeoutError as error:
         text = f"no result after {seconds:g} s; the operation continues: check the pod"
         raise RpcError(TIMED_OUT, text) from error
-    if isinstance(found, Refused):
-        raise _error(found)
-    return found
+    if isinstance(result, Refused):
+        raise _error(result)
+    return result
 
 
 def _error(refused: Refused) -> RpcError:
     data: dict[str, object] = {"refusal": str(refused.refusal)}
     if refused.rejections:
-        data["rejections"] = [_document(one) for one in refused.rejections[:MOST_REJECTIONS]]
+        data["rejections"] = [_document(rejection) for rejection in refused.rejections[:MOST_REJECTIONS]]
         data["more"] = max(0, len(refused.rejections) - MOST_REJECTIONS)
     return RpcError(CODES[refused.refusal], refused.text, data)
 

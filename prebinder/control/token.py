@@ -54,16 +54,16 @@ def read_token(path: Path) -> str:
     """
     try:
         with open(path, "rb") as reader:
-            found = os.fstat(reader.fileno())
+            status = os.fstat(reader.fileno())
             content = reader.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise CommandError(f"cannot read the control token {path}: {error.strerror}") from error
-    if found.st_uid not in (0, os.getuid()):
+    if status.st_uid not in (0, os.getuid()):
         raise CommandError(
-            f"the control token {path} belongs to user {found.st_uid}; expected this process's user or root"
+            f"the control token {path} belongs to user {status.st_uid}; expected this process's user or root"
         )
-    if found.st_mode & _FORBIDDEN:
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_mode & _FORBIDDEN:
+        mode = stat.S_IMODE(status.st_mode)
         raise CommandError(
             f"the control token {path} has mode {mode:04o}: other users have access. Run chmod 600 {path}"
         )
@@ -91,7 +91,7 @@ class ControlToken:
     async def refresh(self) -> None:
         """Take the token over if it has changed and is good. What is wrong with it is told once."""
         try:
-            found = await asyncio.to_thread(read_token, self._path)
+            token = await asyncio.to_thread(read_token, self._path)
         except CommandError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
@@ -100,8 +100,8 @@ class ControlToken:
                 )
             return
         self._problem = ""
-        if found != self.current:
-            self.current = found
+        if token != self.current:
+            self.current = token
             logger.info("Control port token reloaded", extra={"file": str(self._path)})
 
 

@@ -75,7 +75,7 @@ def _certificate(settings: ExtenderSettings, address: tuple[str, int]) -> Servin
         try:
             return ServingCertificate(files)
         except ssl.SSLError as error:
-            named = ", ".join(dict.fromkeys(one for one in (certificate, key, authority) if one))
+            named = ", ".join(dict.fromkeys(path for path in (certificate, key, authority) if path))
             why = f" ({error.reason})" if error.reason else ""
             raise UsageError(
                 f"cannot use the extender's certificate {certificate}: expected matching PEM files in {named}{why}"

@@ -36,8 +36,8 @@ class HealthView:
         record = self.health(volume.driver, volume.handle)
         own = (record.finding, record.silence) if record is not None else ()
         others = reported(volume, self.snapshot, self.node_storage, self.annotations, self.asked, self.now)
-        said = [finding for finding in (*own, *others) if finding is not None]
-        return max(said, key=lambda finding: badness(finding.state), default=None)
+        findings = [finding for finding in (*own, *others) if finding is not None]
+        return max(findings, key=lambda finding: badness(finding.state), default=None)
 
 
 def health_gauges(view: HealthView) -> Iterator[Metric]:

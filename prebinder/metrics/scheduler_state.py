@@ -64,8 +64,8 @@ def _requested(nodes: Sequence[NodeInfo]) -> Metric:
             if offered > 0:
                 requested = offered - node.free.get(resource, 0)
                 shares.setdefault((node.zone, resource), []).append(requested / offered)
-    for (zone, resource), found in shares.items():
-        stats = {"min": min(found), "mean": sum(found) / len(found), "max": max(found)}
+    for (zone, resource), ratios in shares.items():
+        stats = {"min": min(ratios), "mean": sum(ratios) / len(ratios), "max": max(ratios)}
         for stat, value in stats.items():
             family.add_metric([zone, resource, stat], value)
     return family

@@ -78,8 +78,8 @@ async def _served(transport: Transport, api_version: str) -> Collection[str] | N
     answer = await transport.send(Request("GET", path, timeout=_SECONDS))
     if answer.status == HTTPStatus.NOT_FOUND:
         return ()
-    found = _decoded(answer, _ServedList)
-    return None if found is None else [one.name for one in found.resources]
+    listed = _decoded(answer, _ServedList)
+    return None if listed is None else [resource.name for resource in listed.resources]
 
 
 async def _allowed(transport: Transport, need: Need, lease: str, lease_namespace: str) -> bool | None:

@@ -41,8 +41,8 @@ class Check:
 
 def parse_version(text: str) -> Version | None:
     """Read `v1.36.3` or `1.27+`; None for anything else."""
-    found = _VERSION.match(text)
-    return None if found is None else (int(found[1]), int(found[2]))
+    match = _VERSION.match(text)
+    return None if match is None else (int(match[1]), int(match[2]))
 
 
 def check_version(text: str) -> Check:

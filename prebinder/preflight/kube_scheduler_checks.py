@@ -157,9 +157,9 @@ def _tls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
         return
     authority = tls.ca_file or tls.ca_data
     if tls.insecure or (entry.enable_https and not authority):
-        found = "insecure" if tls.insecure else "no caFile"
+        problem = "insecure" if tls.insecure else "no caFile"
         meaning = "the server is not verified: any server at that address decides about nodes"
-        yield Check(subject, CheckState.PROBLEM, found, meaning)
+        yield Check(subject, CheckState.PROBLEM, problem, meaning)
     elif not authority:
         yield Check(subject, CheckState.NOTE, "no caFile", "the server is verified by the host's CAs")
     elif not tls.server_name and _is_address(url.hostname or ""):
@@ -216,21 +216,21 @@ def _calls(entry: ExtenderEntry, subject: str) -> Iterator[Check]:
     yield from _timeout(entry.http_timeout, f"{subject}.httpTimeout")
 
 
-def _timeout(said: str | None, subject: str) -> Iterator[Check]:
-    if not said or said in {"0", "0s"}:
+def _timeout(text: str | None, subject: str) -> Iterator[Check]:
+    if not text or text in {"0", "0s"}:
         meaning = "every pod waits 5s for an extender that hangs: expected about 500ms"
         yield Check(subject, CheckState.NOTE, "not set", meaning)
         return
     try:
-        timeout = parse_duration(said)
+        timeout = parse_duration(text)
     except ValueError as error:
-        yield Check(subject, CheckState.PROBLEM, show(said), str(error))
+        yield Check(subject, CheckState.PROBLEM, show(text), str(error))
         return
     if timeout > LONGEST_TIMEOUT:
         meaning = f"every pod waits {format_duration(timeout)} for an extender that hangs: expected about 500ms"
-        yield Check(subject, CheckState.NOTE, said, meaning)
+        yield Check(subject, CheckState.NOTE, text, meaning)
     elif timeout < SHORTEST_TIMEOUT:
-        yield Check(subject, CheckState.NOTE, said, "later answers are dropped: expected about 500ms")
+        yield Check(subject, CheckState.NOTE, text, "later answers are dropped: expected about 500ms")
 
 
 Judge = Callable[[ExtenderEntry, str], Iterator[Check]]
@@ -246,9 +246,9 @@ def _samples(file: SchedulerFile) -> Iterator[Check]:
         if percentage is not None and percentage >= ALL_NODES:
             yield Check(subject, CheckState.OK, f"{percentage} for {profile.scheduler_name}")
             continue
-        found = f"{percentage or 'not set'} for {profile.scheduler_name}"
+        value = f"{percentage or 'not set'} for {profile.scheduler_name}"
         meaning = (
             "with more than 100 nodes the extender receives a sample of them: reservations of local volumes are strict "
             f"only with {ALL_NODES}, or for classes in mode prebind"
         )
-        yield Check(subject, CheckState.NOTE, found, meaning)
+        yield Check(subject, CheckState.NOTE, value, meaning)

@@ -68,33 +68,37 @@ def health_row(
 
     A volume without either was never reported unhealthy, which is not the same as healthy.
     """
-    said: Saying | None = combined_finding(reports) if asked is None else combined(asked, reports)
-    state = said.state if said is not None else HealthState.UNKNOWN
+    worst: Saying | None = combined_finding(reports) if asked is None else combined(asked, reports)
+    state = worst.state if worst is not None else HealthState.UNKNOWN
     quarantined = in_quarantine(volume, annotations)
     reference = None if quarantined else volume.claim
     return HealthRow(
         volume=volume.name,
         health=state,
-        reason=said.reason if said is not None else NOT_REPORTED,
-        since=_since(volume, said, reports, annotations, now),
+        reason=worst.reason if worst is not None else NOT_REPORTED,
+        since=_since(volume, worst, reports, annotations, now),
         zone=volume_zone(volume),
         claim=reference.key if reference is not None else "",
         quarantined=quarantined,
-        source=said.source if said is not None else "",
+        source=worst.source if worst is not None else "",
         probed=_time(asked.observed_at) if asked is not None else "",
         driver=volume.driver,
         handle=volume.handle,
-        message=said.message if said is not None else "",
+        message=worst.message if worst is not None else "",
     )
 
 
 def _since(
-    volume: Volume, said: Saying | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
+    volume: Volume, worst: Saying | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
 ) -> str:
     """Return since when: as who said it says, else as was published when the volume became so."""
-    known = [one.since for one in reports if said is not None and one.source == said.source and one.since != now]
+    known = [
+        report.since
+        for report in reports
+        if worst is not None and report.source == worst.source and report.since != now
+    ]
     published = published_health(volume, annotations)
-    if not known and published is not None and said is not None and published.state is said.state:
+    if not known and published is not None and worst is not None and published.state is worst.state:
         return _time(published.since)
     return _time(known[0] if known else None)
 

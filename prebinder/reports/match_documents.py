@@ -68,8 +68,8 @@ def documents(contents: memoryview) -> Iterator[Document | Unreadable]:
 
 
 def _skip_blank(contents: memoryview, at: int) -> int:
-    found = _BLANK.match(contents, at)
-    return found.end() if found else at
+    blank = _BLANK.match(contents, at)
+    return blank.end() if blank else at
 
 
 def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable | None, int]:
@@ -118,21 +118,21 @@ def _yaml_document(contents: memoryview, at: int) -> tuple[Document | Unreadable
 
 
 def _in_words(error: Exception) -> str:
-    if found := _NO_OBJECT.fullmatch(str(error)):
-        return f"found {_NOUNS.get(found[1], found[1])}, not an object"
+    if match := _NO_OBJECT.fullmatch(str(error)):
+        return f"found {_NOUNS.get(match[1], match[1])}, not an object"
     return " ".join(str(error).split()).replace(' in "<byte string>",', " at")
 
 
 def _marked(error: yaml.MarkedYAMLError, begins: int) -> str:
     """Say what YAML met, at the line of the file and not of the document, which `begins` there."""
-    said = ", ".join(text for text in (error.context, error.problem) if text)
+    problem = ", ".join(text for text in (error.context, error.problem) if text)
     mark = error.problem_mark
-    return said if mark is None else f"{said} at line {begins + mark.line}, column {mark.column + 1}"
+    return problem if mark is None else f"{problem} at line {begins + mark.line}, column {mark.column + 1}"
 
 
 def _end_of_yaml(contents: memoryview, at: int) -> int:
-    found = _SEPARATOR.search(contents, at)
-    return found.start() if found else len(contents)
+    separator = _SEPARATOR.search(contents, at)
+    return separator.start() if separator else len(contents)
 
 
 def _line(contents: memoryview, at: int) -> int:

@@ -100,7 +100,7 @@ class Objects:
         """Say in one line what was read and what was not."""
         counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
         told = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
-        told += [f"{len(found)} {kind.__name__}" for kind, found in self.others.items()]
+        told += [f"{len(records)} {kind.__name__}" for kind, records in self.others.items()]
         read = ", ".join(told)
         ignored = ", ".join(f"{count} {kind}" for kind, count in sorted(self.ignored.items()))
         return f"Read {read}." + (f" Ignored: {ignored}." if ignored else "")
@@ -127,11 +127,11 @@ def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
 
 def read_into(sink: Sink, paths: Sequence[str], stdin: BinaryIO) -> None:
     """Hand all objects of these files to the sink. Raises CommandError as `read_objects` does."""
-    found = 0
+    count = 0
     for path in paths:
         with _contents(path, stdin) as contents:
-            found += _read(contents, _name(path), sink)
-    if not found:
+            count += _read(contents, _name(path), sink)
+    if not count:
         raise CommandError(f"nothing is in {' and '.join(map(_name, paths))}. {_EXPECTED}")
 
 
@@ -155,18 +155,18 @@ def _contents(path: str, stdin: BinaryIO) -> Iterator[memoryview]:
 
 def _read(contents: memoryview, source: str, sink: Sink) -> int:
     """Add what the file holds, and return how many documents it has."""
-    found = 0
+    count = 0
     faults = []
     for document in documents(contents):
         if isinstance(document, Unreadable):
             faults.append(f"{source}, line {document.line}: {document.problem}")
             continue
-        found += 1
+        count += 1
         _add_document(document, source, sink)
-    if faults and not found:
+    if faults and not count:
         raise CommandError(f"{faults[0]}. {_EXPECTED}")
     sink.faults += faults
-    return found
+    return count
 
 
 def _add_document(document: Document, source: str, sink: Sink) -> None:

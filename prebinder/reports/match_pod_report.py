@@ -46,7 +46,7 @@ def write_pods(answers: Iterable[PodAnswer], out: BinaryIO) -> None:
 
 def _row(answer: NodeAnswer) -> _Node:
     volumes = {claim.name: volume.name for claim, volume in answer.volumes}
-    rejections = [_Rejection(found.reason, found.wanted, found.offered) for found in answer.rejections]
+    rejections = [_Rejection(rejection.reason, rejection.wanted, rejection.offered) for rejection in answer.rejections]
     return _Node(answer.node, answer.fits, volumes, [claim.name for claim in answer.provision], rejections)
 
 
@@ -87,7 +87,7 @@ def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:
     """Yield the first rejection for each reason and how many nodes have it, the commonest reason first."""
     counts: Counter[Reason] = Counter()
     first: dict[Reason, Rejection] = {}
-    for rejection in (found for node in answer.nodes for found in node.rejections):
+    for rejection in (rejection for node in answer.nodes for rejection in node.rejections):
         counts[rejection.reason] += 1
         first.setdefault(rejection.reason, rejection)
     for reason, count in counts.most_common():
@@ -95,9 +95,9 @@ def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:
 
 
 def _refusals(refused: Iterable[tuple[Rejection, int]]) -> Table:
-    found = plain_table("REASON", "NODES", "FIRST", "WANTED", "FOUND")
-    found.columns[1].justify = "right"
+    table = plain_table("REASON", "NODES", "FIRST", "WANTED", "FOUND")
+    table.columns[1].justify = "right"
     for rejection, count in refused:
         row = Text(rejection.subject), Text(rejection.wanted), Text(rejection.offered)
-        found.add_row(rejection.reason, str(count), *row)
-    return found
+        table.add_row(rejection.reason, str(count), *row)
+    return table

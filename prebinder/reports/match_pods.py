@@ -63,7 +63,7 @@ def _on_nodes(
     for node, use in uses:
         choice = choose_volumes(claims, node, snapshot, index)
         others = attach_refusal(node.name, attached, use), zone_refusal(zoned, node)
-        rejections = (*choice.rejections, *(found for found in others if found is not None))
+        rejections = (*choice.rejections, *(rejection for rejection in others if rejection is not None))
         if rejections:
             yield NodeAnswer(node.name, rejections=rejections)
         else:

@@ -95,16 +95,16 @@ class Tally:
     volumes: list[Volume] = field(default_factory=list)
 
     def nearest(self, request: int, count: int) -> list[Volume]:
-        return nsmallest(count, self.volumes, key=lambda one: (abs(one.capacity - request), one.name))
+        return nsmallest(count, self.volumes, key=lambda volume: (abs(volume.capacity - request), volume.name))
 
 
 def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
     """Return the refusals of a claim grouped by reason, the most telling first."""
-    found: dict[Reason, Tally] = {}
+    by_reason: dict[Reason, Tally] = {}
     for volume, reason in match.refusals(volumes):
-        found.setdefault(reason, Tally(reason)).volumes.append(volume)
+        by_reason.setdefault(reason, Tally(reason)).volumes.append(volume)
     order = {reason: place for place, reason in enumerate(_MOST_TELLING_FIRST)}
-    return sorted(found.values(), key=lambda tally: order.get(tally.reason, -1))
+    return sorted(by_reason.values(), key=lambda tally: order.get(tally.reason, -1))
 
 
 def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Console) -> None:

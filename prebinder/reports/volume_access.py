@@ -92,8 +92,8 @@ async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[
             return None
 
     if 0 < len(names) <= _FEW:
-        found = [take(await _read(api, name)) for name in names]
-        volumes = {volume.name: volume for volume in found if volume is not None}
+        records = [take(await _read(api, name)) for name in names]
+        volumes = {volume.name: volume for volume in records if volume is not None}
     else:
         listing = await api.list_all(VOLUMES, take)
         volumes = {volume.name: volume for volume in listing.items if not names or volume.name in names}
@@ -111,14 +111,14 @@ async def read_reports(api: KubeApi, volumes: Sequence[Volume], prefix: str) -> 
     claims = partial(_list, api, CLAIMS, prefix)
     if len(volumes) <= _FEW:
         claims = partial(_read_claims, api, volumes, prefix)
-    found = {
+    lists = {
         CLAIMS: await _allowed(CLAIMS, claims),
         CSI_NODES: await _allowed(CSI_NODES, partial(_list, api, CSI_NODES, prefix)),
     }
-    if snapshot_of(found[CSI_NODES] or ()).csi_nodes_by_ailing_driver:
-        found[NODES] = await _allowed(NODES, partial(_list, api, NODES, prefix))
-    records = chain(volumes, *(read or () for read in found.values()))
-    return snapshot_of(records, prefix), frozenset(kind for kind, read in found.items() if read is None)
+    if snapshot_of(lists[CSI_NODES] or ()).csi_nodes_by_ailing_driver:
+        lists[NODES] = await _allowed(NODES, partial(_list, api, NODES, prefix))
+    records = chain(volumes, *(read or () for read in lists.values()))
+    return snapshot_of(records, prefix), frozenset(kind for kind, read in lists.items() if read is None)
 
 
 def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -155,12 +155,12 @@ async def _list(api: KubeApi, resource: Resource, prefix: str) -> list[Record]:
 
 
 async def _read_claims(api: KubeApi, volumes: Iterable[Volume], prefix: str) -> list[Record]:
-    found: list[Record | None] = []
+    claims: list[Record | None] = []
     for reference in [volume.claim for volume in volumes if volume.claim is not None]:
         with suppress(NotFound):
             raw = await api.get(CLAIMS, reference.name, reference.namespace)
-            found.append(_decoded(CLAIMS, prefix, raw))
-    return [claim for claim in found if claim is not None]
+            claims.append(_decoded(CLAIMS, prefix, raw))
+    return [claim for claim in claims if claim is not None]
 
 
 def _decoded(resource: Resource, prefix: str, raw: Raw) -> Record | None:

@@ -46,11 +46,11 @@ def _watched(path: Path, failures: FailureObserver) -> WatchedConfiguration:
 
 
 def _parse(text: str, failures: FailureObserver) -> Configuration:
-    found = parse(text, installed_registry(failures), default_data)
-    for place, name in enumerate(found.profiles):
+    configuration = parse(text, installed_registry(failures), default_data)
+    for place, name in enumerate(configuration.profiles):
         _check_names((name,), f"{_PROFILES}[{place}].schedulerName")
-    _check_names(found.profiles, f"{_PROFILES}[*].schedulerName")
-    return found
+    _check_names(configuration.profiles, f"{_PROFILES}[*].schedulerName")
+    return configuration
 
 
 def _check_names(names: Collection[str], place: str) -> None:
@@ -61,11 +61,11 @@ def _check_names(names: Collection[str], place: str) -> None:
 
 
 def _parse_same(text: str, names: Collection[str], failures: FailureObserver) -> Configuration:
-    found = _parse(text, failures)
-    if set(found.profiles) != set(names):
-        expected, given = ", ".join(sorted(names)), ", ".join(sorted(found.profiles))
+    configuration = _parse(text, failures)
+    if set(configuration.profiles) != set(names):
+        expected, given = ", ".join(sorted(names)), ", ".join(sorted(configuration.profiles))
         raise ConfigurationError(
             f"{_PROFILES}[*].schedulerName",
             f"expected {expected}, found {given}; changed scheduler names need a restart",
         )
-    return found
+    return configuration

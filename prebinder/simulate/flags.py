@@ -21,10 +21,10 @@ MOST_WORKERS: Final = 10_000
 
 
 def _moment(text: str) -> datetime:
-    found = parse_time(text)
-    if found is None:
+    moment = parse_time(text)
+    if moment is None:
         raise ValueError(f'expected a time such as 2026-01-01T12:00:00Z, found "{text[:60]}"')
-    return found
+    return moment
 
 
 MOMENT: Final = Reading("time", _moment)

@@ -38,7 +38,7 @@ def _namespaces(snapshot: Snapshot, has_namespaces: bool) -> Iterator[str]:
 
 
 def _selects_namespaces(pod: Pod) -> bool:
-    said = pod.constraints or NO_CONSTRAINTS
-    wishes = (*said.preferred_affinity, *said.preferred_anti_affinity)
-    terms = (*said.affinity, *said.anti_affinity, *(wish.term for wish in wishes))
+    constraints = pod.constraints or NO_CONSTRAINTS
+    wishes = (*constraints.preferred_affinity, *constraints.preferred_anti_affinity)
+    terms = (*constraints.affinity, *constraints.anti_affinity, *(wish.term for wish in wishes))
     return any(term.namespace_selector is not None for term in terms)

@@ -53,15 +53,15 @@ class Report(Struct, frozen=True, rename="camel"):
     kind: str = "SimulationReport"
 
 
-def needed_of(found: NodesNeeded, pods: int) -> Needed:
+def needed_of(needed: NodesNeeded, pods: int) -> Needed:
     """Return the part of the report about nodes that are needed for that many pods."""
-    failures = Counter(found.failed.values())
+    failures = Counter(needed.failed.values())
     return Needed(
-        nodes=sum(found.added.values()),
-        like=dict(sorted(found.added.items())),
+        nodes=sum(needed.added.values()),
+        like=dict(sorted(needed.added.items())),
         pods=pods,
-        placed=found.placed,
-        failed=pods - found.placed,
+        placed=needed.placed,
+        failed=pods - needed.placed,
         failures={str(reason): count for reason, count in sorted(failures.items())},
     )
 
@@ -109,7 +109,7 @@ def _rows(summary: Summary, all_of_them: list[Summary]) -> Iterator[tuple[str, s
     yield "pods", str(summary.pods)
     yield "placed", str(summary.placed)
     yield "failed", str(summary.failed)
-    for reason in sorted({reason for one in all_of_them for reason in one.failures}):
+    for reason in sorted({reason for summary in all_of_them for reason in summary.failures}):
         yield f"  {reason}", str(summary.failures.get(reason, 0))
     yield "pods/s", f"{summary.pods_per_second:,.1f}"
     latency = summary.latency_milliseconds
@@ -117,7 +117,7 @@ def _rows(summary: Summary, all_of_them: list[Summary]) -> Iterator[tuple[str, s
     yield "revised, in conflict", f"{summary.revisions}, {summary.conflicts} of {summary.decisions} decisions"
     for resource, use in summary.utilisation.items():
         yield f"{resource} in use", _use(use)
-    for zone in sorted({zone for one in all_of_them for zone in one.pods_by_zone}):
+    for zone in sorted({zone for summary in all_of_them for zone in summary.pods_by_zone}):
         yield f"pods in {zone}", str(summary.pods_by_zone.get(zone, "-"))
     yield "zone skew", str(summary.zone_skew)
     yield "volumes bound", str(summary.volumes_bound)

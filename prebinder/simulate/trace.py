@@ -58,5 +58,5 @@ def _check_header(line: bytes, trace: str) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{trace}, line 1: {expected}") from error
     if header != TraceHeader(API_VERSION, KIND):
-        found = f"kind {header.kind[:60]}, apiVersion {header.api_version[:60]}"
-        raise CommandError(f"{trace}, line 1: {expected}; found {found}")
+        given = f"kind {header.kind[:60]}, apiVersion {header.api_version[:60]}"
+        raise CommandError(f"{trace}, line 1: {expected}; found {given}")

@@ -98,11 +98,11 @@ class Cluster:
 
     def apply(self, change: Change) -> None:
         """Take the change in."""
-        found = self.objects[change.kind]
+        objects = self.objects[change.kind]
         if change.after is None:
-            found.pop(change.key, None)
+            objects.pop(change.key, None)
         else:
-            found[change.key] = change.after
+            objects[change.key] = change.after
         if change.kind == "PersistentVolume":
             self._volume(change)
         elif change.kind == "PersistentVolumeClaim":

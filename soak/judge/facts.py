@@ -30,57 +30,57 @@ _BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 PLACEHOLDER: Final = "quarantine-"
 
 
-def annotation(found: Object | None, key: str) -> str | None:
-    value = ((found or {}).get("metadata", {}).get("annotations") or {}).get(key)
+def annotation(subject: Object | None, key: str) -> str | None:
+    value = ((subject or {}).get("metadata", {}).get("annotations") or {}).get(key)
     return None if value is None else str(value)
 
 
-def uid(found: Object) -> str:
-    return str(found["metadata"].get("uid", ""))
+def uid(subject: Object) -> str:
+    return str(subject["metadata"].get("uid", ""))
 
 
-def name(found: Object) -> str:
-    return str(found["metadata"]["name"])
+def name(subject: Object) -> str:
+    return str(subject["metadata"]["name"])
 
 
-def key_of(found: Object) -> str:
-    namespace = found["metadata"].get("namespace")
-    return f"{namespace}/{name(found)}" if namespace else name(found)
+def key_of(subject: Object) -> str:
+    namespace = subject["metadata"].get("namespace")
+    return f"{namespace}/{name(subject)}" if namespace else name(subject)
 
 
-def deleting(found: Object) -> bool:
-    return "deletionTimestamp" in found["metadata"]
+def deleting(subject: Object) -> bool:
+    return "deletionTimestamp" in subject["metadata"]
 
 
 def reference(volume: Object | None) -> tuple[str, str] | None:
     """Return key and uid (perhaps empty) of the claim in the volume's claimRef."""
-    found = (volume or {}).get("spec", {}).get("claimRef")
-    if not found:
+    claim_ref = (volume or {}).get("spec", {}).get("claimRef")
+    if not claim_ref:
         return None
-    return f"{found.get('namespace', '')}/{found.get('name', '')}", str(found.get("uid", ""))
+    return f"{claim_ref.get('namespace', '')}/{claim_ref.get('name', '')}", str(claim_ref.get("uid", ""))
 
 
 def refers_to(volume: Object | None, claim: Object) -> bool:
     """Whether the volume is committed to this very claim: by its uid, or by its name alone."""
-    found = reference(volume)
-    return found is not None and found[0] == key_of(claim) and found[1] in {"", uid(claim)}
+    named = reference(volume)
+    return named is not None and named[0] == key_of(claim) and named[1] in {"", uid(claim)}
 
 
 def is_placeholder(volume: Object) -> bool:
-    found = reference(volume)
-    return found is not None and found[0].rpartition("/")[2] == PLACEHOLDER + name(volume) and not found[1]
+    named = reference(volume)
+    return named is not None and named[0].rpartition("/")[2] == PLACEHOLDER + name(volume) and not named[1]
 
 
 def volume_name(claim: Object | None) -> str:
     return str((claim or {}).get("spec", {}).get("volumeName") or "")
 
 
-def phase(found: Object | None) -> str:
-    return str((found or {}).get("status", {}).get("phase") or "")
+def phase(subject: Object | None) -> str:
+    return str((subject or {}).get("status", {}).get("phase") or "")
 
 
-def class_name(found: Object) -> str:
-    return str(found["spec"].get("storageClassName") or "")
+def class_name(subject: Object) -> str:
+    return str(subject["spec"].get("storageClassName") or "")
 
 
 def reserved_for(volume: Object | None) -> tuple[str, str] | None:
@@ -89,8 +89,8 @@ def reserved_for(volume: Object | None) -> tuple[str, str] | None:
     return (claim, its_uid) if claim and its_uid else None
 
 
-def expires_at(found: Object | None) -> float | None:
-    text = annotation(found, PREFIX + "expires-at")
+def expires_at(subject: Object | None) -> float | None:
+    text = annotation(subject, PREFIX + "expires-at")
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -108,13 +108,13 @@ def gates(pod: Object | None) -> tuple[str, ...]:
 
 def claim_keys(pod: Object) -> list[str]:
     """Return the keys of the claims that the pod mounts, those of its generic ephemeral volumes included."""
-    namespace, found = pod["metadata"]["namespace"], []
+    namespace, keys = pod["metadata"]["namespace"], []
     for each in pod["spec"].get("volumes") or ():
         if "persistentVolumeClaim" in each:
-            found.append(f"{namespace}/{each['persistentVolumeClaim']['claimName']}")
+            keys.append(f"{namespace}/{each['persistentVolumeClaim']['claimName']}")
         elif "ephemeral" in each:
-            found.append(f"{namespace}/{name(pod)}-{each['name']}")
-    return found
+            keys.append(f"{namespace}/{name(pod)}-{each['name']}")
+    return keys
 
 
 def is_ephemeral(pod: Object, claim_key: str) -> bool:

@@ -177,10 +177,10 @@ def _takes(node: Object, pod: Object, cluster: Cluster) -> bool:
     return not any(_keeps_apart(pod, each) or _keeps_apart(each, pod) for each in there)
 
 
-def _keeps_apart(one: Object, other: Object) -> bool:
+def _keeps_apart(pod: Object, other: Object) -> bool:
     """Whether a pod's required anti-affinity by hostname selects another."""
     terms = (
-        (one["spec"].get("affinity") or {})
+        (pod["spec"].get("affinity") or {})
         .get("podAntiAffinity", {})
         .get("requiredDuringSchedulingIgnoredDuringExecution")
     )

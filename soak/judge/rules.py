@@ -319,9 +319,9 @@ def _settled_volumes(pod: Object, moment: Moment) -> list[Object]:
     return volumes
 
 
-def _without_bookkeeping(found: Object) -> Object:
-    metadata = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
-    return {**found, "metadata": metadata}
+def _without_bookkeeping(subject: Object) -> Object:
+    metadata = {key: value for key, value in subject["metadata"].items() if key != "managedFields"}
+    return {**subject, "metadata": metadata}
 
 
 def _shown(named: tuple[str, str] | None) -> str:

@@ -5,9 +5,7 @@ Each command is a module with a click command named `command`, whose function re
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
 from itertools import pairwise
 from typing import Final
 
@@ -68,7 +66,7 @@ main_group: Final = Group(
     help="Reserves healthy PersistentVolumes for all claims of a pod together, in one zone, before Kubernetes binds "
     "them one by one.",
 )
-click.version_option(version("pvc-prebinder"), prog_name=PROGRAM, message="%(prog)s %(version)s")(main_group)
+click.version_option(package_name="pvc-prebinder", prog_name=PROGRAM, message="%(prog)s %(version)s")(main_group)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -160,6 +158,8 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _report(error: CommandError, *, traced: bool) -> None:
     if traced:
+        import traceback  # noqa: PLC0415 - the help does without it
+
         sys.stderr.write(redacted(traceback.format_exc()))
     sys.stderr.write(f"{PROGRAM}: {redacted(str(error))}\n")
 

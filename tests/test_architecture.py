@@ -263,6 +263,20 @@ def test_paths_of_the_architecture_page_exist() -> None:
     assert {path for path in named if not (ROOT / path).is_dir() and not (ROOT / f"{path}.py").is_file()} == set()
 
 
+def test_pages_that_the_architecture_page_links_exist() -> None:
+    linked = set(re.findall(r"\]\((?!https?:|#)([^)#]+)", ARCHITECTURE))
+    assert linked
+    assert {path for path in linked if not (ROOT / "docs" / path).is_file()} == set()
+
+
+def test_every_change_on_the_architecture_page_names_its_files() -> None:
+    """That they exist is tested above, like every path of the page."""
+    _, _, chapter = ARCHITECTURE.partition("## Where to change what\n")
+    rows = [line.split("|") for line in chapter.partition("\n## ")[0].splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 8
+    assert [row[1] for row in rows if not re.search(rf"`({'|'.join(PRODUCT)})/[\w/]+`", row[2])] == []
+
+
 def test_every_room_is_on_the_architecture_page() -> None:
     rooms = {str(path.parent.relative_to(ROOT)) for path in modules("prebinder", "scheduler", "binder", "csi", "kube")}
     nested = {"prebinder/commands/dev"}

@@ -7,14 +7,18 @@ from datetime import UTC, datetime
 from typing import NoReturn, Protocol
 
 
-class Clock(Protocol):
+class Elapsed(Protocol):
+    """Monotonic time alone, for whoever only compares moments."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump back."""
+
+
+class Clock(Elapsed, Protocol):
     """Wall time for what is written down, monotonic time for deadlines, and the wait between two actions."""
 
     def now(self) -> datetime:
         """Return the current time, UTC, timezone-aware."""
-
-    def monotonic(self) -> float:
-        """Return seconds that never jump back."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""

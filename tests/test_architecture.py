@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
@@ -162,6 +162,17 @@ def test_no_module_is_a_drawer(module: Path) -> None:
 @pytest.mark.parametrize("package", PRODUCT)
 def test_no_package_hides_one_of_the_standard_library(package: str) -> None:
     assert package not in sys.stdlib_module_names
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    """Records of the API's own JSON are called as the API calls them."""
+    homes: defaultdict[str, list[str]] = defaultdict(list)
+    for module in modules("scheduler", "binder", "csi", "kube"):
+        if not module.name.startswith("wire") or module.parent.name != "decoding":
+            for statement in ast.parse(module.read_text()).body:
+                if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
+                    homes[statement.name].append(name_of(module))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
 def test_a_metric_has_one_place() -> None:

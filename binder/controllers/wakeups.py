@@ -10,12 +10,13 @@ kube-scheduler keeps pods that an event concerns in its backoff queue.
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from binder.matching.index import is_free
 from binder.matching.matching import class_of
+from kube.clock import Elapsed
 from kube.objects.model import Claim, CSINode, Node, Pod, StorageClass, Volume
 from kube.store.store import Store
 from kube.workqueue import WorkQueue
@@ -25,12 +26,6 @@ LONGEST_BACKOFF: Final = 10.0
 """Seconds, kube-scheduler's podMaxBackoff: after them a change wakes a refused pod at once, however often it was."""
 
 R = TypeVar("R", Claim, Volume, Pod, Node, StorageClass)
-
-
-class Elapsed(Protocol):
-    """The part of a clock that is needed here."""
-
-    def monotonic(self) -> float: ...
 
 
 class Wakeups:

@@ -10,7 +10,7 @@ from binder.matching.matching import class_of
 from kube.objects.model import Claim, LabelSelector, Volume
 
 
-class Pool(Struct, frozen=True, gc=False, cache_hash=True):
+class VolumePool(Struct, frozen=True, gc=False, cache_hash=True):
     """What a claim and its volume must have in common to the letter."""
 
     storage_class: str
@@ -24,16 +24,16 @@ class ClaimShape(Struct, frozen=True, gc=False, cache_hash=True):
     `pin` is the only volume that may be planned for it, empty when any may.
     """
 
-    pool: Pool
+    pool: VolumePool
     access_modes: tuple[str, ...]
     selector: LabelSelector | None
     request: int
     pin: str = ""
 
 
-def pool_of(subject: Claim | Volume) -> Pool:
+def pool_of(subject: Claim | Volume) -> VolumePool:
     """Return the pool that a volume is in, or that a claim takes its volume from."""
-    return Pool(class_of(subject), subject.volume_mode, subject.attributes_class)
+    return VolumePool(class_of(subject), subject.volume_mode, subject.attributes_class)
 
 
 def shape_of(claim: Claim, pin: str = "") -> ClaimShape:

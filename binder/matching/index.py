@@ -14,7 +14,7 @@ from immutables import Map
 
 from binder.matching.affinity_groups import AffinityGroups
 from binder.matching.capacity_order import CapacityOrder, Entry, Selects
-from binder.matching.claim_shape import Pool, pool_of
+from binder.matching.claim_shape import VolumePool, pool_of
 from kube.objects.model import Claim, NodeSelector, Pairs, Volume
 from kube.rules.selectors import matches_labels
 
@@ -41,12 +41,12 @@ def is_free(volume: Volume) -> bool:
 class VolumeIndex:
     """The free volumes of a moment. Volumes that are not free are not in it: ask for those by claim."""
 
-    shelves: Map[Pool, Shelf] = Map()
+    shelves: Map[VolumePool, Shelf] = Map()
 
     @classmethod
     def of(cls, volumes: Iterable[Volume]) -> "VolumeIndex":
         """Return the index of many volumes, much faster than adding them one by one."""
-        shelves: dict[Pool, dict[AccessModes, list[Volume]]] = {}
+        shelves: dict[VolumePool, dict[AccessModes, list[Volume]]] = {}
         for volume in volumes:
             if is_free(volume):
                 shelf = shelves.setdefault(pool_of(volume), {})
@@ -108,7 +108,7 @@ class VolumeIndex:
 
     def affinities(self, claims: Iterable[Claim]) -> set[NodeSelector | None]:
         """Return the affinities of all volumes that `topologies` yields for any of the claims."""
-        smallest: dict[tuple[Pool, tuple[str, ...]], Claim] = {}
+        smallest: dict[tuple[VolumePool, tuple[str, ...]], Claim] = {}
         for claim in claims:
             known = smallest.setdefault((pool_of(claim), claim.access_modes), claim)
             if claim.request < known.request:

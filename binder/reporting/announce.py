@@ -4,11 +4,12 @@ Nothing depends on them. The reason of a refusal is the word that metrics, logs 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, TypeVar
 
 from binder.matching.rejection import Reason
 from binder.model.decision import Finish, Lost, Mode, Refuse, Reserve
-from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
+from kube.clock import Elapsed
 from kube.objects.model import Claim, Pod
 
 T = TypeVar("T")
@@ -46,19 +47,6 @@ _NEXT_STEP: Final = {
 
 _OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.TOPOLOGY_CONTRADICTED})
 """Root reasons that are about volumes which name their claims already."""
-
-
-class Elapsed(Protocol):
-    """The part of a clock that is needed here."""
-
-    def monotonic(self) -> float: ...
-
-
-class EventSink(Protocol):
-    """Takes an Event to be sent (kube.client.event_recorder.EventRecorder)."""
-
-    def publish(self, draft: EventDraft) -> None:
-        """Send it some time. Never raises."""
 
 
 class Announcer:

@@ -6,10 +6,9 @@ The reasons VolumeConditionAbnormal and VolumeConditionNormal are those of kuber
 from collections.abc import Iterable
 from typing import Final
 
-from binder.reporting.announce import EventSink
 from csi.health.health import Finding
 from csi.health.verdict import HealthState
-from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.model import Pod, Volume
 from kube.store.snapshot import Snapshot
 

@@ -3,14 +3,14 @@
 Every answer goes into the store, so that no later decision rests on something older than our own last write.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
 
 from binder.reservation.contract import Annotations
 from binder.reservation.writes import Patch
+from kube.client.ports import ReaderAndPatcher
 from kube.decoding.decode import decode_claim, decode_pod_record, decode_volume
 from kube.errors import Conflict, Invalid, NotFound
 from kube.objects.api_resource import CLAIMS, PODS, VOLUMES, Resource
@@ -25,26 +25,6 @@ Of a write of an object that is still as it was seen, 422 is a refusal that will
 """
 
 
-class ObjectApi(Protocol):
-    """The two verbs used here (kube.client.api.KubeApi)."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
-        """Return one object. Raises NotFound."""
-
-    async def conditional_patch(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
-        self,
-        resource: Resource,
-        name: str,
-        body: Mapping[str, Any],
-        *,
-        resource_version: str | int,
-        namespace: str = "",
-        uid: str = "",
-        subresource: str = "",
-    ) -> msgspec.Raw:
-        """Merge-patch the object if it still has that version and uid. Raises Conflict."""
-
-
 class _Meta(msgspec.Struct):
     resource_version: str = msgspec.field(name="resourceVersion", default="")
     uid: str = ""
@@ -55,7 +35,7 @@ class _Head(msgspec.Struct):
 
 
 async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
-    api: ObjectApi,
+    api: ReaderAndPatcher,
     resource: Resource,
     name: str,
     body: Patch,
@@ -101,7 +81,7 @@ class LiveObjects:
     `api` is fenced: it refuses a write without the Lease (kube.leaderelection.leadership.FencedTransport).
     """
 
-    def __init__(self, api: ObjectApi, store: Store, annotations: Annotations) -> None:
+    def __init__(self, api: ReaderAndPatcher, store: Store, annotations: Annotations) -> None:
         self._api = api
         self._store = store
         self._annotations = annotations

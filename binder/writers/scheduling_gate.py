@@ -13,7 +13,8 @@ from typing import Protocol
 
 from binder.matching.matching import is_mine
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import FASTER, LiveVolume, ObjectApi, patch_as_seen
+from binder.writers.object_client import FASTER, LiveVolume, patch_as_seen
+from kube.client.ports import ReaderAndPatcher
 from kube.decoding.decode import decode_pod_record
 from kube.errors import Forbidden, TerminalError
 from kube.objects.api_resource import PODS
@@ -71,7 +72,7 @@ class SchedulingGate:
 
     def __init__(
         self,
-        api: ObjectApi,
+        api: ReaderAndPatcher,
         live: LiveReads,
         store: Store,
         annotations: Annotations,

@@ -123,6 +123,13 @@ class _Stored(msgspec.Struct):
     metadata: _Meta
 
 
+class EventSink(Protocol):
+    """Takes Events to be sent (EventRecorder)."""
+
+    def publish(self, draft: EventDraft) -> None:
+        """Send it some time. Never raises."""
+
+
 class EventRecorder:
     """Sends Events in the background while `run` runs. `instance` names this process."""
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from kube.objects.constraints import PodTerm
 from kube.objects.model import Pairs
 from kube.pod_topology.node_index import NodeIndex
-from kube.pod_topology.pod_groups import Group, Places, PodGroups
+from kube.pod_topology.pod_groups import Places, PodGroup, PodGroups
 from kube.rules.selectors import matches_labels
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
@@ -39,7 +39,7 @@ class PlacedPods(Protocol):
     def namespaces(self) -> Mapping[str, Pairs]: ...
 
 
-def means(term: PodTerm, owner: str, pod: Group, namespaces: Mapping[str, Pairs]) -> bool:
+def means(term: PodTerm, owner: str, pod: PodGroup, namespaces: Mapping[str, Pairs]) -> bool:
     """Whether a term of a pod in namespace `owner` means such a pod."""
     if term.selector is None or not _means_namespace(term, owner, pod.namespace, namespaces):
         return False
@@ -55,7 +55,7 @@ def _means_namespace(term: PodTerm, owner: str, namespace: str, namespaces: Mapp
     return matches_labels(term.namespace_selector, labels)
 
 
-def groups_meant(term: PodTerm, owner: str, placed: PlacedPods) -> Iterator[tuple[Group, Places]]:
+def groups_meant(term: PodTerm, owner: str, placed: PlacedPods) -> Iterator[tuple[PodGroup, Places]]:
     """Yield the groups of pods that a term means."""
     if term.selector is None:
         return

@@ -28,7 +28,7 @@ _MOST_VALUES: Final = 16
 """A term that names more of them is asked about every pod."""
 
 
-class Group(Struct, frozen=True, gc=False):
+class PodGroup(Struct, frozen=True, gc=False):
     """Pods that are alike. `constraints` is None unless they say something of other pods."""
 
     namespace: str
@@ -46,24 +46,24 @@ class PodGroups:
     label: nearly every term names both, and whoever places a pod need not ask all others whether they mean it.
     """
 
-    groups: Map[str, Map[Group, Map[int, int]]] = Map()
-    outspoken: Map[Group, Map[int, int]] = Map()
-    addressed: Map[Address, Map[Group, None]] = Map()
-    _by_label: dict[str, dict[Label, list[Group]]] = field(default_factory=dict, compare=False, repr=False)
+    groups: Map[str, Map[PodGroup, Map[int, int]]] = Map()
+    outspoken: Map[PodGroup, Map[int, int]] = Map()
+    addressed: Map[Address, Map[PodGroup, None]] = Map()
+    _by_label: dict[str, dict[Label, list[PodGroup]]] = field(default_factory=dict, compare=False, repr=False)
     """What `among` has filed so far: nothing but a memory of what the groups say."""
 
     @classmethod
     def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
         """Return the groups of pods and the numbers of their nodes."""
-        counted: dict[str, dict[Group, dict[int, int]]] = {}
-        heard: dict[Group, dict[int, int]] = {}
+        counted: dict[str, dict[PodGroup, dict[int, int]]] = {}
+        heard: dict[PodGroup, dict[int, int]] = {}
         for pod, number in placed:
             group = group_of(pod)
             _count(counted.setdefault(group.namespace, {}).setdefault(group, {}), number)
             if group.constraints is not None:
                 _count(heard.setdefault(_speaker(group), {}), number)
         groups = {name: Map({group: Map(at) for group, at in known.items()}) for name, known in counted.items()}
-        addressed: dict[Address, dict[Group, None]] = {}
+        addressed: dict[Address, dict[PodGroup, None]] = {}
         for speaker in heard:
             for address in _addresses(speaker):
                 addressed.setdefault(address, {})[speaker] = None
@@ -88,7 +88,7 @@ class PodGroups:
             groups = groups.without_pod(pod, old).with_pod(pod, new)
         return groups
 
-    def among(self, namespace: str, selector: LabelSelector) -> Iterator[tuple[Group, Places]]:
+    def among(self, namespace: str, selector: LabelSelector) -> Iterator[tuple[PodGroup, Places]]:
         """Yield the groups of a namespace that the selector may select, and where they are.
 
         They are filed by their labels when a selector names one for the first time: a pod may have a hundred terms
@@ -107,19 +107,19 @@ class PodGroups:
         for group in min((filed.get(label, []) for label in selector.match_labels), key=len):
             yield group, known[group]
 
-    def outspoken_about(self, pod: Group) -> Iterator[tuple[Group, Places]]:
+    def outspoken_about(self, pod: PodGroup) -> Iterator[tuple[PodGroup, Places]]:
         """Yield, each once, who says something that may mean such a pod, and where they are."""
         if not self.outspoken:
             return
         labels = (_ANY_LABEL, *pod.labels)
-        speakers: dict[Group, None] = {}
+        speakers: dict[PodGroup, None] = {}
         for namespace in (pod.namespace, _ANY_NAMESPACE):
             for label in labels:
                 speakers.update(self.addressed.get((namespace, label), _NO_SPEAKERS))
         for speaker in speakers:
             yield speaker, self.outspoken[speaker]
 
-    def _changed(self, group: Group, number: int, more: int) -> "PodGroups":
+    def _changed(self, group: PodGroup, number: int, more: int) -> "PodGroups":
         known = _moved(self.groups.get(group.namespace, _NOBODY), group, number, more)
         groups = self.groups.set(group.namespace, known) if known else self.groups.delete(group.namespace)
         if group.constraints is None:
@@ -135,21 +135,21 @@ class PodGroups:
 
 
 _NOWHERE: Final[Map[int, int]] = Map()
-_NOBODY: Final[Map[Group, Map[int, int]]] = Map()
-_NO_SPEAKERS: Final[Map[Group, None]] = Map()
+_NOBODY: Final[Map[PodGroup, Map[int, int]]] = Map()
+_NO_SPEAKERS: Final[Map[PodGroup, None]] = Map()
 
 
-def group_of(pod: Pod) -> Group:
+def group_of(pod: Pod) -> PodGroup:
     constraints = pod.constraints
     concerning = constraints if constraints is not None and constraints.concerns_pods else None
-    return Group(pod.namespace, pod.labels, pod.deleting, concerning)
+    return PodGroup(pod.namespace, pod.labels, pod.deleting, concerning)
 
 
-def _speaker(group: Group) -> Group:
-    return Group(group.namespace, (), constraints=group.constraints)
+def _speaker(group: PodGroup) -> PodGroup:
+    return PodGroup(group.namespace, (), constraints=group.constraints)
 
 
-def _addresses(speaker: Group) -> frozenset[Address]:
+def _addresses(speaker: PodGroup) -> frozenset[Address]:
     """Return namespaces and labels of which a pod must have one pair for any term of the speaker to mean it."""
     constraints = speaker.constraints or NO_CONSTRAINTS
     wishes = (*constraints.preferred_affinity, *constraints.preferred_anti_affinity)
@@ -179,7 +179,9 @@ def _count(places: dict[int, int], number: int) -> None:
     places[number] = places.get(number, 0) + 1
 
 
-def _moved(known: Map[Group, Map[int, int]], group: Group, number: int, more: int) -> Map[Group, Map[int, int]]:
+def _moved(
+    known: Map[PodGroup, Map[int, int]], group: PodGroup, number: int, more: int
+) -> Map[PodGroup, Map[int, int]]:
     places = known.get(group, _NOWHERE)
     count = places.get(number, 0) + more
     places = places.set(number, count) if count else places.delete(number)

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from binder.reporting.announce import EventSink
-from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.clock import Clock
 from prebinder.metrics.scheduler import ConfigurationMetrics
-from scheduler.standalone.config_watch import Outcome
+from scheduler.standalone.config_watch import ReloadOutcome
 
 APPLIED: Final = "ConfigReloaded"
 REFUSED: Final = "ConfigRefused"
@@ -30,8 +29,8 @@ class ConfigurationNews:
         self._events = events
         self._clock = clock
 
-    def configuration_changed(self, outcome: Outcome, problem: str) -> None:
-        if outcome is Outcome.APPLIED:
+    def configuration_changed(self, outcome: ReloadOutcome, problem: str) -> None:
+        if outcome is ReloadOutcome.APPLIED:
             self._metrics.applied(self._clock.now())
             self._say("Normal", APPLIED, "Configuration reloaded")
             self._applied()

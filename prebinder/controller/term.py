@@ -18,7 +18,7 @@ from binder.controllers.wakeups import Wakeups
 from binder.health.care import CareSettings
 from binder.matching.rejection import Reason
 from binder.model.view import PlanSettings
-from binder.reporting.announce import Announcer, EventSink
+from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import BindMetrics, ReservationMetrics
 from binder.reservation.contract import Holder
@@ -33,6 +33,7 @@ from csi.health.health import HealthRecord
 from csi.health.verdict import USABLE
 from kube.aside import in_a_thread
 from kube.client.api import KubeApi
+from kube.client.event_recorder import EventSink
 from kube.clock import Clock
 from kube.leaderelection.leadership import one_loss
 from kube.store.store import Store

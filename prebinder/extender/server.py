@@ -19,7 +19,7 @@ from kube.clock import Clock
 from prebinder.runtime.health_server import Check
 from prebinder.runtime.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
-from scheduler.extender.wire import BadRequest
+from scheduler.extender.wire import MalformedRequest
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
 """Bytes. A pod has at most 1.5 MiB; beside it there is room for 10,000 nodes with the longest possible names."""
@@ -40,7 +40,7 @@ class Listening:
 
 
 class Answers(Protocol):
-    """The verbs. All raise BadRequest."""
+    """The verbs. All raise MalformedRequest."""
 
     def filter(self, body: bytes, now: datetime) -> Answer: ...
 
@@ -140,7 +140,7 @@ class ExtenderServer:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         try:
             answer = self._verbs[verb](body, self._clock.now())
-        except BadRequest as error:
+        except MalformedRequest as error:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         except Exception:
             logger.exception("Request failed", extra={"verb": verb})

@@ -2,8 +2,7 @@
 
 import logging
 
-from binder.reporting.announce import EventSink
-from kube.client.event_recorder import EventDraft
+from kube.client.event_recorder import EventDraft, EventSink
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from binder.model.view import PlanSettings
-from binder.reporting.announce import EventSink
 from binder.writers.object_client import LiveObjects
 from kube.client.api import KubeApi
+from kube.client.event_recorder import EventSink
 from kube.clock import Clock
 from kube.objects.model import Pod
 from kube.store.collection import Collection
@@ -19,7 +19,7 @@ from scheduler.standalone.attempt_report import AttemptMetrics
 from scheduler.standalone.cache import SchedulerCache
 from scheduler.standalone.evict import Evictor
 from scheduler.standalone.pod_status import PodStatus
-from scheduler.standalone.schedule_one import ConfigurationInForce
+from scheduler.standalone.schedule_one import CurrentConfiguration
 from scheduler.standalone.scheduler import Scheduler
 
 
@@ -29,7 +29,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
     store: Store,
     pods: Collection[Pod],
     cluster: SchedulerCache,
-    configuration: ConfigurationInForce,
+    configuration: CurrentConfiguration,
     planning: PlanSettings,
     bind_timeout: timedelta,
     events: EventSink,

@@ -4,15 +4,13 @@ An answer can get lost, and a Binding cannot be sent twice: the second is told t
 the pod itself says whether it was ours that took place.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
-
-import msgspec
+from typing import Any, Final
 
 from binder.matching.rejection import Reason, Rejection
+from kube.client.ports import ReaderAndCreator
 from kube.decoding.decode import decode_pod_record
 from kube.errors import Conflict, NotFound, Unavailable
-from kube.objects.api_resource import PODS, Resource
+from kube.objects.api_resource import PODS
 from kube.objects.model import Pod
 from scheduler.framework.plugin import ScheduleResult
 
@@ -20,24 +18,12 @@ TRIES: Final = 3
 """Bindings sent while answers get lost, before the attempt is given up."""
 
 
-class BindingApi(Protocol):
-    """The two verbs used here (kube.client.api.KubeApi)."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
-        """Return one object. Raises NotFound."""
-
-    async def create(
-        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
-    ) -> msgspec.Raw:
-        """Post to an object's subresource. Raises Conflict, NotFound, Unavailable."""
-
-
 class BindPod:
     """The Bind plugin."""
 
     name: Final = "BindPod"
 
-    def __init__(self, api: BindingApi) -> None:
+    def __init__(self, api: ReaderAndCreator) -> None:
         self._api = api
 
     async def bind(self, placement: ScheduleResult) -> Rejection | None:

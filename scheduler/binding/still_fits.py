@@ -18,7 +18,7 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo, state_without_pod
 
 
-class Follower(Protocol):
+class CurrentCluster(Protocol):
     """Whoever knows the cluster of this moment (scheduler.standalone.cache.SchedulerCache)."""
 
     def view(self, now: datetime) -> ClusterView: ...
@@ -29,7 +29,7 @@ class StillFits:
 
     name: Final = "StillFits"
 
-    def __init__(self, cluster: Follower, clock: Clock) -> None:
+    def __init__(self, cluster: CurrentCluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
 

@@ -76,13 +76,13 @@ class Extender:
         self._lists = NameLists()
 
     def filter(self, body: bytes, now: datetime) -> Answer:
-        """Answer to the verb `filter`: ExtenderFilterResult. Raises BadRequest."""
+        """Answer to the verb `filter`: ExtenderFilterResult. Raises MalformedRequest."""
         asked = read(body, self._lists)
         refused = self._refused(asked, now)
         return Answer(filter_result(asked, refused), len(asked.names), len(asked.names) - len(refused))
 
     def preempt(self, body: bytes, now: datetime) -> Answer:
-        """Answer to the verb `preempt`: ExtenderPreemptionResult. Raises BadRequest.
+        """Answer to the verb `preempt`: ExtenderPreemptionResult. Raises MalformedRequest.
 
         No eviction makes a volume well or takes it from whom it is held for: without the nodes that `filter` would
         refuse, pods do not die for one that gets no node by it.
@@ -93,7 +93,7 @@ class Extender:
         return Answer(preemption_result(preemption, refused), len(asked.names), len(asked.names) - len(refused))
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
-        """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises BadRequest."""
+        """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises MalformedRequest."""
         asked = read(body, self._lists)
         scores = self._scores(asked, self._claims(asked, now))
         return Answer(priorities(scores), len(scores), len(scores))

@@ -19,7 +19,7 @@ HIGHEST: Final = 10
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
-class BadRequest(ValueError):
+class MalformedRequest(ValueError):
     """A body that is not what kube-scheduler sends. The text says what was expected."""
 
 
@@ -117,13 +117,13 @@ class NameLists:
 
 
 def read(body: bytes, lists: NameLists | None = None) -> Candidates:
-    """Read ExtenderArgs, or raise BadRequest."""
+    """Read ExtenderArgs, or raise MalformedRequest."""
     try:
         return _candidates(_arguments(body), lists or NameLists())
     except ValidationError as error:
-        raise BadRequest(f"ExtenderArgs: {error}") from error
+        raise MalformedRequest(f"ExtenderArgs: {error}") from error
     except (DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"expected ExtenderArgs as JSON: {error}") from error
+        raise MalformedRequest(f"expected ExtenderArgs as JSON: {error}") from error
 
 
 def filter_result(candidates: Candidates, refused: Mapping[str, str]) -> bytes:
@@ -158,16 +158,16 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
 
 
 def candidates_of(pod: Raw | None, names: Sequence[str], arguments: str) -> Candidates:
-    """Return a pod, still as text, and these nodes. Raises BadRequest, which names `arguments`, or DecodeError."""
+    """Return a pod, still as text, and these nodes. Raises MalformedRequest, naming `arguments`, or DecodeError."""
     found = _POD.decode(pod) if pod is not None else None
     if found is None:
-        raise BadRequest(f"{arguments}: expected Pod, found none")
+        raise MalformedRequest(f"{arguments}: expected Pod, found none")
     return _of_pod(found, names)
 
 
 def _candidates(found: _Arguments, lists: NameLists) -> Candidates:
     if not isinstance(found.pod, _Pod):
-        raise BadRequest("ExtenderArgs: expected Pod, found none")
+        raise MalformedRequest("ExtenderArgs: expected Pod, found none")
     return _of_pod(found.pod, *_nodes(found, lists))
 
 
@@ -189,7 +189,7 @@ def _nodes(found: _Arguments, lists: NameLists) -> tuple[Sequence[str], Sequence
     if isinstance(found.nodes, _NodeList):
         items = found.nodes.items or []
         return [_NODE.decode(item).metadata.name for item in items], items
-    raise BadRequest("ExtenderArgs: expected NodeNames or Nodes, found neither")
+    raise MalformedRequest("ExtenderArgs: expected NodeNames or Nodes, found neither")
 
 
 def _claims(pod_name: str, volumes: Sequence[_PodVolume]) -> list[str]:
@@ -215,7 +215,7 @@ class MetaVictims(Struct, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Preemption:
+class ProposedPreemption:
     """A pod, the nodes on which it would fit if pods were evicted, and those pods."""
 
     candidates: Candidates
@@ -243,19 +243,19 @@ _META: Final = Decoder(dict[str, MetaVictims | None] | None)
 _WHOLE: Final = Decoder(dict[str, _Victims | None] | None)
 
 
-def read_preemption(body: bytes) -> Preemption:
-    """Read ExtenderPreemptionArgs, whose names Go reads in any letter case, or raise BadRequest."""
+def read_preemption(body: bytes) -> ProposedPreemption:
+    """Read ExtenderPreemptionArgs, whose names Go reads in any letter case, or raise MalformedRequest."""
     try:
         parts = {name.lower(): part for name, part in _ANY_CASE.decode(body).items()}
         victims = _victims(parts)
-        return Preemption(candidates_of(parts.get("pod"), tuple(victims), "ExtenderPreemptionArgs"), victims)
+        return ProposedPreemption(candidates_of(parts.get("pod"), tuple(victims), "ExtenderPreemptionArgs"), victims)
     except ValidationError as error:
-        raise BadRequest(f"ExtenderPreemptionArgs: {error}") from error
+        raise MalformedRequest(f"ExtenderPreemptionArgs: {error}") from error
     except (DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"expected ExtenderPreemptionArgs as JSON: {error}") from error
+        raise MalformedRequest(f"expected ExtenderPreemptionArgs as JSON: {error}") from error
 
 
-def preemption_result(preemption: Preemption, refused: Mapping[str, str]) -> bytes:
+def preemption_result(preemption: ProposedPreemption, refused: Mapping[str, str]) -> bytes:
     """Write ExtenderPreemptionResult: the candidates that are left, with the victims that were proposed there."""
     left = {name: victims for name, victims in preemption.victims.items() if name not in refused}
     return _JSON.encode(_Result(left))
@@ -267,7 +267,9 @@ def _victims(parts: Mapping[str, Raw]) -> Mapping[str, MetaVictims]:
         return {node: victims or MetaVictims() for node, victims in named.items()}
     whole = _WHOLE.decode(parts["nodenametovictims"]) if "nodenametovictims" in parts else None
     if whole is None:
-        raise BadRequest("ExtenderPreemptionArgs: expected NodeNameToMetaVictims or NodeNameToVictims, found neither")
+        raise MalformedRequest(
+            "ExtenderPreemptionArgs: expected NodeNameToMetaVictims or NodeNameToVictims, found neither"
+        )
     return {node: _without_pods(victims or _Victims()) for node, victims in whole.items()}
 
 

@@ -15,7 +15,7 @@ from kube.objects.constraints import NO_CONSTRAINTS, PodTerm
 from kube.objects.model import Namespace, Node, Pairs, Pod
 from kube.pod_topology.inter_pod_affinity import affinity_verdicts
 from kube.pod_topology.placed_pods import groups_meant, means
-from kube.pod_topology.pod_groups import Group, group_of
+from kube.pod_topology.pod_groups import PodGroup, group_of
 from kube.rules.selectors import matches_labels
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
@@ -73,7 +73,7 @@ class NeighbourTally:
         said = info.pod.constraints or NO_CONSTRAINTS
         self._namespace = info.pod.namespace
         self._itself = group_of(info.pod)
-        self._known: dict[Group, tuple[tuple[str, ...], bool]] = {}
+        self._known: dict[PodGroup, tuple[tuple[str, ...], bool]] = {}
         self._namespaces: Mapping[str, Pairs] = cluster.namespaces
         self._near, self._apart = said.affinity, said.anti_affinity
         self._is_first = bool(self._near) and self._all_mean(self._itself)
@@ -118,15 +118,15 @@ class NeighbourTally:
             return True
         return self._is_first and not any(everywhere) and all(term.topology_key in state.labels for term in self._near)
 
-    def _refusing_keys(self, group: Group) -> tuple[str, ...]:
+    def _refusing_keys(self, group: PodGroup) -> tuple[str, ...]:
         """Return the topology keys of the terms, of either side, by which such a pod and this one keep apart."""
         apart = [term for term in self._apart if means(term, self._namespace, group, self._namespaces)]
         return tuple(term.topology_key for term in (*apart, *self._unwelcoming(group)))
 
-    def _all_mean(self, group: Group) -> bool:
+    def _all_mean(self, group: PodGroup) -> bool:
         return all(means(term, self._namespace, group, self._namespaces) for term in self._near)
 
-    def _unwelcoming(self, group: Group) -> list[PodTerm]:
+    def _unwelcoming(self, group: PodGroup) -> list[PodTerm]:
         """Return the terms by which pods that are alike keep the pod away."""
         said = group.constraints or NO_CONSTRAINTS
         return [term for term in said.anti_affinity if means(term, group.namespace, self._itself, self._namespaces)]

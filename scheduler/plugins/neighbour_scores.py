@@ -11,7 +11,7 @@ from typing import Final
 from kube.objects.constraints import NO_CONSTRAINTS, SCHEDULE_ANYWAY, PodTerm, SpreadConstraint
 from kube.objects.model import Pod
 from kube.pod_topology.placed_pods import groups_meant, means
-from kube.pod_topology.pod_groups import Group, Places, group_of
+from kube.pod_topology.pod_groups import Places, PodGroup, group_of
 from kube.pod_topology.topology_spread import constraints_of, count_by_domain, selector_of, taking_part, with_all_keys
 from kube.rules.topology import HOSTNAME_LABEL
 from scheduler.framework.plugin import HIGHEST, Score
@@ -61,7 +61,7 @@ def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Place
                 yield term, weight, places
 
 
-def _said_by(group: Group) -> Iterator[tuple[PodTerm, int]]:
+def _said_by(group: PodGroup) -> Iterator[tuple[PodTerm, int]]:
     said = group.constraints or NO_CONSTRAINTS
     for term in said.affinity:
         yield term, _HARD_AFFINITY_WEIGHT

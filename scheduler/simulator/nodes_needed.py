@@ -9,7 +9,7 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Pod
 from scheduler.framework.profile import Profile
 from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, SimulatedCluster
-from scheduler.simulator.simulation import Outcome, Simulation
+from scheduler.simulator.simulation import Simulation, SimulationOutcome
 from scheduler.state.node_info import NodeInfo
 
 MOST_ADDED: Final = 1_000
@@ -60,9 +60,9 @@ class _Adding:
     seed: int
     number: int
 
-    def best(self, kinds: Iterable[NodeInfo]) -> tuple[NodeInfo | None, Outcome]:
+    def best(self, kinds: Iterable[NodeInfo]) -> tuple[NodeInfo | None, SimulationOutcome]:
         """Add a node of the kind that takes the most pods; None, and why not, when none takes any."""
-        before, best, most, refused = self.cluster.state, None, 0, Outcome()
+        before, best, most, refused = self.cluster.state, None, 0, SimulationOutcome()
         for kind in kinds:
             outcome = self.tried(kind)
             self.cluster.rollback(before)
@@ -71,7 +71,7 @@ class _Adding:
             refused = outcome
         return best, refused if best is None else self.tried(best)
 
-    def tried(self, kind: NodeInfo) -> Outcome:
+    def tried(self, kind: NodeInfo) -> SimulationOutcome:
         """Add a node and schedule the pods; when it takes none of them, everything is as before."""
         before = self.cluster.state
         self.cluster.apply(Entry(0, SimulatedChange.ADD_NODE, f"{kind.name}-more-{self.number}", like=kind.name))

@@ -35,7 +35,7 @@ _MOST_ATTEMPTS: Final = 2
 
 
 @dataclass(slots=True)
-class Outcome:
+class SimulationOutcome:
     """What became of the pods. Times are in simulated microseconds from the beginning.
 
     `latencies` are those of the pods that were bound, `failures` the pods that were not, by the commonest reason.
@@ -67,7 +67,7 @@ class Simulation:
     """Runs once."""
 
     def __init__(self, cluster: SimulatedCluster, profile: Profile, concurrent: int, seed: int) -> None:
-        self.outcome = Outcome()
+        self.outcome = SimulationOutcome()
         self._cluster = cluster
         self._profile = profile
         self._idle = concurrent
@@ -77,7 +77,7 @@ class Simulation:
         self._running: list[tuple[int, int, _Attempt]] = []
         self._hopeful: list[Pod] = []
 
-    def run(self, pods: Iterable[Pod], progress: Callable[[], None] = lambda: None) -> Outcome:
+    def run(self, pods: Iterable[Pod], progress: Callable[[], None] = lambda: None) -> SimulationOutcome:
         """Schedule the pods, all of them there from the start. `progress` is called when a pod is through.
 
         Pods that the scheduler would not queue, because they are gated or cannot be meant as they are, fail at once.

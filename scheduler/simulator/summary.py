@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from kube.rules.resource_fit import PODS
-from scheduler.simulator.simulation import Outcome
+from scheduler.simulator.simulation import SimulationOutcome
 from scheduler.state.cluster import ClusterView
 
 _RESOURCES: Final = ("cpu", "memory", PODS)
@@ -50,7 +50,7 @@ class Summary(Struct, frozen=True, rename="camel"):
     volumes_bound: int
 
 
-def summarise(outcome: Outcome, pods: int, view: ClusterView) -> Summary:
+def summarise(outcome: SimulationOutcome, pods: int, view: ClusterView) -> Summary:
     """Return the summary of a run over that many pods that ended with this cluster."""
     seconds = outcome.duration / _SECOND
     zones = Counter({state.zone or "(none)": 0 for state in view.nodes})

@@ -7,27 +7,20 @@ either (durationToExpireAssumedPod in pkg/scheduler/scheduler.go).
 
 import logging
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 
+from kube.client.ports import ObjectReader
 from kube.clock import Clock
 from kube.decoding.decode import decode_pod_record
 from kube.errors import KubeError, NotFound
-from kube.objects.api_resource import PODS, Resource
+from kube.objects.api_resource import PODS
 from kube.objects.model import Pod
 from kube.store.collection import Collection
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.standalone.cache import SchedulerCache
 
 logger = logging.getLogger(__name__)
-
-
-class PodReader(Protocol):
-    """The verb used here (kube.client.api.KubeApi)."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw:
-        """Return one object. Raises NotFound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +34,7 @@ class NotAssigned:
 class AssignmentCheck:
     """Asks about assignments that are overdue. `assigned` are the pods that have a node, as a watch shows them."""
 
-    def __init__(self, api: PodReader, assigned: Collection[Pod], cluster: SchedulerCache, clock: Clock) -> None:
+    def __init__(self, api: ObjectReader, assigned: Collection[Pod], cluster: SchedulerCache, clock: Clock) -> None:
         self._api = api
         self._assigned = assigned
         self._cluster = cluster

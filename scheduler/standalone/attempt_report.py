@@ -10,20 +10,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from binder.matching.rejection import Reason
-from kube.client.event_recorder import EventDraft, ObjectRef
+from kube.client.event_recorder import EventDraft, EventSink, ObjectRef
 from kube.objects.model import Pod
 from scheduler.cycle.diagnosis import Diagnosis
 from scheduler.framework.plugin import ScheduleResult
 from scheduler.standalone.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, Said
 
 logger = logging.getLogger(__name__)
-
-
-class EventSink(Protocol):
-    """Publishes Events (kube.client.event_recorder.EventRecorder)."""
-
-    def publish(self, draft: EventDraft) -> None:
-        """Take an Event for sending; never fails."""
 
 
 class StatusSink(Protocol):

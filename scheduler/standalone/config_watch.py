@@ -24,7 +24,7 @@ Parse = Callable[[str], Configuration]
 logger = logging.getLogger(__name__)
 
 
-class Outcome(StrEnum):
+class ReloadOutcome(StrEnum):
     """What became of a changed configuration."""
 
     APPLIED = "applied"
@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 class ReloadObserver(Protocol):
     """Is told of each change: for the metric and the Event."""
 
-    def configuration_changed(self, outcome: Outcome, problem: str) -> None:
+    def configuration_changed(self, outcome: ReloadOutcome, problem: str) -> None:
         """`problem` names the place that is wrong; empty when it was applied."""
 
 
@@ -55,9 +55,9 @@ class ConfigurationInForce:
         async with self._changing:
             # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
             self.current = await asyncio.to_thread(lambda: self._parse(_text(content)))
-            self._tell(Outcome.APPLIED, "")
+            self._tell(ReloadOutcome.APPLIED, "")
 
-    def _tell(self, outcome: Outcome, problem: str) -> None:
+    def _tell(self, outcome: ReloadOutcome, problem: str) -> None:
         for observer in self.observers:
             observer.configuration_changed(outcome, problem)
 
@@ -98,7 +98,7 @@ class WatchedConfiguration(ConfigurationInForce):
         logger.warning(
             "Configuration rejected; the previous one stays in force", extra={"file": str(self._path), "error": problem}
         )
-        self._tell(Outcome.REFUSED, problem)
+        self._tell(ReloadOutcome.REFUSED, problem)
 
 
 def _text(content: bytes) -> str:

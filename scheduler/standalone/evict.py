@@ -6,33 +6,26 @@ pkg/registry/core/pod/storage/eviction.go).
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
+from kube.client.event_recorder import EventSink
+from kube.client.ports import ObjectCreator
 from kube.client.reflector import SILENCE_SECONDS
 from kube.clock import Clock
 from kube.errors import KubeError, NotFound
-from kube.objects.api_resource import PODS, Resource
+from kube.objects.api_resource import PODS
 from kube.objects.model import Pod
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import Preemption
-from scheduler.standalone.attempt_report import EventSink, preempted
+from scheduler.standalone.attempt_report import preempted
 
 PATIENCE: Final = 2 * SILENCE_SECONDS
 """Seconds for which an evicted pod is taken to be going although no watch shows it: a watch may be half-open."""
 
 logger = logging.getLogger(__name__)
-
-
-class EvictionApi(Protocol):
-    """The one verb used here (kube.client.api.KubeApi)."""
-
-    async def create(
-        self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
-    ) -> msgspec.Raw:
-        """Post to an object's subresource. Raises NotFound, Conflict, Throttled."""
 
 
 class _Answer(msgspec.Struct):
@@ -45,7 +38,7 @@ class _Answer(msgspec.Struct):
 class Evictor:
     """Evicts, under the lease that `api` writes under."""
 
-    def __init__(self, api: EvictionApi, events: EventSink, clock: Clock) -> None:
+    def __init__(self, api: ObjectCreator, events: EventSink, clock: Clock) -> None:
         self._api = api
         self._events = events
         self._clock = clock

@@ -9,14 +9,15 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from kube.backoff import backoff
+from kube.client.ports import ReaderAndPatcher
 from kube.clock import Clock
 from kube.errors import Conflict, KubeError, NotFound, RetryableError
-from kube.objects.api_resource import PODS, Resource
+from kube.objects.api_resource import PODS
 from kube.objects.model import Pod
 
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -46,28 +47,10 @@ class Said:
 _NOTHING: Final = Said("", "")
 
 
-class PodApi(Protocol):
-    """Reads a pod, and patches what was read (kube.client.api.KubeApi)."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> msgspec.Raw: ...
-
-    async def conditional_patch(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
-        self,
-        resource: Resource,
-        name: str,
-        body: Mapping[str, Any],
-        *,
-        resource_version: str | int,
-        namespace: str = "",
-        uid: str = "",
-        subresource: str = "",
-    ) -> msgspec.Raw: ...
-
-
 class PodStatus:
     """Writes in the background while `run` runs."""
 
-    def __init__(self, api: PodApi, clock: Clock) -> None:
+    def __init__(self, api: ReaderAndPatcher, clock: Clock) -> None:
         self._api = api
         self._clock = clock
         self._said: dict[str, tuple[str, Said]] = {}

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 Work = Coroutine[Any, Any, None]
 
 
-class ConfigurationInForce(Protocol):
+class CurrentConfiguration(Protocol):
     """Has the newest configuration (scheduler.standalone.config_watch)."""
 
     @property
@@ -62,7 +62,7 @@ class Attempts:
     cluster: SchedulerCache
     room: PostFilter
     decider: DecidesPods
-    configuration: ConfigurationInForce
+    configuration: CurrentConfiguration
     cycle: BindingCycle
     assignments: AssignmentCheck
     report: AttemptReport

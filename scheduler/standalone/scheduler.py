@@ -11,6 +11,8 @@ from typing import Final
 
 from binder.reservation.contract import Annotations
 from kube.client.deadline import within
+from kube.client.event_recorder import EventSink
+from kube.client.ports import ObjectReader
 from kube.clock import Clock
 from kube.leaderelection.leadership import one_loss
 from kube.objects.model import Pod
@@ -21,11 +23,11 @@ from scheduler.cycle.memoized_cycle import Decider
 from scheduler.framework.cluster_event import ClusterEvent
 from scheduler.queue.requeue import Changes, forgotten, renounced
 from scheduler.queue.scheduling_queue import SchedulingQueue
-from scheduler.standalone.assignment_check import AssignmentCheck, NotAssigned, PodReader
-from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport, EventSink
+from scheduler.standalone.assignment_check import AssignmentCheck, NotAssigned
+from scheduler.standalone.attempt_report import AttemptMetrics, AttemptReport
 from scheduler.standalone.cache import PATIENCE, SchedulerCache
 from scheduler.standalone.post_filter import EvictsPods, PostFilter
-from scheduler.standalone.schedule_one import Attempts, ConfigurationInForce, StatusWriter, Work
+from scheduler.standalone.schedule_one import Attempts, CurrentConfiguration, StatusWriter, Work
 
 BATCH: Final = 16
 """Pods taken from the queue at once; one that is more urgent and comes later waits for so many decisions."""
@@ -40,11 +42,11 @@ class Scheduler:
     def __init__(  # noqa: PLR0913 - all that it takes from its process, by name
         self,
         *,
-        api: PodReader,
+        api: ObjectReader,
         store: Store,
         pods: Collection[Pod],
         cluster: SchedulerCache,
-        configuration: ConfigurationInForce,
+        configuration: CurrentConfiguration,
         plugins: BindingPlugins,
         evictor: EvictsPods,
         status: StatusWriter,

@@ -12,7 +12,6 @@ from typing import Any
 
 from binder.controllers.reconciler import Reconciler
 from binder.model.decision import Mode
-from binder.reporting.announce import EventSink
 from binder.reservation.contract import DEFAULT_PREFIX, Holder, format_time
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce
@@ -20,7 +19,7 @@ from csi.health.verdict import HealthState, Verdict
 from csi.records import HealthRecords
 from kube.client.api import KubeApi
 from kube.client.dry_run import DryRun
-from kube.client.event_recorder import EventDraft
+from kube.client.event_recorder import EventDraft, EventSink
 from kube.leaderelection.leadership import FencedTransport, Leadership
 from kube.store.store import Store
 from prebinder.config.settings import BindingSettings, HealthSettings, Settings

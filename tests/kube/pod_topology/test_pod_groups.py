@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kube.objects.constraints import Constraints, PodTerm, WeightedPodTerm
 from kube.objects.model import LabelSelector, Pod, Requirement
 from kube.pod_topology.placed_pods import groups_meant, means
-from kube.pod_topology.pod_groups import Group, PodGroups, group_of
+from kube.pod_topology.pod_groups import PodGroup, PodGroups, group_of
 from tests import builders
 from tests.scheduler.judging import view
 
@@ -52,7 +52,7 @@ def pods(draw: st.DrawFn) -> Pod:
     return builders.pod(name, namespace=namespace, labels=draw(_LABELS), constraints=draw(constraints()))
 
 
-def terms_of(group: Group) -> list[PodTerm]:
+def terms_of(group: PodGroup) -> list[PodTerm]:
     said = group.constraints or Constraints()
     return [*said.affinity, *said.anti_affinity, *(wish.term for wish in said.preferred_affinity)]
 

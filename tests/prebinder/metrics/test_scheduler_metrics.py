@@ -10,7 +10,7 @@ from prebinder.config.config_news import ConfigurationNews
 from prebinder.metrics.instruments import SchedulerInstruments
 from prebinder.metrics.scheduler_state import SchedulerState
 from scheduler.standalone.attempt_report import SchedulingTimes
-from scheduler.standalone.config_watch import Outcome
+from scheduler.standalone.config_watch import ReloadOutcome
 from scheduler.state.node_info import NodeInfo, node_state
 from tests.builders import EPOCH, node, pod
 from tests.fake_clock import FakeClock
@@ -116,14 +116,14 @@ async def test_a_refused_configuration_is_told_and_the_rules_stay() -> None:
     found, events, applied, clock = instruments(), Events(), list[int](), FakeClock()
     about = ObjectRef("coordination.k8s.io/v1", "Lease", "lease", "home")
     news = ConfigurationNews(found.configuration, events, about, clock, lambda: applied.append(1))
-    news.configuration_changed(Outcome.REFUSED, "profiles[0].scores: wrong")
+    news.configuration_changed(ReloadOutcome.REFUSED, "profiles[0].scores: wrong")
     assert (await exported(found)).value("pvc_prebinder_config_last_reload_successful") == 0
     assert events.said == [
         ("ConfigRefused", "Configuration rejected; the previous one stays in force: profiles[0].scores: wrong")
     ]
     assert applied == []
     await clock.advance(60)
-    news.configuration_changed(Outcome.APPLIED, "")
+    news.configuration_changed(ReloadOutcome.APPLIED, "")
     samples = await exported(found)
     assert samples.value("pvc_prebinder_config_last_reload_successful") == 1
     assert samples.value("pvc_prebinder_config_last_reload_success_timestamp_seconds") == clock.now().timestamp()

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from scheduler.extender.wire import (
-    BadRequest,
     Candidates,
     HostPriority,
+    MalformedRequest,
     NameLists,
     filter_result,
     priorities,
@@ -91,7 +91,7 @@ def test_what_is_missing_has_kubernetes_defaults() -> None:
     ],
 )
 def test_anything_else_is_refused_with_what_was_expected(body: bytes, complaint: str) -> None:
-    with pytest.raises(BadRequest, match=complaint.replace("(", r"\(")):
+    with pytest.raises(MalformedRequest, match=complaint.replace("(", r"\(")):
         read(body)
 
 
@@ -114,6 +114,6 @@ def test_a_list_that_is_remembered_is_never_taken_for_another() -> None:
     for names in (["n1"], ["n1"], ["n2"], [], ["n1"]):
         assert read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": names}).encode(), lists).names == names
     for wrong in ([1], None):
-        with pytest.raises(BadRequest):
+        with pytest.raises(MalformedRequest):
             read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": wrong}).encode(), lists)
     assert read(json.dumps({"Pod": pod(), "Nodes": None, "NodeNames": ["n1"]}).encode(), lists).names == ["n1"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scheduler.extender.extender import Extender
-from scheduler.extender.wire import BadRequest
+from scheduler.extender.wire import MalformedRequest
 from tests.builders import claim
 from tests.scheduler.extending import (
     NOW,
@@ -77,5 +77,5 @@ def test_victims_that_were_sent_whole_come_back_by_uid() -> None:
     ],
 )
 def test_what_kube_scheduler_does_not_send_is_refused(body: bytes, complaint: str) -> None:
-    with pytest.raises(BadRequest, match=complaint):
+    with pytest.raises(MalformedRequest, match=complaint):
         extender(nodes()).preempt(body, NOW)

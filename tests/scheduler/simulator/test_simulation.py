@@ -13,7 +13,7 @@ from scheduler.plugins.registry import default_profile
 from scheduler.simulator.simulated_cluster import Entry, SimulatedChange, SimulatedCluster
 from scheduler.simulator.simulated_storage import ImpossibleChange
 from scheduler.simulator.simulated_workload import START, Workload, workload
-from scheduler.simulator.simulation import Outcome, Simulation
+from scheduler.simulator.simulation import Simulation, SimulationOutcome
 from scheduler.simulator.summary import Latency, summarise
 from scheduler.simulator.what_if import drain, driver_fails, node_down, volume_fails, zone_down
 from scheduler.state.cluster import view_of
@@ -28,7 +28,7 @@ def cluster_of(records: list[Record]) -> tuple[SimulatedCluster, list[Pod]]:
     return SimulatedCluster(view_of(storage, START)), [pod for _, pod in sorted(snapshot.pods.items())]
 
 
-def run(cluster: SimulatedCluster, pods: list[Pod], *, concurrent: int = 4, seed: int = 1) -> Outcome:
+def run(cluster: SimulatedCluster, pods: list[Pod], *, concurrent: int = 4, seed: int = 1) -> SimulationOutcome:
     return Simulation(cluster, default_profile("test"), concurrent, seed).run(pods)
 
 
@@ -103,7 +103,7 @@ def test_the_summary_adds_up() -> None:
     cluster, _ = cluster_of(
         [made.node(), made.node("node-2", zone="b"), made.pod(node="node-1", requests={"cpu": "4"})]
     )
-    outcome = Outcome(latencies=[1000 * number for number in range(1, 101)], duration=2_000_000)
+    outcome = SimulationOutcome(latencies=[1000 * number for number in range(1, 101)], duration=2_000_000)
     found = summarise(outcome, 100, cluster.state.view)
     assert found.latency_milliseconds == Latency(50.0, 90.0, 99.0)
     assert found.pods_per_second == 50.0

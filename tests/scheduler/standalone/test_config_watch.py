@@ -7,7 +7,7 @@ import pytest
 from kube.configuration.document import ConfigurationError
 from scheduler.framework.config import Configuration, parse
 from scheduler.plugins.registry import REGISTRY, default_data
-from scheduler.standalone.config_watch import LOOK_SECONDS, Outcome, WatchedConfiguration
+from scheduler.standalone.config_watch import LOOK_SECONDS, ReloadOutcome, WatchedConfiguration
 from tests.fake_clock import FakeClock, settle
 
 TEXT = """apiVersion: config.pvc-prebinder/v1alpha1
@@ -20,9 +20,9 @@ profiles:
 
 class Told:
     def __init__(self) -> None:
-        self.changes: list[tuple[Outcome, str]] = []
+        self.changes: list[tuple[ReloadOutcome, str]] = []
 
-    def configuration_changed(self, outcome: Outcome, problem: str) -> None:
+    def configuration_changed(self, outcome: ReloadOutcome, problem: str) -> None:
         self.changes.append((outcome, problem))
 
 
@@ -75,7 +75,7 @@ async def test_a_new_version_of_a_config_map_is_taken_over(mounted: Path) -> Non
     await watched.refresh()
     assert weight(watched) == 7
     assert before.profiles["ours"].scores[0].weight == 1
-    assert told.changes == [(Outcome.APPLIED, "")]
+    assert told.changes == [(ReloadOutcome.APPLIED, "")]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_a_bad_version_is_refused_as_a_whole_and_told_once(mounted: Path, 
     await watched.refresh()
     await watched.refresh()
     assert weight(watched) == 1
-    assert [outcome for outcome, _ in told.changes] == [Outcome.REFUSED]
+    assert [outcome for outcome, _ in told.changes] == [ReloadOutcome.REFUSED]
     assert place in told.changes[0][1]
     swing(mounted.parent, weighing("3"))
     await watched.refresh()
@@ -107,10 +107,10 @@ async def test_a_file_that_is_gone_changes_nothing_and_its_return_is_noticed(mou
     await watched.refresh()
     await watched.refresh()
     assert weight(watched) == 1
-    assert [outcome for outcome, _ in told.changes] == [Outcome.REFUSED]
+    assert [outcome for outcome, _ in told.changes] == [ReloadOutcome.REFUSED]
     write(mounted, weighing("1").encode())
     await watched.refresh()
-    assert told.changes[-1] == (Outcome.APPLIED, "")
+    assert told.changes[-1] == (ReloadOutcome.APPLIED, "")
 
 
 async def test_bytes_that_are_no_text(mounted: Path) -> None:
@@ -118,7 +118,7 @@ async def test_bytes_that_are_no_text(mounted: Path) -> None:
     watched = watching(mounted, told)
     write(mounted, b"\xff\xfe")
     await watched.refresh()
-    assert told.changes == [(Outcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
+    assert told.changes == [(ReloadOutcome.REFUSED, "expected UTF-8, found an invalid byte at 0")]
 
 
 async def test_a_bad_one_from_elsewhere_is_told_to_whoever_sent_it_alone(mounted: Path) -> None:

@@ -1,5 +1,6 @@
 """Whatever the cluster: who is evicted is less important, not protected, enough, and not one too many."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given
@@ -10,6 +11,7 @@ from kube.objects.constraints import Constraints, HostPort, PodTerm, SpreadConst
 from kube.objects.model import LabelSelector
 from kube.rules.disruption import DisruptionBudget
 from scheduler.cycle.cycle import Unschedulable, decide, judge
+from scheduler.framework.plugin import Eviction, Filter
 from scheduler.preemption.budgets import Budgets
 from scheduler.preemption.preemption import NoPreemption, Preemptor
 from scheduler.preemption.victims import Trial, question_of, victims_on
@@ -111,3 +113,30 @@ def test_what_is_left_out_because_the_pod_does_not_say_it_would_say_nothing(
         quick = victims_on(Trial.on(question, state), Budgets(found), (), NOW)
         thorough = victims_on(Trial.on(question.with_nominated(), state), Budgets(found), (), NOW)
         assert quick == thorough
+
+
+def silent(plugin: Filter) -> Filter:
+    """The same filter, that says nothing of what preemption has to know."""
+    kind = type(plugin)
+    made: Filter = object.__new__(type(kind.__name__, (kind,), {"eviction": Eviction.UNKNOWN}))
+    made.__dict__.update(plugin.__dict__)
+    return made
+
+
+SILENT = replace(PROFILE, filters=tuple(map(silent, PROFILE.filters)))
+
+
+@given(placed(), pods("new"), pods("nominated"), budgets)
+def test_filters_that_say_nothing_of_preemption_choose_the_same_victims(
+    there: list[model.Pod], new: model.Pod, nominated: model.Pod, found: list[DisruptionBudget]
+) -> None:
+    cluster = view(*NODES, *there)
+    decision, silently = decide(new, cluster, PROFILE), decide(new, cluster, SILENT)
+    if not isinstance(decision, Unschedulable) or not isinstance(silently, Unschedulable):
+        assert decision == silently
+        return
+    for kept in ({}, {"n1": [nominated]}):
+        answer = Preemptor().preempt(decision, PROFILE, Budgets(found), kept)
+        other = Preemptor().preempt(silently, SILENT, Budgets(found), kept)
+        assert type(answer) is type(other)
+        assert isinstance(answer, NoPreemption) or answer == other

@@ -78,4 +78,4 @@ async def test_installed_plugins_decide_and_one_that_raises_holds_up_nobody(
         code, log = await process.stop()
     assert code == 0, log
     assert log.count("Plugin failed") == 1, log
-    assert 'zone_scheduler_plugin_failures_total{extension_point="Filter",plugin="Moody"}' in metrics
+    assert 'pvc_prebinder_scheduler_plugin_failures_total{extension_point="Filter",plugin="Moody"}' in metrics

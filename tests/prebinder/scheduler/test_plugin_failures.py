@@ -55,6 +55,32 @@ async def test_it_costs_its_pod_the_attempt_and_nothing_else(caplog: pytest.LogC
     assert float(rendered.split()[-1]) == desk.metrics.failures[Reason.PLUGIN_FAILED]
 
 
+class Lonely(Filter):
+    """Cannot bear a cluster without pods: the one in which a victim is gone."""
+
+    name = "Lonely"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        if not any(state.pods for state in cluster.nodes):
+            raise KeyError("nobody")
+        return None
+
+
+async def test_nobody_is_evicted_for_a_filter_that_cannot_tell_whether_it_helps() -> None:
+    desk, data = Desk(builders.node("n1")), default_data(NAME)
+    registry = REGISTRY.with_installed([Lonely], PluginFailures())
+    desk.configuration.current = Configuration(
+        {NAME: build(replace(data, filters=(*data.filters, "Lonely")), registry)}
+    )
+    desk.evictions.accepts = True
+    desk.store.pods.upsert(pod("low", "6", node="n1"))
+    async with desk.running():
+        desk.add(pod("high", "6", priority=10))
+        await settle()
+        assert desk.status.last["default/high"].message == "plugin Lonely failed in Filter: KeyError: 'nobody'"
+    assert desk.evictions.evicted == []
+
+
 def _samples(instruments: SchedulerInstruments) -> list[str]:
     from prometheus_client import generate_latest
 

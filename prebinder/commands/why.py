@@ -2,12 +2,16 @@
 
 import asyncio
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 import cloup
 from rich.console import Console
 
+from binder.matching.rejection import Reason
+from kube.objects.model import LabelSelector
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading
 from prebinder.errors import ExitCode, UsageError
@@ -15,10 +19,9 @@ from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster
 from prebinder.why.answering import answer_live, report_on
 from prebinder.why.reading.file import facts_from
 from prebinder.why.reading.live import LiveReader
-from prebinder.why.rendering.documents import as_json, as_names, as_yaml
-from prebinder.why.rendering.text import print_report
+from prebinder.why.rendering.printer import Printer
 from prebinder.why.report.report import WhyReport
-from prebinder.why.targets import Target, parse_target
+from prebinder.why.targets import Target, parse_selector, parse_target
 
 EXAMPLES: Final = """
 Examples:
@@ -26,7 +29,8 @@ Examples:
   pvc-prebinder why data-web-0 -o wide
   pvc-prebinder why -n shop                             everything that waits in a namespace
   kubectl get pv,pvc,sc,node,pod,csidriver,csinode,event -A -o json | pvc-prebinder why -A -f -
-  kubectl delete $(pvc-prebinder why -o name pvc/tmp)
+  pvc-prebinder why -A                                  one line for each cause in the cluster
+  pvc-prebinder why pod/web-0 -w                        until it runs
 
 Exit codes:
   0 nothing is wrong, waiting as it should included   1 error   2 usage
@@ -36,11 +40,32 @@ Exit codes:
 _PLAIN_WIDTH: Final = 100
 """Columns where the output is not a terminal."""
 
+_BETWEEN_LOOKS: Final = 2.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user asks about."""
+
+    targets: tuple[Target, ...]
+    namespace: str | None
+    everywhere: bool
+    selector: LabelSelector | None
+
 
 @cloup.command("why", cls=Command, examples=EXAMPLES)
 @cloup.argument("targets", nargs=-1, type=Reading("target", parse_target), metavar="[pod/NAME | pvc/NAME | NAME]...")
 @cloup.option("-n", "--namespace", metavar="NAME", help="default that of the kubeconfig's context")
 @cloup.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="everything that waits in the cluster")
+@cloup.option(
+    "-l",
+    "--selector",
+    type=Reading("selector", parse_selector),
+    metavar="LABELS",
+    help="of what waits, only pods and claims with these labels, such as app=web,tier!=cache",
+)
+@cloup.option("-w", "--watch", "watching", is_flag=True, help="answer again until nothing waits, and then end")
 @cloup.option(
     "-f",
     "--filename",
@@ -71,6 +96,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     targets: tuple[Target, ...],
     namespace: str | None,
     everywhere: bool,
+    selector: LabelSelector | None,
+    watching: bool,
     filenames: tuple[str, ...],
     output: str,
     color: str,
@@ -81,42 +108,48 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     on it, the answer is "Inconclusive" and never a guess. Without a name, everything that waits in the namespace is
     explained. With --filename the answer comes from the objects in the input alone.
     """
+    _check(targets, filenames, everywhere=everywhere, watching=watching, selecting=selector is not None)
+    question = Question(targets, namespace, everywhere, selector)
+    printer = Printer(output, console_for(color), overview=everywhere)
+    if not filenames:
+        return asyncio.run(_live(access, question, printer, watching=watching))
+    now = datetime.now(UTC)
+    facts, faults = facts_from(filenames, sys.stdin.buffer, now, access.annotation_prefix)
+    _complain(faults)
+    chosen = "" if everywhere else namespace or ("default" if targets else "")
+    report = report_on(facts, targets, chosen, selector)
+    printer.print(report, now)
+    return exit_code(report)
+
+
+def _check(
+    targets: Sequence[Target], filenames: Sequence[str], *, everywhere: bool, watching: bool, selecting: bool
+) -> None:
     if everywhere and targets:
         raise UsageError("--all-namespaces explains everything that waits; leave out the names, or name a --namespace")
-    now = datetime.now(UTC)
-    if filenames:
-        facts, faults = facts_from(filenames, sys.stdin.buffer, now, access.annotation_prefix)
-        for fault in faults:
-            sys.stderr.write(f"pvc-prebinder why: {fault}\n")
-        report = report_on(facts, targets, "" if everywhere else namespace or ("default" if targets else ""))
-    else:
-        report = asyncio.run(_live(access, targets, namespace, everywhere=everywhere, now=now))
-    _print(report, output, color, now)
-    return _exit_code(report)
+    if selecting and targets:
+        raise UsageError("--selector chooses among everything that waits; leave out the names")
+    if watching and filenames:
+        raise UsageError("--watch needs a cluster: a file does not change")
 
 
-async def _live(
-    access: ClusterAccess, targets: tuple[Target, ...], namespace: str | None, *, everywhere: bool, now: datetime
-) -> WhyReport:
+async def _live(access: ClusterAccess, question: Question, printer: Printer, *, watching: bool) -> int:
     async with cluster_connection(access) as (api, own_namespace):
-        chosen = "" if everywhere else namespace or own_namespace
-        reader = LiveReader(api, chosen, access.annotation_prefix)
-        report = await answer_live(reader, targets, chosen, now)
-    for fault in reader.faults:
+        namespace = "" if question.everywhere else question.namespace or own_namespace
+        while True:
+            now = datetime.now(UTC)
+            reader = LiveReader(api, namespace, access.annotation_prefix)
+            report = await answer_live(reader, question.targets, namespace, now, question.selector)
+            _complain(reader.faults)
+            printer.print(report, now, again=watching)
+            if not watching or is_over(report):
+                return exit_code(report)
+            await asyncio.sleep(_BETWEEN_LOOKS)
+
+
+def _complain(faults: Sequence[str]) -> None:
+    for fault in faults:
         sys.stderr.write(f"pvc-prebinder why: left out {fault}\n")
-    return report
-
-
-def _print(report: WhyReport, output: str, color: str, now: datetime) -> None:
-    documents = {"json": as_json, "yaml": as_yaml, "name": as_names}
-    if output in documents:
-        text = documents[output](report)
-        sys.stdout.write(f"{text}\n" if text else "")
-        return
-    console = console_for(color)
-    if not report.items:
-        console.print("Nothing waits.")
-    print_report(report, console, now, wide=output == "wide")
 
 
 def console_for(color: str) -> Console:
@@ -131,9 +164,14 @@ def console_for(color: str) -> Console:
     )
 
 
-def _exit_code(report: WhyReport) -> int:
+def exit_code(report: WhyReport) -> int:
     if any(item.problem and item.conclusive for item in report.items):
         return ExitCode.PROBLEM_FOUND
     if any(not item.conclusive for item in report.items):
         return ExitCode.INCONCLUSIVE
     return ExitCode.FINE
+
+
+def is_over(report: WhyReport) -> bool:
+    """Whether nothing waits any more."""
+    return all(item.code in {Reason.BOUND, Reason.SCHEDULED, Reason.AVAILABLE} for item in report.items)

@@ -52,12 +52,13 @@ def pod_answers(pods: Iterable[Pod], nodes: Sequence[Node], snapshot: Snapshot) 
         if isinstance(claims, Rejection):
             yield PodAnswer(pod, claims)
         else:
-            yield PodAnswer(pod, None, tuple(_on_nodes(pod, claims, uses, snapshot, index)))
+            yield PodAnswer(pod, None, tuple(on_nodes(pod, claims, uses, snapshot, index)))
 
 
-def _on_nodes(
+def on_nodes(
     pod: Pod, claims: PodClaims, uses: Iterable[tuple[Node, AttachUse]], snapshot: Snapshot, index: VolumeIndex
 ) -> Iterator[NodeAnswer]:
+    """Yield the answer on each node for a pod whose claims were looked up. `uses` say what the nodes have attached."""
     attached = attachments_of(pod, snapshot)
     zoned = tuple(zoned_volumes(pod, snapshot))
     for node, use in uses:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from kube.errors import Forbidden
+from kube.objects.model import LabelSelector
+from kube.rules.selectors import matches_labels
 from prebinder.errors import CommandError
 from prebinder.why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
 from prebinder.why.causes.objects import CLAIM, POD, VOLUME
@@ -14,17 +16,24 @@ from prebinder.why.report.report import Item, WhyReport
 from prebinder.why.targets import Target
 
 
-async def answer_live(reader: LiveReader, targets: Sequence[Target], namespace: str, now: datetime) -> WhyReport:
+async def answer_live(
+    reader: LiveReader, targets: Sequence[Target], namespace: str, now: datetime, selector: LabelSelector | None = None
+) -> WhyReport:
     """Return the report on these objects of a cluster, or on everything that waits when there are none."""
-    await reader.read({Source.CLAIMS, Source.PODS, Source.EVENTS})
+    await reader.read_waiting()
     for target in targets:
         await _read_target(reader, target, namespace)
-    while True:
-        facts = reader.facts(now)
-        try:
-            return report_on(facts, targets, namespace)
-        except Unread as unread:
-            await reader.read(unread.sources)
+    facts = reader.facts(now)
+    items: list[Item] = []
+    for target in targets or waiting(facts, namespace, selector):
+        while True:
+            try:
+                items += items_of(facts, target, namespace)
+                break
+            except Unread as unread:
+                await reader.read(unread.sources)
+                facts = reader.facts(now)
+    return WhyReport(items=tuple(items))
 
 
 async def _read_target(reader: LiveReader, target: Target, namespace: str) -> None:
@@ -38,18 +47,23 @@ async def _read_target(reader: LiveReader, target: Target, namespace: str) -> No
                     raise CommandError(f"{error}; ask for that permission, or choose another --context") from error
 
 
-def report_on(facts: Facts, targets: Sequence[Target], namespace: str) -> WhyReport:
-    """Return the report. Raises Unread for what is still to be read, CommandError for an object that there is not."""
-    items = _items_of_targets(facts, targets, namespace) if targets else _items_waiting(facts, namespace)
-    return WhyReport(items=tuple(items))
+def report_on(
+    facts: Facts, targets: Sequence[Target], namespace: str, selector: LabelSelector | None = None
+) -> WhyReport:
+    """Return the report from facts that are complete. CommandError for an object that there is not."""
+    asked = targets or waiting(facts, namespace, selector)
+    return WhyReport(items=tuple(item for target in asked for item in items_of(facts, target, namespace)))
 
 
-def _items_of_targets(facts: Facts, targets: Sequence[Target], namespace: str) -> Iterator[Item]:
-    for target in targets:
-        items = list(_items_of(facts, target, namespace))
-        if not items:
-            raise CommandError(_absent(target, namespace))
-        yield from items
+def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:
+    """Return what there is to say about a target; a bare name may be a claim and a pod.
+
+    Raises Unread for what is still to be read, CommandError if there is no such object.
+    """
+    items = list(_items_of(facts, target, target.namespace or namespace))
+    if not items:
+        raise CommandError(_absent(target, target.namespace or namespace))
+    return items
 
 
 def _absent(target: Target, namespace: str) -> str:
@@ -75,18 +89,23 @@ def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
             yield item
 
 
-def _items_waiting(facts: Facts, namespace: str) -> Iterator[Item]:
-    """Yield every pod that waits and every claim that is not bound, the pods first."""
-    snapshot = facts.need(Source.PODS, Source.CLAIMS)
+def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None) -> Sequence[Target]:
+    """Return every pod that waits, then the claims that are not bound and that none of these pods uses.
+
+    Last come claims that were never created. `selector` chooses by the labels of the pod, or of the claim.
+    """
+    snapshot = facts.snapshot
     pods = [pod for _, pod in sorted(snapshot.pods.items()) if pod.phase == "Pending" and not pod.deleting]
     explained = {key for pod in pods for key in pod.claim_keys}
-    for pod in pods:
-        if namespace in {"", pod.namespace}:
-            yield explain_pod(facts, pod)
-    for key, claim in sorted(snapshot.claims.items()):
-        if claim.phase != "Bound" and key not in explained and namespace in {"", claim.namespace}:
-            yield explain_claim(facts, claim)
-    for refused_in, name in refused_claims(facts):
-        item = explain_absent_claim(facts, refused_in, name) if namespace in {"", refused_in} else None
-        if item is not None:
-            yield item
+    claims = [
+        claim for key, claim in sorted(snapshot.claims.items()) if not claim.bind_finished and key not in explained
+    ]
+    chosen = [Target(POD, pod.name, pod.namespace) for pod in pods if matches_labels(selector, dict(pod.labels))]
+    chosen += [
+        Target(CLAIM, claim.name, claim.namespace)
+        for claim in claims
+        if selector is None or matches_labels(selector, facts.labels_of(claim))
+    ]
+    if selector is None:
+        chosen += [Target(CLAIM, name, refused_in) for refused_in, name in refused_claims(facts)]
+    return [target for target in chosen if namespace in {"", target.namespace}]

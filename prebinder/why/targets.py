@@ -1,10 +1,12 @@
 """What the user asks about: `pod/NAME`, `pvc/NAME`, `pv/NAME`, or a bare NAME of either."""
 
-from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from kube.configuration.nearest import did_you_mean
+from kube.objects.model import LabelSelector, Requirement
+from kube.rules.selectors import problem_of
 
 _KINDS: Final = {
     **dict.fromkeys(("pod", "pods", "po"), "Pod"),
@@ -15,10 +17,14 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One object that was asked about. `kind` is empty for a bare name: a claim or a pod, whichever there is."""
+    """One object that was asked about. `kind` is empty for a bare name: a claim or a pod, whichever there is.
+
+    `namespace` is empty for the one that was asked about.
+    """
 
     kind: str
     name: str
+    namespace: str = ""
 
 
 def parse_target(text: str) -> Target:
@@ -33,5 +39,28 @@ def parse_target(text: str) -> Target:
     return Target(known, name)
 
 
-def parse_targets(texts: Sequence[str]) -> tuple[Target, ...]:
-    return tuple(dict.fromkeys(map(parse_target, texts)))
+_EQUAL: Final = re.compile(r"(?P<key>[^\s!=,()]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*)")
+_ONE_OF: Final = re.compile(r"(?P<key>[^\s!=,()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
+_PRESENT: Final = re.compile(r"(?P<absent>!?)\s*(?P<key>[^\s!=,()]+)")
+_COMMA: Final = re.compile(r",(?![^(]*\))")
+
+
+def parse_selector(text: str) -> LabelSelector:
+    """Read a label selector as kubectl takes it: `app=web,tier!=cache,env in (a, b),!old`. Raises ValueError."""
+    requirements = tuple(_requirement(part.strip()) for part in _COMMA.split(text))
+    selector = LabelSelector((), requirements)
+    problem = problem_of(selector)
+    if problem is not None:
+        raise ValueError(f'"{text}" is no label selector: {problem}')
+    return selector
+
+
+def _requirement(text: str) -> Requirement:
+    if found := _EQUAL.fullmatch(text):
+        return Requirement(found["key"], "NotIn" if found["operator"] == "!=" else "In", (found["value"],))
+    if found := _ONE_OF.fullmatch(text):
+        values = tuple(value.strip() for value in found["values"].split(","))
+        return Requirement(found["key"], "In" if found["operator"] == "in" else "NotIn", values)
+    if found := _PRESENT.fullmatch(text):
+        return Requirement(found["key"], "DoesNotExist" if found["absent"] else "Exists")
+    raise ValueError(f'expected a label selector such as app=web,tier!=cache, found "{text}"')

@@ -78,7 +78,11 @@ def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None
     """Return why there is no such claim although somebody tried to create it, None when nothing says so."""
     facts = facts.for_one()
     finding = quota_exceeded(facts, namespace, name)
-    return None if finding is None else _item_of(CLAIM, (namespace, name), finding, facts, ("Absent", None))
+    return (
+        None
+        if finding is None
+        else _item_of(CLAIM, (namespace, name), finding, facts, ("Absent", None), (f"{namespace}/{name}",))
+    )
 
 
 def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
@@ -163,11 +167,20 @@ def _item(subject: Claim | Pod, finding: Finding | None, examination: _Examinati
     kind = CLAIM if isinstance(subject, Claim) else POD
     status = phase_of(subject) if isinstance(subject, Claim) else subject.phase
     finding = finding or _unexplained(kind, subject.key, examination)
-    return _item_of(kind, (subject.namespace, subject.name), finding, examination.facts, (status, subject.created))
+    keys = (subject.key,) if isinstance(subject, Claim) else subject.claim_keys
+    known = examination.facts.snapshot.claims
+    unbound = tuple(key for key in keys if key in known and not known[key].bind_finished)
+    name, state = (subject.namespace, subject.name), (status, subject.created)
+    return _item_of(kind, name, finding, examination.facts, state, unbound)
 
 
 def _item_of(
-    kind: str, key: tuple[str, str], finding: Finding, facts: Facts, state: tuple[str, datetime | None]
+    kind: str,
+    key: tuple[str, str],
+    finding: Finding,
+    facts: Facts,
+    state: tuple[str, datetime | None],
+    claims: tuple[str, ...] = (),
 ) -> Item:
     return Item(
         kind=kind,
@@ -182,6 +195,7 @@ def _item_of(
         evidence=finding.evidence,
         next=tuple(step.command for step in finding.next),
         advice=tuple(step.note for step in finding.next),
+        claims=claims,
         sources=tuple(sorted(source for source in facts.asked if source in facts.read)),
         skipped=_skipped(facts),
     )

@@ -15,7 +15,7 @@ from prebinder.why.causes.objects import (
     users_of,
 )
 from prebinder.why.facts.details import Condition
-from prebinder.why.facts.facts import Facts
+from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence
 
 _RESIZE_FAILED: Final = frozenset({"ControllerResizeError", "NodeResizeError"})
@@ -26,6 +26,8 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     """The claim is being deleted and waits for its finalizers (pvc_protection_controller.go); no pod may use it."""
     if not claim.deleting:
         return None
+    if facts.everywhere:
+        facts.has(Source.ALL_PODS)
     details = facts.claims.get(claim.key)
     finalizers = details.finalizers if details is not None else ()
     since = "" if details is None or details.deleted is None else f" for {age_text(facts.now - details.deleted)}"

@@ -1,19 +1,21 @@
 """What every node says to a pod: by its volumes, and by everything else. The rules are the scheduler's."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from binder.matching.claim_shape import family_of
 from binder.matching.rejection import Reason, Rejection
-from kube.objects.model import Node, Pod
+from kube.objects.model import READ_WRITE_ONCE_POD, SELECTED_NODE, Node, Pod, value_of
 from kube.rules.topology import zone_of
-from prebinder.reports.match_pods import pod_answers
+from prebinder.reports.match_pods import on_nodes
 from prebinder.why.facts.facts import Facts, Source
 from scheduler.cycle.cycle import judge
 from scheduler.framework.profile import Profile, ProfileData
 from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY
+from scheduler.volumes.volume_binding import PodClaims, claims_of
 
 _NOT_ABOUT_VOLUMES: Final = (
     "TaintToleration",
@@ -29,6 +31,9 @@ _NOT_ABOUT_VOLUMES: Final = (
 
 OUT_OF_REACH: Final = frozenset({Reason.VOLUME_UNREACHABLE, Reason.VOLUME_ZONE_MISMATCH})
 """Reasons for which a node can never have the pod while its volumes are what they are."""
+
+_OWN_LABELS: Final = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
+"""Labels in which the replicas of a StatefulSet differ."""
 
 _DOWN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -59,16 +64,48 @@ def node_verdicts(facts: Facts, pod: Pod) -> tuple[NodeVerdict, ...]:
     facts.has(Source.CSI_DRIVERS)
     facts.has(Source.CAPACITIES)
     facts.has(Source.ATTACHMENTS)
-    cluster = facts.look.cluster
-    rules = judge(pod, cluster, _profile()).rules
-    answers = next(iter(pod_answers([pod], [state.node for state in cluster.nodes], snapshot)))
-    by_volumes = {answer.node: answer.rejections for answer in answers.nodes}
-    verdicts = []
-    for state in cluster.nodes:
+    claims = claims_of(pod, snapshot)
+    if not isinstance(claims, PodClaims):
+        return ()
+    kind = _kind_of(pod, claims)
+    known: tuple[NodeVerdict, ...] | None = facts.look.verdicts.get(kind)
+    if known is None:
+        known = facts.look.verdicts[kind] = tuple(_verdicts(facts, pod, claims))
+    return known
+
+
+def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict]:
+    look, states = facts.look, facts.look.cluster.nodes
+    rules = judge(pod, look.cluster, _profile()).rules
+    uses = ((state.node, state.attach) for state in states)
+    for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, look.view.index), strict=True):
         refusals = (rule.why(state) for _, rule in rules)
-        others = tuple(rejection for rejection in refusals if rejection is not None)
-        verdicts.append(NodeVerdict(state.node, by_volumes.get(state.name, ()), others))
-    return tuple(verdicts)
+        yield NodeVerdict(state.node, answer.rejections, tuple(one for one in refusals if one is not None))
+
+
+def _kind_of(pod: Pod, claims: PodClaims) -> Hashable:
+    """Return what is equal for pods to which every node says the same, the names of their claims aside."""
+    labels = tuple(pair for pair in pod.labels if pair[0] not in _OWN_LABELS)
+    named = tuple(name for name in pod.claim_keys if _is_alone(name, claims))
+    return (
+        pod.namespace,
+        labels,
+        pod.requests,
+        pod.node_selector,
+        pod.node_affinity,
+        pod.tolerations,
+        pod.constraints,
+        tuple(volume.name for _, volume in claims.bound),
+        tuple((family_of(claim), claim.request, value_of(claim.annotations, SELECTED_NODE)) for claim in claims.wanted),
+        tuple(claim.volume_name for claim in claims.orphaned),
+        named,
+    )
+
+
+def _is_alone(key: str, claims: PodClaims) -> bool:
+    """Whether other pods that use the claim, or volumes that name it, may matter."""
+    every = (*(claim for claim, _ in claims.bound), *claims.delayed)
+    return any(claim.key == key and READ_WRITE_ONCE_POD in claim.access_modes for claim in every)
 
 
 def short(rejection: Rejection) -> str:

@@ -61,7 +61,8 @@ def with_default_class(facts: Facts, claim: Claim) -> Claim:
 
 def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
     """Yield the pods that use the claim and have not ended, by name."""
-    snapshot = facts.need(Source.PODS)
+    # Of all namespaces only the pods that wait are listed at first.
+    snapshot = facts.need(Source.ALL_PODS if facts.everywhere and claim.fully_bound else Source.PODS)
     for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
         yield snapshot.pods[key]
 

@@ -131,9 +131,9 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
     served = [verdict for verdict in verdicts if not verdict.by_volumes]
     code = _code_of(facts, claims, {rejection.reason for rejection in rejections}, served)
     evidence = [Evidence(zone or "nodes", "", usable_text(group)) for zone, group in by_place(verdicts).items()]
-    evidence += list(dict.fromkeys(Evidence("nodes", one.wanted, one.offered) for one in rejections))[
-        :_MOST_NODES_SHOWN
-    ]
+    evidence += list(
+        dict.fromkeys(Evidence("nodes", one.wanted.partition(" for ")[0], one.offered) for one in rejections)
+    )[:_MOST_NODES_SHOWN]
     selected = next((_selected(claim) for claim in claims.delayed if _selected(claim)), "")
     step = _way_out(served, usable, "") if served else _more_volumes(claims)
     if code is Reason.SELECTED_NODE_STALE:

@@ -213,6 +213,7 @@ def claim_details(raw: bytes | Raw) -> ClaimDetails:
         deleted=metadata.deletion_timestamp,
         conditions=_conditions(status.conditions),
         capacity=_amounts(status.capacity).get("storage", 0),
+        labels=tuple(sorted((key, value or "") for key, value in (metadata.labels or {}).items())),
     )
 
 

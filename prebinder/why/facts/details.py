@@ -4,6 +4,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from kube.objects.model import Pairs
+
 
 class Condition(Struct, frozen=True, gc=False):
     """One of an object's `status.conditions`."""
@@ -32,6 +34,7 @@ class ClaimDetails(Struct, frozen=True, gc=False):
     deleted: datetime | None = None
     conditions: tuple[Condition, ...] = ()
     capacity: int = 0
+    labels: Pairs = ()
 
 
 class PodDetails(Struct, frozen=True, gc=False):

@@ -4,17 +4,18 @@ A check asks by `need` for the sources it depends on. One that was not read yet 
 it and asks again, so that only what matters is read. One that may not be read blocks the check.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from binder.matching.index import VolumeIndex
 from binder.model.view import PlanSettings, View
 from binder.planning.unmet_claims import UnmetClaims
 from binder.reservation.contract import Annotations
-from kube.objects.model import Pairs
+from kube.objects.model import Claim, Pairs
 from kube.store.snapshot import Snapshot
 from prebinder.why.facts.details import (
     AttachmentDetails,
@@ -47,7 +48,6 @@ class Source(StrEnum):
     SNAPSHOTS = "volumesnapshots"
     DEVICE_CLAIMS = "resourceclaims"
     ALL_PODS = "pods in all namespaces"
-    ALL_CLAIMS = "persistentvolumeclaims in all namespaces"
 
 
 class Unread(Exception):
@@ -83,6 +83,11 @@ class Look:
     def cluster(self) -> ClusterView:
         """Return the cluster as a scheduling cycle sees it."""
         return view_of(self.view, self._now, self._namespaces)
+
+    @cached_property
+    def verdicts(self) -> dict[Hashable, Any]:
+        """Return what nodes said of pods of a kind, which causes.node_verdicts remembers here."""
+        return {}
 
     @cached_property
     def unmet(self) -> UnmetClaims:
@@ -121,6 +126,11 @@ class Facts:
     def for_one(self) -> "Facts":
         """Return the same facts with no question asked yet."""
         return replace(self, asked=set())
+
+    def labels_of(self, claim: Claim) -> Mapping[str, str]:
+        """Return the labels of a claim that was read."""
+        details = self.claims.get(claim.key)
+        return {} if details is None else dict(details.labels)
 
     def need(self, *sources: Source) -> Snapshot:
         """Return the snapshot in which these sources are complete. Raises Unread."""

@@ -10,7 +10,6 @@ from prebinder.why.reading.gathering import Gathering
 
 _KINDS: Final = {
     Source.CLAIMS: "PersistentVolumeClaim",
-    Source.ALL_CLAIMS: "PersistentVolumeClaim",
     Source.VOLUMES: "PersistentVolume",
     Source.CLASSES: "StorageClass",
     Source.PODS: "Pod",
@@ -27,7 +26,9 @@ _KINDS: Final = {
     Source.DEVICE_CLAIMS: "ResourceClaim",
 }
 
-_DUMPED_TOGETHER: Final = frozenset({Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.NODES})
+_DUMPED_TOGETHER: Final = frozenset(
+    {Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.ALL_PODS, Source.NODES}
+)
 """`kubectl get pv,pvc,sc,node,pod -A`: who dumps the cluster's own kinds dumps these, and there may be none of one."""
 
 _OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSIDriver", "VolumeAttachment"})
@@ -45,10 +46,6 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
     read_into(gathering, paths, stdin)
     read = {source for source, kind in _KINDS.items() if kind in gathering.kinds}
     if gathering.kinds & _OF_THE_CLUSTER:
-        read |= {source for source in Source if source in _DUMPED_TOGETHER or _twin(source) in _DUMPED_TOGETHER}
+        read |= _DUMPED_TOGETHER
     skipped = {source: _ABSENT for source in _KINDS if source not in read}
     return gathering.facts(now, read, skipped, everywhere=True), gathering.faults
-
-
-def _twin(source: Source) -> Source:
-    return {Source.ALL_PODS: Source.PODS, Source.ALL_CLAIMS: Source.CLAIMS}.get(source, source)

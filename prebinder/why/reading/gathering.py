@@ -10,7 +10,8 @@ from msgspec import Raw
 
 from binder.reservation.contract import Annotations
 from kube.decoding.decode import MalformedObject, decoders
-from kube.objects.model import Namespace, Record
+from kube.decoding.wire import ClaimReference, Metadata, Text, Wire
+from kube.objects.model import Claim, Namespace, Pod, Record
 from kube.store.store import snapshot_of
 from prebinder.why.facts import decode_details
 from prebinder.why.facts.details import (
@@ -43,10 +44,35 @@ _APIS: Final = {
 """Kinds that become records, and their API group (or version, in the core group)."""
 
 
-class Gathering:
-    """Collects objects and gives out facts. `faults` are lines for the user about objects that could not be read."""
+class _ClaimPhase(Wire):
+    phase: Text = None
 
-    def __init__(self, prefix: str) -> None:
+
+class _VolumeClaim(Wire):
+    claim_ref: ClaimReference | None = None
+
+
+class _Glance(Wire):
+    """As much of a claim or volume as says whether anybody waits for it."""
+
+    metadata: Metadata | None = None
+    spec: _VolumeClaim | None = None
+    status: _ClaimPhase | None = None
+
+
+_GLANCE: Final = msgspec.json.Decoder(_Glance)
+
+
+class Gathering:
+    """Collects objects and gives out facts. `faults` are lines for the user about objects that could not be read.
+
+    `only_waiting` leaves out what is bound and used by nothing that waits, so that a large cluster takes no more memory
+    than what is pending in it. Pods have to be taken first then, claims second and volumes third.
+    """
+
+    def __init__(self, prefix: str, *, only_waiting: bool = False) -> None:
+        self._only_waiting = only_waiting
+        self._wanted: set[str] = set()
         self.faults: list[str] = []
         self.kinds: set[str] = set()
         self._prefix = prefix
@@ -109,19 +135,45 @@ class Gathering:
             annotations=self._annotations,
         )
 
+    def _is_idle(self, kind: str, raw: bytes | Raw) -> bool:
+        """Whether the object is a bound claim or volume that nothing which waits has to do with."""
+        if not self._only_waiting or kind not in {"PersistentVolumeClaim", "PersistentVolume"}:
+            return False
+        glance = _GLANCE.decode(raw)
+        metadata = glance.metadata or Metadata()
+        phase = glance.status.phase if glance.status else None
+        if phase != "Bound" or metadata.deletion_timestamp is not None:
+            return False
+        if kind == "PersistentVolumeClaim":
+            return f"{metadata.namespace}/{metadata.name}" not in self._wanted
+        reference = glance.spec.claim_ref if glance.spec else None
+        owner = f"{reference.namespace}/{reference.name}" if reference else ""
+        return owner not in self._wanted and (metadata.name or "") not in self._wanted
+
     def _record(self, kind: str, raw: bytes | Raw) -> None:
+        if self._is_idle(kind, raw):
+            return
         record = self._decoders[kind](raw)
         key = getattr(record, "key", None) or record.name
         self._records[kind, key] = record
         if kind == "PersistentVolumeClaim":
             self._claims[key] = decode_details.claim_details(raw)
-        elif kind == "Pod":
-            self._pods[key] = decode_details.pod_details(raw)
+            self._wanted.add(key)
+            if isinstance(record, Claim) and record.volume_name:
+                self._wanted.add(record.volume_name)
+        elif isinstance(record, Pod):
+            self._wanted.update(record.claim_keys)
+            if not self._only_waiting or record.phase == "Pending":
+                self._pods[key] = decode_details.pod_details(raw)
         elif kind == "VolumeAttachment":
             self._attachments[key] = decode_details.attachment_details(raw)
 
     def _event(self, raw: bytes | Raw) -> None:
         about = decode_details.event(raw)
+        if self._only_waiting and about.kind in {"PersistentVolumeClaim", "Pod"}:
+            known = self._claims if about.kind == "PersistentVolumeClaim" else self._pods
+            if about.key not in known:
+                return
         self._events[about.kind, about.key].append(about.event)
 
     def _lease(self, raw: bytes | Raw) -> None:

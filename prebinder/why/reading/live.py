@@ -34,9 +34,10 @@ _QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespace
 _SNAPSHOTS: Final = Resource("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot", namespaced=True)
 _DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True)
 
+_WAITING_PODS: Final = PODS.selected("waiting", "status.phase=Pending")
+
 _RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.CLAIMS: CLAIMS,
-    Source.ALL_CLAIMS: CLAIMS,
     Source.VOLUMES: VOLUMES,
     Source.CLASSES: STORAGE_CLASSES,
     Source.PODS: PODS,
@@ -67,7 +68,7 @@ class LiveReader:
     def __init__(self, api: KubeApi, namespace: str, prefix: str) -> None:
         self._api = api
         self._namespace = namespace
-        self._gathering = Gathering(prefix)
+        self._gathering = Gathering(prefix, only_waiting=not namespace)
         self._read: set[Source] = set()
         self._skipped: dict[Source, str] = {}
 
@@ -84,9 +85,21 @@ class LiveReader:
     def faults(self) -> list[str]:
         return self._gathering.faults
 
+    async def read_waiting(self) -> None:
+        """Read what waits: of one namespace side by side, of a whole cluster one after the other, to keep only that."""
+        if self._namespace:
+            await self.read({Source.CLAIMS, Source.PODS, Source.EVENTS})
+            return
+        for source in (Source.PODS, Source.CLAIMS, Source.EVENTS):
+            await self.read({source})
+
     async def read(self, sources: Iterable[Source]) -> None:
         """Read these sources side by side; one that may not be read, or that the server does not have, is skipped."""
         wanted = [source for source in sources if source not in self._read and source not in self._skipped]
+        if Source.ALL_PODS in wanted and not self._namespace:
+            # First: which volumes are worth keeping follows from the claims of pods.
+            wanted.remove(Source.ALL_PODS)
+            await self._read_one(Source.ALL_PODS)
         await asyncio.gather(*(self._read_one(source) for source in wanted))
 
     async def get(self, source: Source, name: str, namespace: str = "") -> bool:
@@ -101,6 +114,8 @@ class LiveReader:
 
     async def _read_one(self, source: Source) -> None:
         resource = _RESOURCES[source]
+        if source is Source.PODS and not self._namespace:
+            resource = _WAITING_PODS
         namespace = self._namespace if source in _OF_THE_NAMESPACE else ""
         try:
             await self._api.list_all(resource, partial(self._take, resource, source), namespace=namespace, limit=_PAGE)
@@ -110,6 +125,11 @@ class LiveReader:
             self._skipped[source] = "not served by this cluster"
         else:
             self._read.add(source)
+            if source is Source.ALL_PODS and not self._namespace:
+                # What is attached to nodes follows from the claims of all pods: now these count too.
+                again = [known for known in (Source.CLAIMS, Source.VOLUMES) if known in self._read]
+                for known in again:
+                    await self._read_one(known)
 
     def _take(self, resource: Resource, source: Source, raw: Raw) -> None:
         self._gathering.take(raw, resource.api_version, resource.kind, source)

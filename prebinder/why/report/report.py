@@ -38,7 +38,7 @@ class Item(Struct, frozen=True, rename="camel", omit_defaults=False):
 
     `code` is the root cause; `problem` is false where everything is as it should be, waiting included. `causes` lead
     from the object to the root cause, `next` are commands that can be typed as they stand, `advice` says to each of
-    them in words what it does or costs. `hides` are codes of further causes, behind the root cause. `status` is the
+    them in words what it does or costs. `claims` are the claims that are not bound for this cause. `status` is the
     object's phase and `since` when it was created. `sources` are what was read for the answer, and `skipped` what
     could not be. `conclusive` is false where nothing can be said without the latter.
     """
@@ -55,7 +55,7 @@ class Item(Struct, frozen=True, rename="camel", omit_defaults=False):
     evidence: tuple[Evidence, ...] = ()
     next: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
-    hides: tuple[Reason, ...] = ()
+    claims: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 

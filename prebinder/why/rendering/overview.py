@@ -1,0 +1,74 @@
+"""All that waits in a table: one line for each cause, the worst first."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from prebinder.why.causes.objects import age_of
+from prebinder.why.rendering.text import full_name
+from prebinder.why.report.report import Item, WhyReport
+
+_CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "ResourceQuota"})
+"""Kinds of which each object has a line of its own: what is to be done next differs."""
+
+
+@dataclass(slots=True)
+class Group:
+    """Items with one cause and one culprit. The oldest is the example."""
+
+    items: list[Item] = field(default_factory=list)
+
+    @property
+    def claims(self) -> int:
+        """Claims that are not bound for this cause; a pod whose claims are bound counts once."""
+        return len({claim for item in self.items for claim in item.claims or (full_name(item),)})
+
+    @property
+    def example(self) -> Item:
+        return min(self.items, key=lambda item: (item.since is None, item.since.timestamp() if item.since else 0.0))
+
+
+def groups(items: Iterable[Item]) -> Sequence[Group]:
+    """Return the items by cause and culprit: problems first, then what is inconclusive, then what is normal."""
+    found: dict[tuple[object, ...], Group] = {}
+    for item in items:
+        culprit = next((link.name for link in item.causes if link.kind in _CULPRITS), "")
+        found.setdefault((item.code, item.problem, culprit), Group()).items.append(item)
+    return sorted(
+        found.values(),
+        key=lambda group: (not group.items[0].problem, group.items[0].conclusive, -group.claims, group.items[0].code),
+    )
+
+
+def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
+    """Print one line for each cause."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("ROOT CAUSE", no_wrap=True)
+    table.add_column("CLAIMS", justify="right", no_wrap=True)
+    table.add_column("OLDEST", no_wrap=True)
+    table.add_column("EXAMPLE", overflow="ellipsis", no_wrap=True, max_width=28)
+    table.add_column("NEXT", overflow="fold", ratio=1)
+    for group in groups(report.items):
+        item = group.example
+        style = "red" if item.problem else "yellow" if not item.conclusive else "green"
+        mark = "" if item.problem else " ?" if not item.conclusive else " ○"
+        table.add_row(
+            Text(f"{item.code}{mark}", style=style),
+            str(group.claims),
+            age_of(item.since, now) or "-",
+            full_name(item),
+            Text(_next(item)),
+        )
+    console.print(table)
+
+
+def _next(item: Item) -> str:
+    if not item.problem:
+        return item.message
+    first = item.next[0] if item.next else item.message
+    return f"{item.advice[0]}: {first}" if item.advice and item.advice[0] and len(item.advice[0]) < 48 else first

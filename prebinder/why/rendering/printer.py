@@ -1,0 +1,45 @@
+"""Prints reports in the form that was asked for, one after another where they are followed."""
+
+import sys
+from datetime import datetime
+
+from rich.console import Console
+
+from prebinder.why.rendering.documents import as_json, as_names, as_yaml
+from prebinder.why.rendering.overview import print_overview
+from prebinder.why.rendering.text import print_report
+from prebinder.why.report.report import WhyReport
+
+
+class Printer:
+    """Prints to the standard output. `overview` is one line for each cause instead of a block for each object."""
+
+    def __init__(self, output: str, console: Console, *, overview: bool) -> None:
+        self._output = output
+        self._console = console
+        self._overview = overview
+        self._printed: WhyReport | None = None
+
+    def print(self, report: WhyReport, now: datetime, *, again: bool = False) -> None:
+        """Print a report; one of many (`again`) in place on a terminal, elsewhere only if it differs from the last."""
+        on_terminal = again and self._console.is_terminal and self._output in {"text", "wide"}
+        if again and not on_terminal and report == self._printed:
+            return
+        if on_terminal and self._printed is not None:
+            self._console.clear()
+        self._printed = report
+        documents = {"json": as_json, "yaml": as_yaml, "name": as_names}
+        if self._output in documents:
+            text = documents[self._output](report)
+            sys.stdout.write(f"{text}\n" if text else "")
+        else:
+            self._print_text(report, now)
+        sys.stdout.flush()
+
+    def _print_text(self, report: WhyReport, now: datetime) -> None:
+        if not report.items:
+            self._console.print("Nothing waits.")
+        elif self._overview and self._output == "text":
+            print_overview(report, self._console, now)
+        else:
+            print_report(report, self._console, now, wide=self._output == "wide")

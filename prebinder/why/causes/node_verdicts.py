@@ -1,8 +1,9 @@
 """What every node says to a pod: by its volumes, and by everything else. The rules are the scheduler's."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from binder.matching.claim_shape import family_of
@@ -56,7 +57,82 @@ class NodeVerdict:
         return not any(rejection.reason in OUT_OF_REACH for rejection in self.by_volumes)
 
 
-def node_verdicts(facts: Facts, pod: Pod) -> tuple[NodeVerdict, ...]:
+@dataclass(frozen=True)
+class NodeVerdicts:
+    """What every node says to pods of a kind, and what follows from it for all of them."""
+
+    every: tuple[NodeVerdict, ...]
+
+    @cached_property
+    def any_fits(self) -> bool:
+        return any(verdict.fits for verdict in self.every)
+
+    @cached_property
+    def near(self) -> tuple[NodeVerdict, ...]:
+        """Nodes that reach the volumes which the pod has."""
+        return tuple(verdict for verdict in self.every if verdict.reaches)
+
+    @cached_property
+    def far(self) -> tuple[NodeVerdict, ...]:
+        """Nodes that do not."""
+        return tuple(verdict for verdict in self.every if not verdict.reaches)
+
+    @cached_property
+    def usable(self) -> tuple[NodeVerdict, ...]:
+        """Nodes that could take the pod if it were not for volumes."""
+        return tuple(verdict for verdict in self.every if not verdict.by_others)
+
+    @cached_property
+    def served(self) -> tuple[NodeVerdict, ...]:
+        """Nodes that could take the pod if it were for volumes alone."""
+        return tuple(verdict for verdict in self.every if not verdict.by_volumes)
+
+    @cached_property
+    def only_cordoned(self) -> NodeVerdict | None:
+        """The first node against which nothing speaks but its cordon."""
+        return self._only(Reason.NODE_UNSCHEDULABLE)
+
+    @cached_property
+    def only_tainted(self) -> NodeVerdict | None:
+        """The first node against which nothing speaks but a taint."""
+        return self._only(Reason.TAINT_NOT_TOLERATED)
+
+    def _only(self, reason: Reason) -> NodeVerdict | None:
+        alone = (verdict for verdict in self.served if len(verdict.by_others) == 1)
+        return next((verdict for verdict in alone if verdict.by_others[0].reason is reason), None)
+
+    @cached_property
+    def zones_far(self) -> tuple[str, ...]:
+        """Zones in which no node reaches the volumes that the pod has."""
+        near = {zone_of(verdict.node.labels) for verdict in self.near} if self.far else set()
+        return tuple(sorted({zone_of(verdict.node.labels) for verdict in self.far} - near - {""}))
+
+    @cached_property
+    def some_far_usable(self) -> bool:
+        return any(not verdict.by_others for verdict in self.far)
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Zones, and how many nodes there are usable; nodes without a zone are last."""
+        return _by_place(self.every)
+
+    @cached_property
+    def places_near(self) -> tuple[tuple[str, str], ...]:
+        """As `places`, of the nodes that reach the volumes alone."""
+        return _by_place(self.near)
+
+    @cached_property
+    def against_usable(self) -> tuple[Rejection, ...]:
+        """Why volumes rule out nodes that are usable otherwise, each reason in different words once."""
+        rejections = (rejection for verdict in self.usable for rejection in verdict.by_volumes)
+        return tuple({(one.reason, one.wanted, one.offered): one for one in rejections}.values())
+
+    @cached_property
+    def in_words(self) -> str:
+        return usable_text(self.every)
+
+
+def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
     """Return what each node says. The pod's claims must all exist and be bound, or wait for a node."""
     snapshot = facts.need(Source.NODES, Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
     facts.has(Source.ALL_PODS)  # What runs on the nodes; without it they count as empty.
@@ -66,11 +142,11 @@ def node_verdicts(facts: Facts, pod: Pod) -> tuple[NodeVerdict, ...]:
     facts.has(Source.ATTACHMENTS)
     claims = claims_of(pod, snapshot)
     if not isinstance(claims, PodClaims):
-        return ()
+        return NodeVerdicts(())
     kind = _kind_of(pod, claims)
-    known: tuple[NodeVerdict, ...] | None = facts.look.verdicts.get(kind)
+    known: NodeVerdicts | None = facts.look.verdicts.get(kind)
     if known is None:
-        known = facts.look.verdicts[kind] = tuple(_verdicts(facts, pod, claims))
+        known = facts.look.verdicts[kind] = NodeVerdicts(tuple(_verdicts(facts, pod, claims)))
     return known
 
 
@@ -95,7 +171,7 @@ def _kind_of(pod: Pod, claims: PodClaims) -> Hashable:
         pod.node_affinity,
         pod.tolerations,
         pod.constraints,
-        tuple(volume.name for _, volume in claims.bound),
+        tuple((volume.node_affinity, volume.labels, volume.driver) for _, volume in claims.bound),
         tuple((family_of(claim), claim.request, value_of(claim.annotations, SELECTED_NODE)) for claim in claims.wanted),
         tuple(claim.volume_name for claim in claims.orphaned),
         named,
@@ -129,15 +205,14 @@ def short(rejection: Rejection) -> str:
     return words.get(rejection.reason, str(rejection.reason))
 
 
-def by_place(verdicts: Iterable[NodeVerdict]) -> dict[str, list[NodeVerdict]]:
-    """Return the verdicts by zone; nodes without a zone are under the empty name."""
+def _by_place(verdicts: Iterable[NodeVerdict]) -> tuple[tuple[str, str], ...]:
     places: dict[str, list[NodeVerdict]] = {}
     for verdict in verdicts:
         places.setdefault(zone_of(verdict.node.labels), []).append(verdict)
-    return dict(sorted(places.items()))
+    return tuple((zone or "nodes without a zone", usable_text(group)) for zone, group in sorted(places.items()))
 
 
-def usable_text(verdicts: list[NodeVerdict]) -> str:
+def usable_text(verdicts: Sequence[NodeVerdict]) -> str:
     """Return `0 of 3 nodes usable: 2 cordoned, 1 Insufficient cpu`, by each node's first reason."""
     reasons: Counter[str] = Counter()
     for verdict in verdicts:

@@ -6,9 +6,9 @@ from typing import Final
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
-from kube.rules.topology import volume_zone, zone_of
+from kube.rules.topology import volume_zone
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.node_verdicts import NodeVerdict, by_place, node_verdicts, short, usable_text
+from prebinder.why.causes.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts, short
 from prebinder.why.causes.objects import claim_link, fits_some_volume, named, pod_link, volume_link, volume_object
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
@@ -31,7 +31,7 @@ def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
         return None
     verdicts = node_verdicts(facts, pod)
     places = {volume.name: place_of(volume) for _, volume in claims.bound}
-    if any(verdict.reaches for verdict in verdicts) or len(set(places.values())) < 2:
+    if verdicts.near or len(set(places.values())) < 2:
         return None
     where = ", ".join(f"{name} in {place}" for name, place in places.items())
     return Finding(
@@ -58,11 +58,8 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     if claims is None or not claims.bound:
         return None
     verdicts = node_verdicts(facts, pod)
-    near = [verdict for verdict in verdicts if verdict.reaches]
-    if any(verdict.fits for verdict in verdicts) or len(near) == len(verdicts):
-        return None
-    far = [verdict for verdict in verdicts if not verdict.reaches]
-    if near and not any(not verdict.by_others for verdict in far):
+    near = verdicts.near
+    if verdicts.any_fits or not verdicts.far or (near and not verdicts.some_far_usable):
         return None
     volumes = [volume for _, volume in claims.bound if volume.node_affinity is not None] or [claims.bound[0][1]]
     pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
@@ -70,9 +67,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         message = f"The pod's volume is in {pinned}, and no node that reaches it can take the pod."
     else:
         message = f"The pod's volume is in {pinned}, and no node of the cluster reaches it."
-    evidence = [
-        Evidence(zone or "nodes without a zone", "", usable_text(group)) for zone, group in by_place(near).items()
-    ]
+    evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
     evidence += [
         Evidence(volume_object(volume, "spec.nodeAffinity"), "a usable node that reaches it", place_of(volume))
         for volume in volumes
@@ -82,7 +77,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod), *_volume_links(claims)),
         tuple(evidence),
-        (_way_out(near, far, pinned),),
+        (_way_out(verdicts, pinned),),
     )
 
 
@@ -91,9 +86,8 @@ def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
     if _settled(facts, pod) is None:
         return None
     verdicts = node_verdicts(facts, pod)
-    near = [verdict for verdict in verdicts if verdict.reaches and not verdict.by_others]
-    full = [verdict for verdict in near if _only(verdict, Reason.ATTACH_LIMIT_REACHED)]
-    if not full or any(verdict.fits for verdict in verdicts):
+    full = [verdict for verdict in verdicts.usable if _only(verdict, Reason.ATTACH_LIMIT_REACHED)]
+    if not full or verdicts.any_fits:
         return None
     first = next(rejection for rejection in full[0].by_volumes if rejection.reason is Reason.ATTACH_LIMIT_REACHED)
     return Finding(
@@ -124,18 +118,16 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
     if claims is None or not claims.delayed:
         return None
     verdicts = node_verdicts(facts, pod)
-    usable = [verdict for verdict in verdicts if not verdict.by_others]
-    if not usable or any(verdict.fits for verdict in verdicts):
+    if not verdicts.usable or verdicts.any_fits:
         return None
-    rejections = [rejection for verdict in usable for rejection in verdict.by_volumes]
-    served = [verdict for verdict in verdicts if not verdict.by_volumes]
+    rejections, served = verdicts.against_usable, verdicts.served
     code = _code_of(facts, claims, {rejection.reason for rejection in rejections}, served)
-    evidence = [Evidence(zone or "nodes", "", usable_text(group)) for zone, group in by_place(verdicts).items()]
+    evidence = [Evidence(place, "", words) for place, words in verdicts.places]
     evidence += list(
         dict.fromkeys(Evidence("nodes", one.wanted.partition(" for ")[0], one.offered) for one in rejections)
     )[:_MOST_NODES_SHOWN]
     selected = next((_selected(claim) for claim in claims.delayed if _selected(claim)), "")
-    step = _way_out(served, usable, "") if served else _more_volumes(claims)
+    step = _way_out(verdicts, "") if served else _more_volumes(claims)
     if code is Reason.SELECTED_NODE_STALE:
         message = f"A volume is to be made for node {selected}, which cannot take the pod."
     elif served:
@@ -168,15 +160,15 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
     if _settled(facts, pod) is None and pod.claims:
         return None
     verdicts = node_verdicts(facts, pod)
-    if any(verdict.fits for verdict in verdicts):
+    if verdicts.any_fits:
         return None
-    message = "No node takes the pod: " + usable_text(list(verdicts)) + "." if verdicts else "The cluster has no node."
+    message = f"No node takes the pod: {verdicts.in_words}." if verdicts.every else "The cluster has no node."
     return Finding(
         Reason.NO_NODE_FITS,
         message,
         (pod_link(pod),),
-        tuple(Evidence(zone or "nodes", "", usable_text(group)) for zone, group in by_place(verdicts).items()),
-        (_way_out(list(verdicts), [], ""),),
+        tuple(Evidence(place, "", words) for place, words in verdicts.places),
+        (_way_out(verdicts, ""),),
     )
 
 
@@ -199,22 +191,17 @@ def _volume_links(claims: PodClaims) -> tuple[Link, ...]:
     return tuple(link for claim, volume in claims.bound for link in (claim_link(claim), volume_link(volume)))
 
 
-def _way_out(near: Sequence[NodeVerdict], far: Sequence[NodeVerdict], place: str) -> Step:
-    """Return what makes the nearest node usable: the one with the fewest reasons against it."""
-    others = sorted(
-        {zone_of(verdict.node.labels) for verdict in far} - {zone_of(one.node.labels) for one in near} - {""}
-    )
-    note = f"nodes in {named(others)} cannot help" if others else ""
-    alone = [verdict for verdict in near if len(verdict.by_others) == 1 and not verdict.by_volumes]
-    cordoned = next((one for one in alone if one.by_others[0].reason is Reason.NODE_UNSCHEDULABLE), None)
+def _way_out(verdicts: NodeVerdicts, place: str) -> Step:
+    """Return what makes the nearest node usable: one that reaches the volumes and has one reason against it."""
+    note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
+    cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted
     if cordoned is not None:
         return Step(f"kubectl uncordon {cordoned.node.name}", note)
-    tainted = next((one for one in alone if one.by_others[0].reason is Reason.TAINT_NOT_TOLERATED), None)
     if tainted is not None and short(tainted.by_others[0]) != "not ready":
         taint = tainted.by_others[0].offered.removeprefix("taint ")
         return Step(
             f"kubectl taint node {tainted.node.name} {taint}-", f"or let the pod tolerate it; {note}".rstrip("; ")
         )
-    if near:
-        return Step(f"kubectl describe node {near[0].node.name}", note or "make room there, or add a node")
+    if verdicts.near:
+        return Step(f"kubectl describe node {verdicts.near[0].node.name}", note or "make room there, or add a node")
     return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")

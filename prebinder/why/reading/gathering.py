@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
@@ -12,7 +12,9 @@ from binder.reservation.contract import Annotations
 from kube.decoding.decode import MalformedObject, decoders
 from kube.decoding.wire import ClaimReference, Metadata, Text, Wire
 from kube.objects.model import Claim, Namespace, Pod, Record
-from kube.store.store import snapshot_of
+from kube.store.collection import Collection
+from kube.store.snapshot import Snapshot
+from kube.store.store import Store
 from prebinder.why.facts import decode_details
 from prebinder.why.facts.details import (
     AttachmentDetails,
@@ -78,7 +80,9 @@ class Gathering:
         self._prefix = prefix
         self._annotations = Annotations(prefix)
         self._decoders = decoders(prefix)
-        self._records: dict[tuple[str, str], Record] = {}
+        self._records: defaultdict[str, dict[str, Record]] = defaultdict(dict)
+        self._changed: set[str] = set()
+        self._store = Store(prefix)
         self._claims: dict[str, ClaimDetails] = {}
         self._pods: dict[str, PodDetails] = {}
         self._events: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
@@ -113,9 +117,9 @@ class Gathering:
         self, now: datetime, read: Iterable[Source], skipped: dict[Source, str], *, everywhere: bool = False
     ) -> Facts:
         """Return what was taken so far."""
-        records = self._records.values()
-        namespaces = {record.name: record.labels for record in records if isinstance(record, Namespace)}
-        snapshot = snapshot_of(records, self._prefix)
+        snapshot = self._snapshot_now()
+        known = self._records["Namespace"].values()
+        namespaces = {record.name: record.labels for record in known if isinstance(record, Namespace)}
         return Facts(
             now=now,
             snapshot=snapshot,
@@ -134,6 +138,25 @@ class Gathering:
             everywhere=everywhere,
             annotations=self._annotations,
         )
+
+    def _snapshot_now(self) -> Snapshot:
+        """Return the snapshot; only kinds of which something was taken since the last are filed again."""
+        store = self._store
+        collections: dict[str, Collection[Any]] = {
+            "PersistentVolumeClaim": store.claims,
+            "PersistentVolume": store.volumes,
+            "StorageClass": store.classes,
+            "Pod": store.pods,
+            "Node": store.nodes,
+            "CSINode": store.csi_nodes,
+            "CSIDriver": store.csi_drivers,
+            "CSIStorageCapacity": store.capacities,
+            "VolumeAttachment": store.attachments,
+        }
+        for kind in collections.keys() & self._changed:
+            collections[kind].replace(self._records[kind].values(), "")
+        self._changed.clear()
+        return store.snapshot()
 
     def _is_idle(self, kind: str, raw: bytes | Raw) -> bool:
         """Whether the object is a bound claim or volume that nothing which waits has to do with."""
@@ -155,7 +178,8 @@ class Gathering:
             return
         record = self._decoders[kind](raw)
         key = getattr(record, "key", None) or record.name
-        self._records[kind, key] = record
+        self._records[kind][key] = record
+        self._changed.add(kind)
         if kind == "PersistentVolumeClaim":
             self._claims[key] = decode_details.claim_details(raw)
             self._wanted.add(key)

@@ -82,3 +82,59 @@ def test_faults_are_one_line(
 ) -> None:
     assert main(["why", *arguments, "-n", "web", "-f", dumped(tmp_path, WAITING)]) == code
     assert complaint in capsys.readouterr().err
+
+
+def test_all_namespaces_are_one_line_for_each_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    documents = [*PENDING, claim("idle"), *(claim(f"typo-{number}", storage_class="fsat") for number in range(12))]
+    assert main(["why", "-A", "-f", dumped(tmp_path, documents)]) == 3
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["ROOT", "CAUSE", "CLAIMS", "OLDEST", "EXAMPLE", "NEXT"]
+    assert [line[:2] for line in lines[1:]] == [
+        ["StorageClassNotFound", "12"],
+        ["TopologyConflict", "1"],
+        ["WaitForFirstConsumer", "○"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        ("app=web", ["one"]),
+        ("app!=web", ["two", "three"]),
+        ("app in (web, db)", ["one", "two"]),
+        ("app", ["one", "two"]),
+        ("!app", ["three"]),
+    ],
+)
+def test_a_selector_chooses_what_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], selector: str, names: list[str]
+) -> None:
+    labelled = {"one": {"app": "web"}, "two": {"app": "db"}, "three": {}}
+    documents = [claim(name, metadata={"labels": labels}) for name, labels in labelled.items()]
+    path = dumped(tmp_path, [*documents, storage_class(), volume()])
+    assert main(["why", "-n", "web", "-l", selector, "-f", path, "-o", "json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert {item["name"] for item in items} == set(names)
+
+
+def test_a_volume_may_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = dumped(tmp_path, [volume("old", claim="gone", phase="Released"), volume("free")])
+    assert main(["why", "pv/old", "-f", path]) == 3
+    assert "it holds the data of claim web/gone, which was deleted" in capsys.readouterr().out
+    assert main(["why", "pv/free", "-f", path]) == 0
+    assert "Available: no claim wants it." in capsys.readouterr().out
+
+
+def test_no_word_is_broken_at_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = dumped(tmp_path, [*PENDING, claim("typo", storage_class="fsat")])
+    assert main(["why", "-n", "web", "-f", path]) == 3
+    words = set(capsys.readouterr().out.split())
+    assert {"TopologyConflict", "StorageClassNotFound", "spec.nodeAffinity:", "(nodes"} <= words
+
+
+def test_colours_only_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = dumped(tmp_path, PENDING)
+    main(["why", "-n", "web", "-f", path])
+    assert "\x1b[" not in capsys.readouterr().out
+    main(["why", "-n", "web", "-f", path, "--color", "always"])
+    assert "\x1b[" in capsys.readouterr().out

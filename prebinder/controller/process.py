@@ -178,8 +178,8 @@ class Controller:
         logger.info(
             "Synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}
         )
-        if self._elector is None:
-            self._instruments.leader.leading(not self._settings.binding.dry_run)
+        if self._elector is None and not self._settings.binding.dry_run:
+            self._instruments.leader.leading(True)
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         checks = Checks(

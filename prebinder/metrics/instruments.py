@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 
-from prometheus_client import generate_latest
+from prometheus_client import Gauge, generate_latest
 
 from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
@@ -31,7 +31,8 @@ class Instruments:
         self.drivers = DriverMetrics(self.registry)
         self.binding = BindingMetrics(self.registry, dry_run=dry_run)
         self.reservations = ReservationMetrics(self.registry)
-        self.leader = LeaderMetrics(self.registry, lease)
+        self.leader = LeaderMetrics(self.registry, lease, contested=not dry_run)
+        Gauge("pvc_prebinder_dry_run", "1 in a dry run, which writes nothing.", registry=self.registry).set(dry_run)
         self.jobs = JobMetrics(self.registry, jobs)
         self.extender = ExtenderMetrics(self.registry)
         self._state = StateCollector()

@@ -24,15 +24,19 @@ def new_registry() -> CollectorRegistry:
 class LeaderMetrics:
     """Port of kube.leaderelection.elector. `leads` is what it said last."""
 
-    def __init__(self, registry: CollectorRegistry, name: str) -> None:
+    def __init__(self, registry: CollectorRegistry, name: str, *, contested: bool = True) -> None:
+        """A process that seeks no Lease has no series: 0 would look like a cluster without a leader."""
         self.leads = False
+        self._name = name
         self._status = Gauge(
             "leader_election_master_status", "1 while this process holds the Lease.", ["name"], registry=registry
-        ).labels(name)
+        )
+        if contested:
+            self._status.labels(name)
 
     def leading(self, leads: bool) -> None:
         self.leads = leads
-        self._status.set(1 if leads else 0)
+        self._status.labels(self._name).set(1 if leads else 0)
 
 
 class JobMetrics:

@@ -8,15 +8,13 @@ from datetime import UTC, datetime
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
-from binder.planning.pending import pending_reason
 from binder.reservation.contract import Annotations
-from kube.objects.model import Claim
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 from prebinder.metrics.class_label import OTHER
 from prebinder.metrics.health_state import HealthView, KnownHealth, health_gauges, quarantine_gauges
+from prebinder.metrics.pending_state import class_label_of, gated_gauges, pending_gauges
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,8 @@ class StateCollector(Collector):
         yield _endpoints(state.endpoints_up)
         yield from _queues(state)
         if state.snapshot is not None:
-            yield from _pending(state.snapshot, state.told, self.now)
+            yield from pending_gauges(state.snapshot, state.told, self.now)
+            yield from gated_gauges(state.snapshot, state.annotations, self.now)
             yield _reservations(state.snapshot, state.annotations)
             yield from health_gauges(
                 HealthView(state.snapshot, state.health, state.endpoints_up.keys(), state.annotations, self.now)
@@ -101,28 +100,6 @@ def _queues(state: ClusterState) -> Iterator[Metric]:
     yield longest
 
 
-def _pending(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> Iterator[Metric]:
-    labels = ["storage_class", "reason"]
-    counts: Counter[tuple[str, str]] = Counter()
-    ages: dict[tuple[str, str], float] = {}
-    for claim in snapshot.claims.values():
-        if claim.phase != "Pending":
-            continue
-        key = (_class_label(claim, snapshot), str(pending_reason(claim, snapshot, told)))
-        counts[key] += 1
-        age = (now - claim.created).total_seconds() if claim.created else 0.0
-        ages[key] = max(ages.get(key, 0.0), age)
-    pending = GaugeMetricFamily("pvc_prebinder_pending_claims", "Claims that are not bound, by reason.", labels=labels)
-    oldest = GaugeMetricFamily(
-        "pvc_prebinder_oldest_pending_claim_seconds", "Age of the oldest claim that is not bound.", labels=labels
-    )
-    for key, count in counts.items():
-        pending.add_metric(key, count)
-        oldest.add_metric(key, ages[key])
-    yield pending
-    yield oldest
-
-
 def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
     counts: Counter[tuple[str, str]] = Counter()
     zones = {"", *(zone_of(node.labels) for node in snapshot.nodes.values())}
@@ -132,7 +109,7 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
         if claim is not None and reservation is not None and not claim.bind_finished:
             # Whoever may change the claim may write any zone on it.
             zone = reservation.zone if reservation.zone in zones else OTHER
-            counts[zone, _class_label(claim, snapshot)] += 1
+            counts[zone, class_label_of(claim, snapshot)] += 1
     family = GaugeMetricFamily(
         "pvc_prebinder_reservations",
         "Claims that are not bound yet and for which a volume is reserved.",
@@ -141,8 +118,3 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
     for labels, count in counts.items():
         family.add_metric(labels, count)
     return family
-
-
-def _class_label(claim: Claim, snapshot: Snapshot) -> str:
-    name = class_of(claim)
-    return name if not name or name in snapshot.classes else OTHER

@@ -18,6 +18,7 @@ from csi.health.verdict import HealthState, Verdict
 from csi.records import HealthRecords
 from csi.sweep import SweepProgress
 from kube.store.store import snapshot_of
+from prebinder.command_line.flags import FLAGS
 from prebinder.metrics.instruments import Instruments, SchedulerInstruments
 from prebinder.metrics.scheduler_state import SchedulerState
 from prebinder.metrics.state import ClusterState
@@ -29,7 +30,9 @@ COMPONENTS = ("controller", "extender", "scheduler")
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
 AGGREGATIONS = frozenset(["by", "count", "max", "min", "sum", "without"])
-FUNCTIONS = frozenset(["absent", "histogram_quantile", "increase", "last_over_time", "min_over_time", "rate", "time"])
+FUNCTIONS = frozenset(
+    ["on", "absent", "histogram_quantile", "increase", "last_over_time", "min_over_time", "rate", "time"]
+)
 PROMQL = AGGREGATIONS | FUNCTIONS | {"and", "or", "unless"}
 SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}")
 LABEL = re.compile(r'([a-z_]+)(=~|!~|!=|=)"([^"]*)"')
@@ -71,11 +74,15 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     instruments.events.event_dropped("Warning", "VolumeConditionAbnormal")
     instruments.watches.event_seen("pods", EPOCH)
     instruments.queues.of("pods").added(1)
+    waits = ("Progressing", "DynamicClass", "ModeOff", "ImmediateUnbound")
+    claims = [claim("idle"), *(claim(f"told-{reason.lower()}") for reason in waits)]
+    for status in (200, 500):
+        instruments.extender.answered("filter", status, 0.1)
     volumes = [volume(f"pv-{handle}", driver="d", handle=handle) for handle in "123"]
     state = ClusterState(
-        snapshot=snapshot_of([storage_class("fast"), claim("idle"), claim("told"), *volumes]),
+        snapshot=snapshot_of([storage_class("fast"), *claims, *volumes]),
         health=known_volumes().state,
-        told={"default/told": Reason.PROGRESSING},
+        told={f"default/told-{reason.lower()}": Reason(reason) for reason in waits},
         endpoints_up={"d": True},
         synced={"pods": True},
         queues={"pods": (1.0, 1.0)},
@@ -96,7 +103,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
 
 def names(expression: str) -> set[str]:
     """Return the metrics that an expression names."""
-    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(by|without) \([^)]*\)", " ", expression)
+    bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]|\b(by|without|on) \([^)]*\)", " ", expression)
     return set(re.findall(r"[a-zA-Z_:][a-zA-Z0-9_:]*", bare)) - PROMQL
 
 
@@ -128,6 +135,17 @@ async def test_a_rule_groups_by_labels_that_its_metrics_have(rule: dict[str, Any
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
 def test_an_alert_says_what_is_wrong_and_how_bad(rule: dict[str, Any]) -> None:
+    page = ROOT / rule["annotations"]["runbook_url"]
+    assert page.name == f"{rule['alert']}.md"
+    text = page.read_text()
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        f"# {rule['alert']}",
+        "## What it means",
+        "## How bad it is",
+        "## What to type first",
+        "## How to end it",
+    ]
+    assert f"Severity: {rule['labels']['severity']}." in text
     assert rule["labels"]["severity"] in {"critical", "warning"}
     assert rule["annotations"]["summary"].endswith(".")
     assert "{{" not in rule["annotations"]["summary"]
@@ -153,3 +171,15 @@ def test_the_rules_select_what_the_monitor_scrapes() -> None:
     for pod in pods:
         assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
         assert endpoint["port"] in {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+
+
+def test_runbooks_name_flags_that_exist() -> None:
+    flags = {flag.name for flags in FLAGS.values() for flag in flags}
+    others = {"--as", "--field-selector", "--previous", "--sort-by", "--tail", "--only", "--scheduler-config"}
+    for page in (ROOT / "docs" / "runbooks").glob("*.md"):
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page.read_text()))
+        assert named <= flags | others, page.name
+
+
+def test_each_runbook_is_of_an_alert() -> None:
+    assert {page.stem for page in (ROOT / "docs" / "runbooks").glob("*.md")} == {rule["alert"] for rule in ALERTS}

@@ -1,0 +1,69 @@
+"""Gauges of what waits: claims that are not bound, and pods that wait for us behind our scheduling gate."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason
+from binder.planning.pending import pending_reason
+from binder.reservation.contract import Annotations
+from kube.objects.model import Claim
+from kube.store.snapshot import Snapshot
+from prebinder.metrics.class_label import OTHER
+
+
+def pending_gauges(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> Iterator[Metric]:
+    """Yield how many claims are not bound, since when, and in how many namespaces, by class and reason.
+
+    Namespaces are counted and not named: one tenant's claims that can never be bound look different from a cluster in
+    which no claim is, and no label holds what users choose.
+    """
+    labels = ["storage_class", "reason"]
+    counts: Counter[tuple[str, str]] = Counter()
+    ages: dict[tuple[str, str], float] = {}
+    namespaces: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for claim in snapshot.claims.values():
+        if claim.phase != "Pending":
+            continue
+        key = (class_label_of(claim, snapshot), str(pending_reason(claim, snapshot, told)))
+        counts[key] += 1
+        ages[key] = max(ages.get(key, 0.0), _age(claim.created, now))
+        namespaces[key].add(claim.namespace)
+    pending = GaugeMetricFamily("pvc_prebinder_pending_claims", "Claims that are not bound, by reason.", labels=labels)
+    oldest = GaugeMetricFamily(
+        "pvc_prebinder_oldest_pending_claim_seconds", "Age of the oldest claim that is not bound.", labels=labels
+    )
+    spread = GaugeMetricFamily(
+        "pvc_prebinder_pending_namespaces", "Namespaces with claims that are not bound, by reason.", labels=labels
+    )
+    for key, count in counts.items():
+        pending.add_metric(key, count)
+        oldest.add_metric(key, ages[key])
+        spread.add_metric(key, len(namespaces[key]))
+    yield from (pending, oldest, spread)
+
+
+def gated_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) -> Iterator[Metric]:
+    """Yield how many pods carry our scheduling gate, and the age of the oldest of them."""
+    gated = [pod for pod in snapshot.pods.values() if annotations.carries_gate(pod) and not pod.deleting]
+    yield GaugeMetricFamily(
+        "pvc_prebinder_gated_pods", "Pods with the scheduling gate of pvc-prebinder.", value=len(gated)
+    )
+    yield GaugeMetricFamily(
+        "pvc_prebinder_oldest_gated_pod_seconds",
+        "Age of the oldest pod with the scheduling gate of pvc-prebinder; 0 if there is none.",
+        value=max((_age(pod.created, now) for pod in gated), default=0.0),
+    )
+
+
+def class_label_of(claim: Claim, snapshot: Snapshot) -> str:
+    """Return the label's value for a claim's class: only StorageClasses that exist are named."""
+    name = class_of(claim)
+    return name if not name or name in snapshot.classes else OTHER
+
+
+def _age(created: datetime | None, now: datetime) -> float:
+    return (now - created).total_seconds() if created else 0.0

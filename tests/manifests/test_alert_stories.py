@@ -1,0 +1,57 @@
+"""Each alert fires by its cause and by nothing else: stories for promtool, where there is one."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.manifests.test_alerts import ALERTS, COMPONENT
+
+STORIES: Final[list[dict[str, Any]]] = yaml.safe_load(Path(__file__).with_name("alert_stories.yaml").read_text())
+PROMTOOL: Final = os.environ.get("PROMTOOL") or shutil.which("promtool")
+_BY_NAME: Final = {rule["alert"]: rule for rule in ALERTS}
+
+
+def test_every_alert_has_a_story_in_which_it_fires() -> None:
+    told = {name for story in STORIES for names in story["at"].values() for name in names}
+    assert told == set(_BY_NAME)
+
+
+def test_no_dry_run_and_no_single_tenant_pages_anyone() -> None:
+    calm = [story for story in STORIES if "page" in story["story"]]
+    assert len(calm) == 2
+    for story in calm:
+        fired = {name for names in story["at"].values() for name in names}
+        assert {_BY_NAME[name]["labels"]["severity"] for name in fired} <= {"warning"}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool on PATH, nor in PROMTOOL; Debian's prometheus has it")
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story["story"]))
+def test_the_alerts_fire_when_they_should_and_not_otherwise(story: dict[str, Any], tmp_path: Path) -> None:
+    groups = yaml.safe_load((COMPONENT / "prometheus_rule.yaml").read_text())["spec"]
+    # promtool compares annotations as well, which are another test's concern.
+    for rule in (rule for group in groups["groups"] for rule in group["rules"] if "alert" in rule):
+        rule["annotations"] = {}
+        rule["expr"] = f"count({rule['expr']})"
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
+    expected = [
+        {
+            "eval_time": time,
+            "alertname": name,
+            "exp_alerts": [{"exp_labels": rule["labels"]}] if name in fires else [],
+        }
+        for time, fires in story["at"].items()
+        for name, rule in _BY_NAME.items()
+    ]
+    series = [{"series": name, "values": values} for name, values in story["series"].items()]
+    test = {"interval": "1m", "input_series": series, "alert_rule_test": expected}
+    document = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(document))
+    assert PROMTOOL is not None
+    command = [PROMTOOL, "test", "rules", "test.yaml"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -149,7 +149,9 @@ class PickyForGood(Picky):
 _STRANGE = Rejection(Reason.NODE_SELECTOR_MISMATCH, "n1", "a node that is allowed", "another one")
 
 
-@pytest.mark.parametrize(("plugin", "text"), [(Picky(), NOT_ENOUGH), (PickyForGood(), NOT_HELPFUL)], ids=repr)
+@pytest.mark.parametrize(
+    ("plugin", "text"), [(Picky(), NOT_ENOUGH), (PickyForGood(), NOT_HELPFUL)], ids=["incremental", "unmoved"]
+)
 def test_a_node_that_another_filter_refuses_anyhow_is_not_cleared(plugin: Filter, text: str) -> None:
     profile = replace(PROFILE, filters=(*PROFILE.filters, plugin))
     cheap, dear = on("n1", (1, "4", 1)), on("n2", (9, "4", 1))

@@ -27,7 +27,7 @@ from binder.model.ledger import Hold, Ledger
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive
 from binder.planning.plan import holds_of, plan
-from binder.writers.health_gate import HealthGate
+from binder.writers.last_look import HealthGate
 from kube.clock import Clock
 from kube.objects.model import Claim, Pod, Volume
 from kube.store.store import Store

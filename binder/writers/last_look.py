@@ -1,4 +1,9 @@
-"""The last look before a write, inside the worker's turn: a decision may have waited for it while the cluster went on.
+"""What is asked right before a write: the drivers, about each chosen volume, and the cluster, which went on meanwhile.
+
+No volume is reserved unless its driver was asked about it lately enough. The gate asks and remembers; what a verdict
+means for a volume is decided in the plan, which reads it here. The loop is: plan, ask about what was chosen, plan
+again, until all that is chosen has a fresh verdict. The last look comes inside the worker's turn, for which a decision
+may have waited.
 
 Pod and claims are read from the API server where volumes are going to be committed. A volume's health is judged by the
 record that is about to be written, never by the one that was planned with. Here too is what those who write share: the
@@ -9,9 +14,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
+from immutables import Map
 from msgspec import structs
 
 from binder.health.node_storage import NodeStorage
@@ -23,10 +29,78 @@ from binder.model.decision import Finish, Lost, Mode, Outdated, Placement, Reser
 from binder.model.view import PlanSettings, View
 from binder.planning.commitment import decisive, may_commit
 from binder.reservation.contract import Annotations
-from binder.writers.health_gate import HealthGate
 from binder.writers.object_client import LiveObjects
+from csi.health.verdict import USABLE, HealthState, Verdict
 from kube.clock import Clock
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
+
+Key = tuple[str, str]
+"""A driver's name and a volume's handle."""
+
+LONGEST_MEMORY: Final = 20_000
+"""Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximal age."""
+
+
+class HealthSource(Protocol):
+    """Asks drivers about volumes (csi.drivers.Drivers)."""
+
+    async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
+        """Return a verdict at most so old. Raises nothing, and answers within the driver's own deadlines."""
+
+
+class HealthGate:
+    """Verdicts on the volumes that were chosen lately. `max_age` is the plan's: an older one says nothing."""
+
+    def __init__(self, source: HealthSource, max_age: timedelta) -> None:
+        self._source = source
+        self._max_age = max_age
+        self.verdicts: Map[Key, Verdict] = Map()
+
+    async def ask(self, decision: Reserve | Finish, now: datetime) -> bool:
+        """Ask about the chosen volumes without a fresh verdict, all at once; return False if there were none.
+
+        Volumes that are not CSI have no driver to ask.
+        """
+        stale = self.unanswered(decision, now)
+        await asyncio.gather(*(self._ask(volume) for volume in stale))
+        if len(self.verdicts) > LONGEST_MEMORY:
+            kept = {key: verdict for key, verdict in self.verdicts.items() if verdict.stands(now, self._max_age)}
+            self.verdicts = Map(kept)
+        return bool(stale)
+
+    def unanswered(self, decision: Reserve | Finish, now: datetime) -> list[Volume]:
+        """Return the chosen volumes about which nothing fresh is known."""
+        chosen = (placement.volume for placement in decision.placements)
+        return [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
+
+    def outdated(self, driver: str, handle: str) -> bool:
+        """Forget a verdict because something else was learned since: a sweep found the volume unhealthy, or well again.
+
+        Without that, a volume of a driver that came back would stay Unknown here for the whole maximal age. Return
+        whether pods may have been refused because of it.
+        """
+        verdict = self.verdicts.get((driver, handle))
+        if verdict is None:
+            return False
+        self.verdicts = self.verdicts.delete((driver, handle))
+        return verdict.state not in USABLE
+
+    def driver_answers(self, driver: str) -> None:
+        """Forget what a driver could not say while it did not answer."""
+        silent = [
+            key for key, verdict in self.verdicts.items() if key[0] == driver and verdict.state is HealthState.UNKNOWN
+        ]
+        for key in silent:
+            self.verdicts = self.verdicts.delete(key)
+
+    def _fresh(self, volume: Volume, now: datetime) -> bool:
+        verdict = self.verdicts.get((volume.driver, volume.handle))
+        return verdict is not None and verdict.stands(now, self._max_age)
+
+    async def _ask(self, volume: Volume) -> None:
+        verdict = await self._source.verdict(volume.driver, volume.handle, self._max_age)
+        self.verdicts = self.verdicts.set((volume.driver, volume.handle), verdict)
+
 
 TRIES: Final = 3
 """Writes of one object that keeps changing in ways that do not concern us, before the pod is planned again."""

@@ -24,8 +24,7 @@ from binder.reporting.observe import BindMetrics, ReservationMetrics
 from binder.reservation.contract import Holder
 from binder.writers.actor import Actor, Applier, KeyedLocks
 from binder.writers.complete import Completer
-from binder.writers.health_gate import HealthGate, HealthSource
-from binder.writers.last_look import ActSettings, LastLook
+from binder.writers.last_look import ActSettings, HealthGate, HealthSource, LastLook
 from binder.writers.object_client import LiveObjects
 from binder.writers.rollback import Rollback
 from binder.writers.scheduling_gate import SchedulingGate

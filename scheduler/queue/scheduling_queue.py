@@ -92,7 +92,7 @@ class SchedulingQueue:
         self._backoff: Heap[float, str] = Heap()
         self._timed: Heap[float, str] = Heap()
         self._refused = RefusedPods()
-        self._journal = InFlightEvents()
+        self._in_flight = InFlightEvents()
 
     def upsert(self, pod: Pod, now: float) -> Rejection | None:
         """Take a pod that is new or changed. Return what is invalid in it whenever that is news: it is kept aside then.
@@ -128,8 +128,8 @@ class SchedulingQueue:
 
         With nobody else to try, some that are backing off are tried early (SchedulerPopFromBackoffQ).
         """
-        for ranking in (self._backoff, self._timed):
-            while (first := ranking.first()) is not None and first[0] <= now:
+        for heap in (self._backoff, self._timed):
+            while (first := heap.first()) is not None and first[0] <= now:
                 self._settle(self._pods[first[1]], now)
         attempts = self._first_of(self._active, most)
         return attempts or self._first_of(self._backoff, min(most, TRIED_EARLY))
@@ -158,7 +158,7 @@ class SchedulingQueue:
 
         `wanted` is what it waits for (requeue.wanted_by), None if that was not looked up.
         """
-        missed = self._journal.since(attempt.pod.key)
+        missed = self._in_flight.since(attempt.pod.key)
         held = self._ended(attempt, now)
         if held is None:
             return
@@ -183,7 +183,7 @@ class SchedulingQueue:
 
     def change(self, change: ClusterEvent, now: float) -> None:
         """Something changed in the cluster: wake whom it may help, those too that are in work and will be refused."""
-        self._journal.add(change)
+        self._in_flight.add(change)
         for pod_key in self._refused.helped_by(change):
             self._settle(self._pods[pod_key], now)
 
@@ -195,7 +195,7 @@ class SchedulingQueue:
 
     def wake_all(self, now: float) -> None:
         """The rules changed: look at every pod again."""
-        self._journal.forget()
+        self._in_flight.forget()
         for pod_key in list(self._refused):
             self._settle(self._pods[pod_key], now)
 
@@ -255,13 +255,13 @@ class SchedulingQueue:
         if state is not None:
             self._sizes[state] += 1
         held.state = state
-        for ranking in (self._active, self._backoff, self._timed):
-            ranking.discard(held.pod.key)
+        for heap in (self._active, self._backoff, self._timed):
+            heap.discard(held.pod.key)
         self._refused.discard(held.pod.key)
 
-    def _first_of(self, ranking: Heap[Any, str], most: int) -> list[Attempt]:
+    def _first_of(self, heap: Heap[Any, str], most: int) -> list[Attempt]:
         attempts: list[Attempt] = []
-        while len(attempts) < most and (first := ranking.first()) is not None:
+        while len(attempts) < most and (first := heap.first()) is not None:
             attempts.append(self._begun(self._pods[first[1]]))
         return attempts
 
@@ -269,7 +269,7 @@ class SchedulingQueue:
         self._move(held, QueueState.IN_WORK)
         held.changed = False
         held.attempts += 1
-        self._journal.begin(held.pod.key)
+        self._in_flight.begin(held.pod.key)
         return Attempt(held.pod, held.attempts, held.since)
 
     def _ended(self, attempt: Attempt, now: float) -> _Waiting | None:
@@ -278,7 +278,7 @@ class SchedulingQueue:
         ours = held is not None and held.pod.uid == attempt.pod.uid and held.attempts == attempt.number
         if held is None or not ours or held.state is not QueueState.IN_WORK:
             return None
-        self._journal.end(attempt.pod.key)
+        self._in_flight.end(attempt.pod.key)
         if not held.gone:
             return held
         self._move(held, None)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from binder.controllers.planner import LONGEST, MOST_CLAIMS_OF_A_PASS, QUIET, SHORTEST, Aside, Planner
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings
-from binder.writers.health_gate import HealthGate
+from binder.writers.last_look import HealthGate
 from csi.health.verdict import HealthState
 from kube.aside import in_a_thread
 from kube.objects.model import Pod

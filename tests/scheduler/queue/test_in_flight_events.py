@@ -6,43 +6,43 @@ A, B, C = (ClusterEvent(None, builders.node(name)) for name in "abc")
 
 
 def test_everyone_gets_what_arrived_since_he_was_begun() -> None:
-    journal = InFlightEvents()
-    journal.add(A)
-    journal.begin("first")
-    journal.add(B)
-    journal.begin("second")
-    journal.add(C)
-    assert journal.since("first") == (B, C)
-    assert journal.since("second") == (C,)
-    journal.end("first")
-    assert len(journal) == 1
-    assert journal.since("second") == (C,)
-    journal.end("second")
-    assert len(journal) == 0
+    events = InFlightEvents()
+    events.add(A)
+    events.begin("first")
+    events.add(B)
+    events.begin("second")
+    events.add(C)
+    assert events.since("first") == (B, C)
+    assert events.since("second") == (C,)
+    events.end("first")
+    assert len(events) == 1
+    assert events.since("second") == (C,)
+    events.end("second")
+    assert len(events) == 0
 
 
 def test_who_ends_later_than_those_begun_after_him_misses_nothing() -> None:
-    journal = InFlightEvents()
-    journal.begin("first")
-    journal.add(A)
-    journal.begin("second")
-    journal.end("second")
-    journal.add(B)
-    assert journal.since("first") == (A, B)
+    events = InFlightEvents()
+    events.begin("first")
+    events.add(A)
+    events.begin("second")
+    events.end("second")
+    events.add(B)
+    assert events.since("first") == (A, B)
 
 
 def test_what_was_dropped_is_not_passed_over() -> None:
-    journal = InFlightEvents(longest=2)
-    journal.begin("slow")
+    events = InFlightEvents(longest=2)
+    events.begin("slow")
     for change in (A, B, C):
-        journal.add(change)
-    journal.begin("quick")
-    assert journal.since("slow") is None
-    assert journal.since("quick") == ()
-    assert journal.since("stranger") is None
-    journal.forget()
-    journal.add(A)
-    assert journal.since("quick") is None
-    journal.begin("later")
-    journal.add(B)
-    assert journal.since("later") == (B,)
+        events.add(change)
+    events.begin("quick")
+    assert events.since("slow") is None
+    assert events.since("quick") == ()
+    assert events.since("stranger") is None
+    events.forget()
+    events.add(A)
+    assert events.since("quick") is None
+    events.begin("later")
+    events.add(B)
+    assert events.since("later") == (B,)

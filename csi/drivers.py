@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
-from csi.client.channel import BUSY, Limits
 from csi.client.endpoint import Endpoint
 from csi.health.health import Debounce, HealthRecord, reliable_verdict
-from csi.health.interpret import Witness
+from csi.health.interpret import BUSY, Witness
 from csi.health.verdict import HealthState, Verdict
-from csi.probe import DriverProbe, Observer
 from csi.records import REMEMBERED, HealthRecords
-from csi.sweep import AskingOrder, Pace, Sweep, SweepObserver
 from kube.clock import Clock
+
+if TYPE_CHECKING:
+    # They load gRPC, which takes 9 MB: only where there is a driver to probe.
+    from csi.client.channel import Limits
+    from csi.probe import DriverProbe, Observer
+    from csi.sweep import AskingOrder, Pace, Sweep, SweepObserver
 
 Key = tuple[str, str]
 """A driver's name and a volume's handle."""
@@ -31,8 +35,8 @@ class Drivers:
         self,
         endpoints: Iterable[Endpoint],
         clock: Clock,
-        observer: Observer,
-        limits: Limits | None = None,
+        observer: "Observer",
+        limits: "Limits | None" = None,
         debounce: Debounce | None = None,
         remembered: int = REMEMBERED,
     ) -> None:
@@ -43,9 +47,7 @@ class Drivers:
                 raise ValueError(f"CSI endpoint {endpoint.driver!r} is given twice; expected one endpoint per driver")
             by_name[endpoint.driver] = endpoint
         self._clock = clock
-        self._probes = {
-            name: DriverProbe(endpoint, limits or Limits(), clock, observer) for name, endpoint in by_name.items()
-        }
+        self._probes = _probes(by_name, limits, clock, observer) if by_name else {}
         self.records = HealthRecords(debounce or Debounce(), remembered)
         self.answering: list[Callable[[str], None]] = []
         """Called with the name of a driver that answers and did not before."""
@@ -76,8 +78,10 @@ class Drivers:
         """Return what is known of a volume without asking, None if nobody has asked yet."""
         return self.records.state(driver, handle)
 
-    def sweep(self, driver: str, order: AskingOrder, pace: Pace, observer: SweepObserver) -> Sweep:
+    def sweep(self, driver: str, order: "AskingOrder", pace: "Pace", observer: "SweepObserver") -> "Sweep":
         """Return the sweep over all volumes of one configured driver, to be run at every interval."""
+        from csi.sweep import Sweep  # noqa: PLC0415 - see above
+
         return Sweep(self._probes[driver], self.records, order, pace, self._clock, observer)
 
     def endpoints_up(self) -> Mapping[str, bool]:
@@ -96,7 +100,7 @@ class Drivers:
         for listener in self.answering:
             listener(driver)
 
-    async def _ask(self, probe: DriverProbe, key: Key) -> Verdict:
+    async def _ask(self, probe: "DriverProbe", key: Key) -> Verdict:
         try:
             verdict = await probe.probe(key[1])
         finally:
@@ -106,3 +110,12 @@ class Drivers:
             known = self.records.state(*key)
             return verdict if known is None else reliable_verdict(replace(known, last=verdict))
         return reliable_verdict(self.records.observe(*key, verdict))
+
+
+def _probes(
+    endpoints: Mapping[str, Endpoint], limits: "Limits | None", clock: Clock, observer: "Observer"
+) -> "dict[str, DriverProbe]":
+    from csi.client.channel import Limits  # noqa: PLC0415 - see above
+    from csi.probe import DriverProbe  # noqa: PLC0415
+
+    return {name: DriverProbe(each, limits or Limits(), clock, observer) for name, each in endpoints.items()}

@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 from zlib import crc32
 
-from csi.client.channel import BUSY, CallFailed
+from csi.client.channel import CallFailed
 from csi.client.session import UNREACHED
 from csi.health import interpret
 from csi.health.capabilities import HealthProtocol, Negotiation
 from csi.health.health import Absence, HealthRecord, Observation
+from csi.health.interpret import BUSY
 from csi.health.verdict import HealthState, Verdict
 from csi.probe import DriverProbe, Listed, list_method
 from csi.records import HealthRecords

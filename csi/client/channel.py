@@ -13,7 +13,7 @@ from csi.client.credentials import Material, material
 from csi.client.endpoint import Endpoint
 from csi.client.readonly import Answer, ReadOnlyMethod, Request
 from csi.client.socket_access import access_trouble
-from csi.health.interpret import MALFORMED
+from csi.health.interpret import BUSY, MALFORMED
 from kube.clock import Clock
 
 OPTIONS: Final = (
@@ -27,10 +27,6 @@ OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )
-
-
-BUSY: Final = "DriverBusy"
-"""Nothing was sent, because other calls took all turns."""
 
 
 class CallFailed(Exception):

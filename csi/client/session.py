@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from csi.client.channel import BUSY, CallFailed, CallObserver, DriverChannel, Limits
+from csi.client.channel import CallFailed, CallObserver, DriverChannel, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.readonly import (
     CONTROLLER_GET_CAPABILITIES,
@@ -18,6 +18,7 @@ from csi.client.readonly import (
 )
 from csi.health import interpret
 from csi.health.capabilities import Negotiation, negotiate
+from csi.health.interpret import BUSY
 from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 

@@ -15,6 +15,8 @@ from csi.health.topology import segments
 from csi.health.verdict import HealthState, Segment, Verdict, badness
 from csi.proto import csi_v1_pb2 as csi
 
+BUSY: Final = "DriverBusy"
+"""Nothing was sent, because other calls took all turns."""
 MALFORMED: Final = "MalformedAnswer"
 NOT_FOUND: Final = "VolumeNotFound"
 LONGEST_MESSAGE: Final = 1024

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from binder.health.health_order import health_order
 from binder.reservation.contract import Annotations
 from csi.drivers import Drivers
-from csi.sweep import Pace, SweepObserver
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
 from prebinder.runtime.jobs import Job
+
+if TYPE_CHECKING:
+    from csi.sweep import SweepObserver
 
 RECHECK_SECONDS: Final = 5.0
 """How often a driver that did not answer is asked whether it does again."""
@@ -30,12 +32,16 @@ class ClusterOrder:
 
 
 def sweep_jobs(
-    settings: Settings, drivers: Drivers, store: Store, observer: SweepObserver, leads: Callable[[], bool]
+    settings: Settings, drivers: Drivers, store: Store, observer: "SweepObserver", leads: Callable[[], bool]
 ) -> Mapping[str, Job]:
     """Return two jobs for each driver: the sweep at every interval, and one that sweeps at once when it is due.
 
     Only the leader sweeps: others would double the load and decide nothing.
     """
+    if not settings.health.endpoints:
+        return {}
+    from csi.sweep import Pace  # noqa: PLC0415 - loads gRPC: only where there is a driver to probe
+
     health, order = settings.health, ClusterOrder(store, settings.binding.annotations)
     interval = health.sweep_interval.total_seconds()
     jobs: dict[str, Job] = {}

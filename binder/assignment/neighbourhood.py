@@ -106,14 +106,14 @@ class Neighbourhood:
 
     def find(self, demand: Demand, volumes: Collection[Volume], topology: Topology, fits: Fits) -> str | None:
         """Return a node of the topology for the pod with these volumes, beside all others; None if it has to wait."""
-        found = self._place(demand, volumes, self._nodes_of(topology), fits, 0)
-        return None if found is None else self._others.nodes[found.node].name
+        booked = self._place(demand, volumes, self._nodes_of(topology), fits, 0)
+        return None if booked is None else self._others.nodes[booked.node].name
 
     def take(self, demand: Demand, volumes: Collection[Volume], node: str, fits: Fits) -> None:
         """Book the pod as `find` found it."""
-        found = self._place(demand, volumes, 1 << self._others.numbers[node], fits, self._spare)
-        if found is not None:
-            self._book(demand.pod, found)
+        booked = self._place(demand, volumes, 1 << self._others.numbers[node], fits, self._spare)
+        if booked is not None:
+            self._book(demand.pod, booked)
 
     def refuse(self, demand: Demand, node: Node) -> Rejection | None:
         """Return which other pod, on a node or promised volumes, keeps the pod off the node, or None."""
@@ -169,11 +169,11 @@ class Neighbourhood:
         return bool((kind.own | kind.meant_by) & self._ties.of_kind[TieKind.APART] or kind.ports or kind.disks)
 
     def _nodes_of(self, topology: Topology) -> int:
-        found = self._bits.get(topology.number)
-        if found is None:
-            found = sum(1 << self._others.numbers[node.name] for node in topology.nodes)
-            self._bits[topology.number] = found
-        return found
+        nodes = self._bits.get(topology.number)
+        if nodes is None:
+            nodes = sum(1 << self._others.numbers[node.name] for node in topology.nodes)
+            self._bits[topology.number] = nodes
+        return nodes
 
     def _fit(self, demand: Demand, allowed: int, first: int, enough: int, fits: Fits) -> tuple[int, int | None]:
         """Return allowed nodes that fit, one more than `enough` if there are, and one of `first` among them or None."""
@@ -217,16 +217,16 @@ class Neighbourhood:
         return Placed(self._others.placed.nodes, self._index, placed.pod_groups.with_pod(pod, number))
 
     def _kind(self, pod: Pod) -> _Kind:
-        found = self._kinds.get(pod.key)
-        if found is None:
+        kind = self._kinds.get(pod.key)
+        if kind is None:
             closed = 0
             for verdict in self._apart(pod):
                 closed |= self._index.everything & ~verdict.allowed
             own, meant_by = self._ties.add(ties_of(pod)), self._ties.meaning(pod)
             asked = (own, meant_by, host_ports(pod), disks_of(pod), closed)
-            found = self._interned.setdefault(asked, _Kind(*asked))
-            self._kinds[pod.key] = found
-        return found
+            kind = self._interned.setdefault(asked, _Kind(*asked))
+            self._kinds[pod.key] = kind
+        return kind
 
     def _apart(self, pod: Pod) -> Sequence[TermVerdict]:
         terms = pod.constraints.anti_affinity if pod.constraints is not None else ()
@@ -235,28 +235,28 @@ class Neighbourhood:
     def _accessible(self, pod: Pod, volumes: Iterable[Volume], named: frozenset[str] | None) -> int:
         """Return the nodes that kube-scheduler may choose for the pod with these volumes, whatever is free there."""
         index = self._index
-        found = index.selected(pod.node_selector, pod.node_affinity) & index.tolerated(pod.tolerations)
+        nodes = index.selected(pod.node_selector, pod.node_affinity) & index.tolerated(pod.tolerations)
         for volume in volumes:
-            found &= index.reaching(volume.node_affinity)
+            nodes &= index.reaching(volume.node_affinity)
         if named is not None:
-            found &= sum(1 << self._others.numbers[name] for name in named if name in self._others.numbers)
-        return found
+            nodes &= sum(1 << self._others.numbers[name] for name in named if name in self._others.numbers)
+        return nodes
 
     def _allowed(self, demand: Demand, kind: _Kind) -> int:
         """Return the nodes that affinity, anti-affinity and spread leave to the pod now."""
-        pod, found = demand.pod, self._index.everything & ~kind.closed
+        pod, nodes = demand.pod, self._index.everything & ~kind.closed
         if not kind.own & self._moving:
-            return found
+            return nodes
         asked = (pod.namespace, kind.own, kind.meant_by, kind.closed, demand.needs_of_node)
         known = self._open.get(asked)
         if known is not None and known[0] == len(self._booked):
             return known[1]
         for verdict in self._near(pod, kind):
-            found &= verdict.allowed
+            nodes &= verdict.allowed
         for spread in spread_verdicts(pod, self._all, self._sure):
-            found &= spread.allowed
-        self._open[asked] = (len(self._booked), found)
-        return found
+            nodes &= spread.allowed
+        self._open[asked] = (len(self._booked), nodes)
+        return nodes
 
     def _near(self, pod: Pod, kind: _Kind) -> Sequence[TermVerdict]:
         """Judge affinity. Pods without a node are company for those of their own series alone.
@@ -290,32 +290,32 @@ class Neighbourhood:
 
     def _conflicting(self, kind: _Kind, other: _Kind) -> frozenset[str]:
         """Return the topology keys of domains that two pods cannot share."""
-        found = self._conflicts.get((kind, other))
-        if found is None:
+        conflicting = self._conflicts.get((kind, other))
+        if conflicting is None:
             ties = (kind.own & other.meant_by | other.own & kind.meant_by) & self._ties.of_kind[TieKind.APART]
             keys: set[str] = {self._ties.numbered[number].key for number in numbers_in(ties)}
             disks = any(disk.excludes(used) for disk in kind.disks for used in other.disks)
             if disks or conflicting_port(kind.ports, other.ports) is not None:
                 keys.add(NODE_ITSELF)
-            found = self._conflicts[kind, other] = frozenset(keys)
-        return found
+            conflicting = self._conflicts[kind, other] = frozenset(keys)
+        return conflicting
 
     def _around(self, keys: Iterable[str], nodes: int) -> int:
         """Return all nodes that share a domain of any key with any of these."""
-        found = 0
+        around = 0
         for key in keys:
-            found |= self._domains_of(key).around(nodes)
-        return found
+            around |= self._domains_of(key).around(nodes)
+        return around
 
     def _loss(self, keys: Iterable[str], possible: int, fit: int) -> int:
         """Return how many of the nodes in `fit` one pod that may come to `possible` can close at most."""
         return sum(self._domains_of(key).loss(possible, fit) for key in keys)
 
     def _domains_of(self, key: str) -> TopologyDomains:
-        found = self._domains.get(key)
-        if found is None:
-            found = self._domains[key] = TopologyDomains(self._index, key)
-        return found
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains[key] = TopologyDomains(self._index, key)
+        return domains
 
     def _refuse_taken(self, pod: Pod, number: int) -> Rejection | None:
         """Return which port or disk of the pod a pod on the node has, or None."""

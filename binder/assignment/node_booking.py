@@ -154,11 +154,11 @@ class NodeBooking:
 
     def _fitting_nodes(self, demand: Demand, topology: Topology, attach: Attach) -> _Fitting:
         key = (topology.number, attach, demand.needs_of_node)
-        found = self._fitting.get(key)
-        if found is None:
+        fitting = self._fitting.get(key)
+        if fitting is None:
             nodes = (node for node in topology.nodes if self._refuse_for_good(demand, node, attach) is None)
-            found = self._fitting.setdefault(key, _Fitting(nodes, seen=len(self._given_back)))
-        return found
+            fitting = self._fitting.setdefault(key, _Fitting(nodes, seen=len(self._given_back)))
+        return fitting
 
     def _refuse_for_good(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
         return self._refuse_node(demand, node) or refuse_storage(
@@ -223,7 +223,7 @@ class NodeBooking:
 
 def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
     """Add the volumes the pod already has, those left out that are on the node for another pod."""
-    new = [one for one in demand.anchors if (one.driver, one.handle) not in room.view.attached]
+    new = [volume for volume in demand.anchors if (volume.driver, volume.handle) not in room.view.attached]
     if not new:
         return attach
     counts = dict(attach_of(new))

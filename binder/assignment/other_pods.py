@@ -80,12 +80,12 @@ def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
 
 def _namespaces_meant(pods: Iterable[Pod]) -> frozenset[str] | None:
     """Return the namespaces that terms and constraints of these pods mean; None is all of them."""
-    found: set[str] = set()
+    namespaces: set[str] = set()
     for tie in (tie for pod in pods for tie in ties_of(pod)):
         if tie.term.namespace_selector is not None:
             return None
-        found.update(tie.term.namespaces or (tie.owner,))
-    return frozenset(found)
+        namespaces.update(tie.term.namespaces or (tie.owner,))
+    return frozenset(namespaces)
 
 
 def _matters(pod: Pod, namespaces: frozenset[str] | None) -> bool:

@@ -34,12 +34,12 @@ class Offer:
 
     def first(self, count: int, taken: Container[str]) -> list[Volume]:
         """Return the first so many volumes that are not taken, fewer when there are no more."""
-        found: list[Volume] = []
+        volumes: list[Volume] = []
         for volume in self.left(lambda volume: volume.name in taken):
-            found.append(volume)
-            if len(found) == count:
+            volumes.append(volume)
+            if len(volumes) == count:
                 break
-        return found
+        return volumes
 
     def left(self, gone: Callable[[Volume], bool]) -> Iterator[Volume]:
         """Yield the volumes that are not gone."""
@@ -70,10 +70,10 @@ class Offers:
     def offer(self, demand: Demand, claim: Claim, topology: Topology) -> Offer:
         """Return the shared offer for claims of this shape in the topology."""
         key = (demand.shape_of(claim), topology.number)
-        found = self._offers.get(key)
-        if found is None:
-            found = self._offers.setdefault(key, Offer(self.volumes(demand, claim, topology)))
-        return found
+        offer = self._offers.get(key)
+        if offer is None:
+            offer = self._offers.setdefault(key, Offer(self.volumes(demand, claim, topology)))
+        return offer
 
     def restart(self) -> None:
         """Forget how far the offers were used up: taken volumes came back."""
@@ -84,9 +84,9 @@ class Offers:
         labels = None if topology is None else topology.labels
         pin = demand.pin_of(claim)
         if pin:
-            found = self._view.snapshot.volumes.get(pin)
-            if found is not None and self._may_take_pinned(claim, found, topology):
-                yield found
+            pinned = self._view.snapshot.volumes.get(pin)
+            if pinned is not None and self._may_take_pinned(claim, pinned, topology):
+                yield pinned
             return
         for volume in self._view.index.candidates(claim, labels):
             if self.usable(volume) and (labels is None or volume_zone_matches(volume.labels, labels)):
@@ -168,13 +168,13 @@ class Placing:
         for least, topology in self._worth_trying(demand, kind):
             if best is not None and least >= best.waste and len(best.volumes) == _claims_of(demand):
                 break
-            found = self.in_topology(demand, topology)
-            if found is None and not self.booking.may_gain(demand):
+            placed = self.in_topology(demand, topology)
+            if placed is None and not self.booking.may_gain(demand):
                 kind.open.pop(topology.number, None)
-            elif found is None:
+            elif placed is None:
                 continue
-            elif best is None or _rank(found) < _rank(best):
-                best = found
+            elif best is None or _rank(placed) < _rank(best):
+                best = placed
         return best
 
     def lift(self, lifted: Iterable[PlacedPod]) -> None:
@@ -200,14 +200,14 @@ class Placing:
         if len(open_to) <= most:
             return open_to
         numbers = {topology.number for topology in open_to}
-        found: dict[int, Topology] = {}
+        topologies: dict[int, Topology] = {}
         for volume in self.offers.volumes(demand, claim, None):
             for topology in self._topologies.reaching(volume.node_affinity):
                 if topology.number in numbers:
-                    found[topology.number] = topology
-            if len(found) >= most:
+                    topologies[topology.number] = topology
+            if len(topologies) >= most:
                 break
-        return tuple(found.values())[:most]
+        return tuple(topologies.values())[:most]
 
     def _keep(self, placed: PlacedPod) -> None:
         self.placed[placed.demand.pod.key] = placed
@@ -230,8 +230,8 @@ class Placing:
         chosen: dict[str, Volume] = {}
         for claim in sorted(demand.optional, key=lambda claim: (claim.request, claim.key)):
             gone = {volume.name for volume in chain(required.values(), chosen.values())}
-            found = self._assigned(demand, (claim,), topology, gone)
-            chosen |= found or {}
+            assigned = self._assigned(demand, (claim,), topology, gone)
+            chosen |= assigned or {}
         return chosen
 
     def _assigned(

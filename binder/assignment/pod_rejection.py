@@ -45,19 +45,19 @@ def spread_rejection(verdict: SpreadVerdict, node: str, labels: Mapping[str, str
 
 def port_rejection(wanted: Iterable[HostPort], taken: Iterable[HostPort], node: str) -> Rejection | None:
     """Return which port of the node is taken, or None."""
-    found = conflicting_port(wanted, taken)
-    if found is None:
+    conflict = conflicting_port(wanted, taken)
+    if conflict is None:
         return None
-    port = f"{found.protocol} port {found.port}"
-    return Rejection(Reason.HOST_PORT_TAKEN, node, f"{port} unused on the node", f"in use on {found.ip}")
+    port = f"{conflict.protocol} port {conflict.port}"
+    return Rejection(Reason.HOST_PORT_TAKEN, node, f"{port} unused on the node", f"in use on {conflict.ip}")
 
 
 def disk_rejection(wanted: Iterable[InlineDisk], there: Iterable[Pod], node: str) -> Rejection | None:
     """Return which disk another pod uses on the node, or None."""
-    found = disk_in_use(wanted, there)
-    if found is None:
+    conflict = disk_in_use(wanted, there)
+    if conflict is None:
         return None
-    disk, pod = found
+    disk, pod = conflict
     named = f"{disk.kind} {'/'.join(disk.identity)} unused on the node"
     return Rejection(Reason.DISK_IN_USE, node, named, f"in use by pod {pod.key}")
 

@@ -44,28 +44,28 @@ class Topologies:
 
     def open_to(self, demand: Demand) -> tuple[Topology, ...]:
         """Return the topologies that hold a node the pod may go to and reach the volumes it already has."""
-        found = self.all
+        topologies = self.all
         if demand.nodes is not None:
-            found = self._holding(demand.nodes)
+            topologies = self._holding(demand.nodes)
         for anchor in demand.anchors:
             reaching = set(self.reaching(anchor.node_affinity))
-            found = tuple(topology for topology in found if topology in reaching)
-        return found
+            topologies = tuple(topology for topology in topologies if topology in reaching)
+        return topologies
 
     def _holding(self, nodes: frozenset[str]) -> tuple[Topology, ...]:
         if not self._of_node:
             self._of_node = {node.name: topology for topology in self.all for node in topology.nodes}
-        found = {self._of_node[name] for name in nodes if name in self._of_node}
-        return tuple(sorted(found, key=lambda topology: topology.number))
+        topologies = {self._of_node[name] for name in nodes if name in self._of_node}
+        return tuple(sorted(topologies, key=lambda topology: topology.number))
 
     def reaching(self, affinity: NodeSelector | None) -> tuple[Topology, ...]:
         """Return the topologies from which volumes of this affinity are reachable."""
-        found = self._reaching.get(affinity)
-        if found is None:
+        topologies = self._reaching.get(affinity)
+        if topologies is None:
             likely = self._likely(affinity)
-            found = tuple(topology for topology in likely if node_matches(affinity, topology.labels))
-            self._reaching[affinity] = found
-        return found
+            topologies = tuple(topology for topology in likely if node_matches(affinity, topology.labels))
+            self._reaching[affinity] = topologies
+        return topologies
 
     def _likely(self, affinity: NodeSelector | None) -> Iterable[Topology]:
         """Narrow down by the first `key In [values]` of a single term, as a local volume has."""
@@ -159,7 +159,7 @@ def _grouped(nodes: Map[str, Node], keys: frozenset[str]) -> tuple[Topology, ...
     groups: dict[NodeKind, list[Node]] = {}
     for _, node in sorted(nodes.items()):
         groups.setdefault(kind_of_node(dict(node.labels), ordered), []).append(node)
-    found = sorted(groups.items(), key=lambda item: tuple(value or "" for value in item[0]))
+    by_kind = sorted(groups.items(), key=lambda item: tuple(value or "" for value in item[0]))
     return tuple(
-        Topology(number, labels_of_kind(kind, ordered), tuple(alike)) for number, (kind, alike) in enumerate(found)
+        Topology(number, labels_of_kind(kind, ordered), tuple(alike)) for number, (kind, alike) in enumerate(by_kind)
     )

@@ -205,7 +205,7 @@ class HealthController:
             self._file_if_needed(new)
 
     def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
-        before, after = (conditions_on(one) if one is not None else () for one in (old, new))
+        before, after = (conditions_on(csi_node) if csi_node is not None else () for csi_node in (old, new))
         if before != after:
             for driver in {condition.driver for condition in (*before, *after)}:
                 self.queue.add(_ALL_OF + driver)

@@ -279,14 +279,14 @@ def begun(pod: Pod, snapshot: Snapshot) -> bool:
 
 def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
     """Return the claims of the pod that exist and are not bound."""
-    found = (snapshot.claims.get(key) for key in pod.claim_keys)
-    return tuple(claim for claim in found if claim is not None and not claim.bind_finished)
+    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return tuple(claim for claim in claims if claim is not None and not claim.bind_finished)
 
 
 def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
-    found = (snapshot.claims.get(key) for key in pod.claim_keys)
-    return all(claim is not None and claim.bind_finished for claim in found)
+    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
+    return all(claim is not None and claim.bind_finished for claim in claims)
 
 
 def nothing_left(decision: Wait, snapshot: Snapshot) -> bool:

@@ -45,11 +45,11 @@ def published_finding(volume: Volume, annotations: Annotations, now: datetime) -
 
     A word that is no finding, such as Unknown, says nothing.
     """
-    said = published_health(volume, annotations)
-    if said is None or said.state not in _FINDINGS:
+    published = published_health(volume, annotations)
+    if published is None or published.state not in _FINDINGS:
         return None
-    source = f"{said.source}, as published on the volume" if said.source else _UNNAMED
-    return Finding(said.state, said.reason, "", source, said.since or now)
+    source = f"{published.source}, as published on the volume" if published.source else _UNNAMED
+    return Finding(published.state, published.reason, "", source, published.since or now)
 
 
 def unpublished(volume: Volume, finding: Finding | None, annotations: Annotations) -> Finding | None:
@@ -59,8 +59,8 @@ def unpublished(volume: Volume, finding: Finding | None, annotations: Annotation
     """
     if finding is None:
         return None
-    said = published_health(volume, annotations)
-    before = said.state if said is not None else HealthState.HEALTHY
+    published = published_health(volume, annotations)
+    before = published.state if published is not None else HealthState.HEALTHY
     return None if finding.state is before else finding
 
 

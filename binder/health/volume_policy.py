@@ -27,7 +27,7 @@ def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None
     others = reported(volume, view.snapshot, view.node_storage, settings.annotations, settings.gated_drivers, now)
     verdict = view.verdicts.get((volume.driver, volume.handle))
     if verdict is None or not verdict.stands(now, settings.health_max_age):
-        ill = combined_finding(others) if any(one.unhealthy for one in others) else None
+        ill = combined_finding(others) if any(finding.unhealthy for finding in others) else None
         return None if ill is None else _unhealthy(volume, ill)
     if others:
         verdict = combined(verdict, others)
@@ -82,5 +82,5 @@ def _unhealthy(volume: Volume, why: Saying) -> Rejection:
 
 
 def _words(why: Saying) -> str:
-    said = f"{why.state}: {why.reason}" if why.reason else str(why.state)
-    return f"{said}, {why.message} ({why.source})" if why.message else f"{said} ({why.source})"
+    words = f"{why.state}: {why.reason}" if why.reason else str(why.state)
+    return f"{words}, {why.message} ({why.source})" if why.message else f"{words} ({why.source})"

@@ -58,7 +58,7 @@ class AffinityGroups:
             groups=Map({affinity: CapacityOrder.of(members) for affinity, members in groups.items()}),
             pinned=Map(
                 {
-                    keys: Map({values: Map(dict.fromkeys(found)) for values, found in filed.items()})
+                    keys: Map({values: Map(dict.fromkeys(affinities)) for values, affinities in filed.items()})
                     for keys, filed in pinned.items()
                 }
             ),
@@ -147,4 +147,7 @@ def _required(term: NodeSelectorTerm) -> dict[str, tuple[str, ...]]:
     fewest_first = sorted(named.values(), key=lambda requirement: (len(requirement.values), requirement.key))
     while len(fewest_first) > 1 and prod(len(requirement.values) for requirement in fewest_first) > _MOST_PINS:
         fewest_first.pop()
-    return {requirement.key: requirement.values for requirement in sorted(fewest_first, key=lambda one: one.key)}
+    return {
+        requirement.key: requirement.values
+        for requirement in sorted(fewest_first, key=lambda requirement: requirement.key)
+    }

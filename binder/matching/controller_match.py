@@ -40,11 +40,11 @@ def match_as_controller(claim: Claim, classes: Mapping[str, StorageClass], volum
         return match_bound(claim, classes, volumes)
     if claim.volume_name:
         return match_requested(claim, classes, volumes)
-    found = _match_by_rules(claim, classes, volumes)
+    match = _match_by_rules(claim, classes, volumes)
     default = default_class(classes.values()) if claim.storage_class is None else None
-    if found.volume is None and default is not None:
+    if match.volume is None and default is not None:
         return _match_by_rules(replace(claim, storage_class=default.name), classes, volumes)
-    return found
+    return match
 
 
 def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:

@@ -45,10 +45,10 @@ Words = tuple[str, str]
 
 def _claimed(evidence: Evidence, volume: Volume) -> Words:
     mine = ClaimReference(evidence.claim.namespace, evidence.claim.name, evidence.claim.uid)
-    found = volume.claim or ClaimReference()
-    offered = f"claimRef {found.namespace or '(no namespace)'}/{found.name or '(no name)'}"
-    if (found.namespace, found.name) == (mine.namespace, mine.name):
-        offered += f" with uid {found.uid}"
+    reference = volume.claim or ClaimReference()
+    offered = f"claimRef {reference.namespace or '(no namespace)'}/{reference.name or '(no name)'}"
+    if (reference.namespace, reference.name) == (mine.namespace, mine.name):
+        offered += f" with uid {reference.uid}"
         return f"no claimRef, or one with uid {mine.uid or '(none)'}", offered
     return f"no claimRef, or {evidence.claim.key}", offered
 
@@ -86,13 +86,13 @@ def _selector(evidence: Evidence, volume: Volume) -> Words:
     if problem is not None:
         return "a valid selector", problem
     selector = evidence.claim.selector or LabelSelector()
-    keys = [key for key, _ in selector.match_labels] + [one.key for one in selector.match_expressions]
+    keys = [key for key, _ in selector.match_labels] + [requirement.key for requirement in selector.match_expressions]
     return selector_text(selector), _labels_text(volume.labels, keys)
 
 
 def _affinity(evidence: Evidence, volume: Volume) -> Words:
     affinity = volume.node_affinity or NodeSelector()
-    keys = [one.key for term in affinity.terms for one in term.match_expressions]
+    keys = [requirement.key for term in affinity.terms for requirement in term.match_expressions]
     node = evidence.node
     here = "the node" if node is None else f"node {node.name} ({_labels_text(node.labels, keys)})"
     return f"accessible from {here}", f"accessible where {affinity_text(affinity)}"
@@ -186,7 +186,10 @@ def modes_text(modes: tuple[str, ...]) -> str:
 def selector_text(selector: LabelSelector) -> str:
     """Return a label selector as `kubectl` users write it."""
     equal = [f"{key}={value}" for key, value in selector.match_labels]
-    return ", ".join(equal + [_requirement_text(one) for one in selector.match_expressions]) or "any labels"
+    return (
+        ", ".join(equal + [_requirement_text(requirement) for requirement in selector.match_expressions])
+        or "any labels"
+    )
 
 
 def affinity_text(affinity: NodeSelector) -> str:
@@ -196,7 +199,7 @@ def affinity_text(affinity: NodeSelector) -> str:
 
 def _term_text(term: NodeSelectorTerm) -> str:
     requirements = (*term.match_expressions, *term.match_fields)
-    return " and ".join(_requirement_text(one) for one in requirements) or "an empty term (nowhere)"
+    return " and ".join(_requirement_text(requirement) for requirement in requirements) or "an empty term (nowhere)"
 
 
 def _requirement_text(requirement: Requirement) -> str:
@@ -213,6 +216,6 @@ def _requirement_text(requirement: Requirement) -> str:
 
 def _labels_text(labels: Pairs, keys: list[str]) -> str:
     """Return the labels the rule looked at, absent ones included."""
-    found = {key: value_of(labels, key) for key in keys}
-    texts = [f"no {key}" if value is None else f"{key}={value}" for key, value in found.items()]
+    values = {key: value_of(labels, key) for key in keys}
+    texts = [f"no {key}" if value is None else f"{key}={value}" for key, value in values.items()]
     return ", ".join(texts) or "no labels apply"

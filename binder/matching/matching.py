@@ -28,8 +28,15 @@ def class_of(subject: Claim | Volume) -> str:
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """Return the default class: of several the newest, then the first by name (pkg/volume/util/storageclass.go)."""
-    by_name = sorted((found for found in classes if found.is_default), key=lambda found: found.name)
-    return max(by_name, key=lambda found: found.created.timestamp() if found.created else float("-inf"), default=None)
+    by_name = sorted(
+        (storage_class for storage_class in classes if storage_class.is_default),
+        key=lambda storage_class: storage_class.name,
+    )
+    return max(
+        by_name,
+        key=lambda storage_class: storage_class.created.timestamp() if storage_class.created else float("-inf"),
+        default=None,
+    )
 
 
 def binding_mode(claim: Claim, classes: Mapping[str, StorageClass]) -> str | None:

@@ -39,8 +39,8 @@ def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
     taint = untolerated_taint(node.taints, pod.tolerations)
     if taint is None:
         return None
-    found = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-    return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "no untolerated taints", f"taint {found}")
+    text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+    return Rejection(Reason.TAINT_NOT_TOLERATED, node.name, "no untolerated taints", f"taint {text}")
 
 
 def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
@@ -89,8 +89,8 @@ def refuse_labels(pod: Pod, node: Node) -> Rejection | None:
     labels = dict(node.labels)
     for key, value in pod.node_selector:
         if labels.get(key) != value:
-            found = f"{key}={labels[key]}" if key in labels else f"no label {key}"
-            return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, f"{key}={value}", found)
+            actual = f"{key}={labels[key]}" if key in labels else f"no label {key}"
+            return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, f"{key}={value}", actual)
     if not pod_node_affinity_matches(pod.node_affinity, labels, node.name):
         wanted = affinity_text(pod.node_affinity) if pod.node_affinity else ""
         return Rejection(Reason.NODE_SELECTOR_MISMATCH, node.name, wanted, "labels that do not match")

@@ -97,7 +97,7 @@ def _limits(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> Iterator[str
             continue
         yield f"claim {claim.name} of class {class_of(claim)} in mode off"
     claims = (view.snapshot.claims.get(key) for key in pod.claim_keys)
-    for claim in (found for found in claims if found is not None and not found.volume_name):
+    for claim in (claim for claim in claims if claim is not None and not claim.volume_name):
         if _is_made_in_places(view, claim):
             yield f"claim {claim.name} of class {class_of(claim)}, which provisions in some topologies only"
 

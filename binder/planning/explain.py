@@ -94,8 +94,8 @@ class Explainer:
         if demand.kind not in self._joint:
             open_to = self._topologies.open_to(demand)
             self._looks += len(open_to) * len(demand.required)
-            found = tuple(topology for topology in open_to if assign(self._options(demand, topology)) is not None)
-            self._joint[demand.kind] = found
+            topologies = tuple(topology for topology in open_to if assign(self._options(demand, topology)) is not None)
+            self._joint[demand.kind] = topologies
         return self._joint[demand.kind]
 
     def _options(self, demand: Demand, topology: Topology) -> dict[str, list[Volume]]:

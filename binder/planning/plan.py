@@ -61,7 +61,7 @@ def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | 
         for demand, decision in zip(turn, decisions, strict=True):
             if isinstance(decision, Refuse):
                 refused[_wants(demand)] = decision
-        reserved = (hold for one in decisions if isinstance(one, Reserve) for hold in holds_of(one, now))
+        reserved = (hold for decision in decisions if isinstance(decision, Reserve) for hold in holds_of(decision, now))
         view = replace(view, ledger=view.ledger.with_holds(reserved))
     return tuple(decided.get(pod.key) or Wait(pod, Reason.PROGRESSING, until=now) for pod in ordered)
 

@@ -97,19 +97,23 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     standings = _standings(view, pod, now)
     if isinstance(standings, Wait | Refuse):
         return standings
-    uncommitted: Sequence[Standing] = [found.claim if isinstance(found, Hinted) else found for found in standings]
-    mode = _mode_of_pod(view, pod, [found for found in uncommitted if isinstance(found, Open)])
+    uncommitted: Sequence[Standing] = [
+        standing.claim if isinstance(standing, Hinted) else standing for standing in standings
+    ]
+    mode = _mode_of_pod(view, pod, [standing for standing in uncommitted if isinstance(standing, Open)])
     limits = hint_only(view, pod, _left_off(standings)) if mode in _COMMITTING else ()
     mode = Mode.ANNOTATE if limits else mode
-    hints = tuple((found.anchor.volume.name, found.claim.claim) for found in standings if isinstance(found, Hinted))
+    hints = tuple(
+        (standing.anchor.volume.name, standing.claim.claim) for standing in standings if isinstance(standing, Hinted)
+    )
     if mode in _COMMITTING:
         standings = uncommitted
-    opened = [found for found in standings if isinstance(found, Open)]
+    opened = [standing for standing in standings if isinstance(standing, Open)]
     anchors = tuple(_anchors(standings))
     if len(opened) > MOST_CLAIMS:
         return _too_many(pod, len(opened))
     if not opened:
-        begun = [Placement(one.begun, one.volume) for one in anchors if one.begun is not None]
+        begun = [Placement(anchor.begun, anchor.volume) for anchor in anchors if anchor.begun is not None]
         return finish_of(view, pod, begun, now) or _nothing_open(pod, anchors, standings)
     in_use = _in_use(view, pod)
     if in_use is not None:
@@ -117,38 +121,38 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     return Demand(
         pod=pod,
         mode=mode,
-        required=tuple(found.claim for found in opened if not found.optional),
-        optional=tuple(found.claim for found in opened if found.optional),
+        required=tuple(standing.claim for standing in opened if not standing.optional),
+        optional=tuple(standing.claim for standing in opened if standing.optional),
         anchors=tuple(anchor.volume for anchor in anchors),
-        pins=tuple((found.claim.key, found.pin) for found in opened if found.pin),
+        pins=tuple((standing.claim.key, standing.pin) for standing in opened if standing.pin),
         nodes=_only_nodes(pod, standings),
         hints=hints if mode in _COMMITTING else (),
         limits=limits,
-        begun=any(found.begun is not None for found in standings if isinstance(found, Anchor)),
+        begun=any(standing.begun is not None for standing in standings if isinstance(standing, Anchor)),
     )
 
 
 def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait | Refuse:
     standings: list[Standing] = []
     for key, owned in _claims_of(pod):
-        found = _standing(view, pod, key, now, owned=owned)
-        if isinstance(found, Wait | Refuse):
-            return found
-        standings.append(found)
+        standing = _standing(view, pod, key, now, owned=owned)
+        if isinstance(standing, Wait | Refuse):
+            return standing
+        standings.append(standing)
     return standings
 
 
 def _mode_of_pod(view: View, pod: Pod, opened: Sequence[Open]) -> Mode:
-    mode = min((found.mode for found in opened), key=_WEAKEST_FIRST.index, default=Mode.OFF)
+    mode = min((claim.mode for claim in opened), key=_WEAKEST_FIRST.index, default=Mode.OFF)
     return Mode.ANNOTATE if mode in _COMMITTING and not may_commit(pod, view.snapshot) else mode
 
 
 def _anchors(standings: Iterable[Standing]) -> Iterator[Anchor]:
-    for found in standings:
-        if isinstance(found, Hinted):
-            yield found.anchor
-        elif isinstance(found, Anchor):
-            yield found
+    for standing in standings:
+        if isinstance(standing, Hinted):
+            yield standing.anchor
+        elif isinstance(standing, Anchor):
+            yield standing
 
 
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
@@ -176,8 +180,8 @@ def _standing(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> 
         return Wait(pod, Reason.CLAIM_NOT_FOUND)
     if owned and claim.owner != pod.uid:
         # VolumeIsForPod in k8s.io/component-helpers storage/ephemeral/ephemeral.go
-        found = f"owner {claim.owner}" if claim.owner else "no owner"
-        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim created for this pod's ephemeral volume", found)
+        owner = f"owner {claim.owner}" if claim.owner else "no owner"
+        evidence = _about(claim, Reason.CLAIM_NOT_OWNED, "a claim created for this pod's ephemeral volume", owner)
         return Refuse(pod, Reason.CLAIM_NOT_OWNED, (evidence,))
     if claim.phase == "Lost":
         return Refuse(
@@ -226,17 +230,17 @@ def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
     One that the PV controller will not bind to it, as one that is too small, is no volume the pod could count on.
     """
     names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
-    found = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
-    if not found:
+    volumes = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
+    if not volumes:
         return None
-    refusals = [controller_refusal(claim, volume, delayed=True) for volume in found]
+    refusals = [controller_refusal(claim, volume, delayed=True) for volume in volumes]
     if (reason := refusals[0]) is not None and all(refusals):
         evidence = Rejection(
-            reason, found[0].name, f"a volume that matches claim {claim.key}, which it names", str(reason)
+            reason, volumes[0].name, f"a volume that matches claim {claim.key}, which it names", str(reason)
         )
         return Refuse(pod, Reason.REQUESTED_VOLUME_MISMATCH, (evidence,))
-    begun = len(found) == 1 and _is_ours_to_finish(view, claim, found[0])
-    return Anchor(found[0], begun=claim if begun else None)
+    begun = len(volumes) == 1 and _is_ours_to_finish(view, claim, volumes[0])
+    return Anchor(volumes[0], begun=claim if begun else None)
 
 
 def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
@@ -280,11 +284,16 @@ def _promised(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
 
 def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
     """Return the volume reserved for the claim, if both sides say so and the volume may still be given."""
-    said = view.settings.annotations.reservation_of_claim(claim)
-    volume = view.snapshot.volumes.get(said.volume) if said else None
-    if said is None or volume is None or not said.in_force(now) or not _keeps_word(view, claim, volume, now):
+    reservation = view.settings.annotations.reservation_of_claim(claim)
+    volume = view.snapshot.volumes.get(reservation.volume) if reservation else None
+    if (
+        reservation is None
+        or volume is None
+        or not reservation.in_force(now)
+        or not _keeps_word(view, claim, volume, now)
+    ):
         return None
-    return Anchor(volume, until=said.expires_at)
+    return Anchor(volume, until=reservation.expires_at)
 
 
 def _keeps_word(view: View, claim: Claim, volume: Volume, now: datetime) -> bool:
@@ -320,7 +329,11 @@ def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
 
 def _left_off(standings: Iterable[Standing]) -> tuple[Claim, ...]:
     """Return the claims for which kube-scheduler chooses among volumes that are there, as no hint of ours will tell."""
-    return tuple(found.claim for found in standings if isinstance(found, LeftAlone) and found.reason is Reason.MODE_OFF)
+    return tuple(
+        standing.claim
+        for standing in standings
+        if isinstance(standing, LeftAlone) and standing.reason is Reason.MODE_OFF
+    )
 
 
 def _in_use(view: View, pod: Pod) -> Rejection | None:
@@ -339,7 +352,7 @@ def _in_use(view: View, pod: Pod) -> Rejection | None:
 
 def _only_nodes(pod: Pod, standings: Iterable[Standing]) -> frozenset[str] | None:
     """A pod put on a node by hand, and a claim for which the scheduler selected one, leave no other."""
-    selected = (found.node for found in standings if isinstance(found, Open | LeftAlone))
+    selected = (standing.node for standing in standings if isinstance(standing, Open | LeftAlone))
     named = {node for node in selected if node} | ({pod.node_name} if pod.node_name else set())
     if not named:
         return None
@@ -351,7 +364,7 @@ def _nothing_open(pod: Pod, anchors: tuple[Anchor, ...], standings: Sequence[Sta
     if promised:
         until = min((anchor.until for anchor in promised if anchor.until), default=None)
         return Wait(pod, Reason.ALREADY_RESERVED, until)
-    left = [found.reason for found in standings if isinstance(found, LeftAlone)]
+    left = [standing.reason for standing in standings if isinstance(standing, LeftAlone)]
     return Wait(pod, left[0] if left else Reason.NO_UNBOUND_CLAIM)
 
 

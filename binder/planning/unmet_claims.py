@@ -154,7 +154,7 @@ class UnmetClaims:
 
     def _free_of_class(self, claim: Claim) -> tuple[list[Volume], int]:
         """Return the free volumes of the class that are large enough or nearly so, and the number of the others."""
-        found: list[Volume] = []
+        nearest: list[Volume] = []
         smaller = 0
         for pool, shelf in self._view.index.shelves.items():
             if pool.storage_class == class_of(claim):
@@ -162,9 +162,9 @@ class UnmetClaims:
                     volumes = [volume for _, _, volume in group.everywhere.at_least(0)]
                     large = bisect_left(volumes, claim.request, key=lambda volume: volume.capacity)
                     nearly = max(large - _NEAREST, 0)
-                    found += volumes[nearly : large + _MOST_VOLUMES]
+                    nearest += volumes[nearly : large + _MOST_VOLUMES]
                     smaller += nearly
-        return found, smaller
+        return nearest, smaller
 
     def _first_failure(self, claim: Claim, volume: Volume) -> Reason | None:
         reason = scheduler_refusal(claim, volume)
@@ -205,8 +205,8 @@ def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
 def _merged(summaries: Iterable[Rejection]) -> list[Rejection]:
     """Say once what holds for several claims."""
     subjects: dict[tuple[str, str], list[str]] = {}
-    for one in summaries:
-        subjects.setdefault((one.wanted, one.offered), []).append(one.subject)
+    for summary in summaries:
+        subjects.setdefault((summary.wanted, summary.offered), []).append(summary.subject)
     return [
         Rejection(Reason.NO_VOLUME_FITS, ", ".join(claims), wanted, offered)
         for (wanted, offered), claims in subjects.items()

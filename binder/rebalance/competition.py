@@ -180,10 +180,10 @@ def _competing(placing: Placing, rivals: Sequence[Demand]) -> list[PlacedPod]:
     classes = _classes(rivals)
     while True:
         movable = (placed for placed in placing.placed.values() if not placing.booking.is_tied(placed.demand))
-        found = [placed for placed in movable if not classes.isdisjoint(_classes([placed.demand]))]
-        wider = classes | _classes(placed.demand for placed in found)
+        competing = [placed for placed in movable if not classes.isdisjoint(_classes([placed.demand]))]
+        wider = classes | _classes(placed.demand for placed in competing)
         if wider == classes:
-            return found
+            return competing
         classes = wider
 
 
@@ -254,13 +254,13 @@ class _Setup:
     def _open_to(self, demand: Demand) -> tuple[Topology, ...]:
         """Return the topologies where each claim has volumes, and a node with room if nobody else of the batch came."""
         kind = demand.kind
-        found = self._open.get(kind)
-        if found is None:
+        topologies = self._open.get(kind)
+        if topologies is None:
             hardest = max(demand.required, key=lambda claim: (claim.request, claim.key))
             likely = self._placing.topologies_for(demand, hardest, _MOST_TOPOLOGIES)
-            found = tuple(topology for topology in likely if self._could_serve(demand, topology))
-            self._open[kind] = found
-        return found
+            topologies = tuple(topology for topology in likely if self._could_serve(demand, topology))
+            self._open[kind] = topologies
+        return topologies
 
     def _could_serve(self, demand: Demand, topology: Topology) -> bool:
         largest: list[Volume] = []
@@ -278,18 +278,18 @@ class _Setup:
         """
         family = _family(demand, claim)
         key = (family, topology.number)
-        found = self._listed.get(key)
-        if found is None:
+        volumes = self._listed.get(key)
+        if volumes is None:
             asker, least = self._least[family]
-            found, large = [], 0
+            volumes, large = [], 0
             for volume in self._placing.offers.volumes(asker, least, topology):
                 if volume.name not in self._placing.taken:
-                    found.append(volume)
+                    volumes.append(volume)
                     large += volume.capacity >= self._most[family]
                     if large == self._claims:
                         break
-            self._listed[key] = found
-        return found
+            self._listed[key] = volumes
+        return volumes
 
     def _include(self, placed: PlacedPod) -> None:
         """Make sure that what a placed pod holds is among the volumes listed."""

@@ -129,10 +129,10 @@ class _Search:
         for movable in competition.movables:
             if movable.key not in competition.at:
                 ranked = sorted(movable.topologies, key=lambda topology: self._would_miss(movable, topology))
-                found = next((topology for topology in ranked if self._book([(movable, topology)])), None)
-                if found is None:
+                chosen = next((topology for topology in ranked if self._book([(movable, topology)])), None)
+                if chosen is None:
                     return False
-                self._enter(movable, found)
+                self._enter(movable, chosen)
         return True
 
     def mend(self) -> bool:
@@ -221,9 +221,9 @@ class _Search:
 
     def _would_miss(self, movable: MovablePod, topology: int) -> int:
         mark = self.competition.matching.mark()
-        found = sum(map(self.competition.matching.add, movable.kinds[topology]))
+        matched = sum(map(self.competition.matching.add, movable.kinds[topology]))
         self.competition.matching.rollback(mark)
-        return len(movable.claims) - found
+        return len(movable.claims) - matched
 
     def _pick(self, among: Sequence[T]) -> T:
         return among[self._next(len(among))]

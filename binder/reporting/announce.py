@@ -65,7 +65,9 @@ class Announcer:
         where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
         reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
         limits = _hint_text(decision)
-        if not self._is_news(decision.pod, (reason, limits, tuple(one.volume.name for one in decision.placements))):
+        if not self._is_news(
+            decision.pod, (reason, limits, tuple(placement.volume.name for placement in decision.placements))
+        ):
             return
         self._refused.pop(decision.pod.key, None)
         self._seen.pop(decision.pod.key, None)
@@ -129,8 +131,8 @@ class Announcer:
         self._refused.pop(pod_key, None)
         self._seen.pop(pod_key, None)
 
-    def _is_news(self, pod: Pod, said: object) -> bool:
-        digest = hash((pod.uid, said))
+    def _is_news(self, pod: Pod, news: object) -> bool:
+        digest = hash((pod.uid, news))
         if self._said.get(pod.key) == digest:
             return False
         self._said[pod.key] = digest

@@ -67,8 +67,8 @@ class HealthAnnouncer:
 def described(finding: Finding) -> str:
     """Say state, reason, message and who said it, as far as known."""
     words = " ".join(word for word in (str(finding.state), f"({finding.reason})" if finding.reason else "") if word)
-    said = f"{words}: {finding.message}" if finding.message else words
-    return f"{said} (reported by {finding.source})"
+    text = f"{words}: {finding.message}" if finding.message else words
+    return f"{text} (reported by {finding.source})"
 
 
 def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:

@@ -79,9 +79,9 @@ class BindVolumes:
         with self._waits.changes(placement) as changed:
             while True:
                 changed.clear()
-                found = progress(placement, self._pods.items.get(placement.pod.key), self._store.snapshot())
-                if found is not False:
-                    return found if isinstance(found, Rejection) else None
+                outcome = progress(placement, self._pods.items.get(placement.pod.key), self._store.snapshot())
+                if outcome is not False:
+                    return outcome if isinstance(outcome, Rejection) else None
                 await changed.wait()
 
     def _unbound(self, placement: ScheduleResult) -> str:

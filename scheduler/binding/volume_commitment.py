@@ -57,8 +57,8 @@ def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now:
         return Rejection(reason, volume.name, f"a volume for {claim.key} on node {node_name}", _state(fresh))
     selected = value_of(snapshot.claims[claim.key].annotations, SELECTED_NODE)
     if selected is not None:
-        found = f"one is being provisioned for node {selected}"
-        return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for the pod to be scheduled", found)
+        state = f"one is being provisioned for node {selected}"
+        return Rejection(Reason.PROVISIONING_CHOSEN, claim.key, "a claim that waits for the pod to be scheduled", state)
     unreached = refuse_storage([fresh.driver], snapshot, node_name)
     return unreached or (refuse_use(view, fresh, now, claim) if fresh.claim is None else None)
 
@@ -75,8 +75,8 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
     fresh = snapshot.claims[claim.key]
     selected = value_of(fresh.annotations, SELECTED_NODE)
     if selected not in {None, node_name}:
-        found = f"selected for provisioning: node {selected}"
-        return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", found)
+        state = f"selected for provisioning: node {selected}"
+        return Rejection(Reason.PROVISIONING_ELSEWHERE, claim.key, f"a volume for node {node_name}", state)
     unreached = refuse_storage([provisioner_of(fresh, snapshot.classes)], snapshot, node_name)
     return refuse_provisioning(fresh, node, snapshot) or unreached
 
@@ -98,10 +98,10 @@ def progress(placement: ScheduleResult, pod: Pod | None, snapshot: Snapshot) -> 
         return _refuse_node(placement.node, None) or False
     choice, finished = placement.volumes, True
     for claim, volume in [*choice.volumes, *((claim, None) for claim in choice.provision)]:
-        found = _refuse_claim(claim, snapshot) or _progress(claim, volume, node, snapshot)
-        if isinstance(found, Rejection):
-            return found
-        finished = finished and found
+        outcome = _refuse_claim(claim, snapshot) or _progress(claim, volume, node, snapshot)
+        if isinstance(outcome, Rejection):
+            return outcome
+        finished = finished and outcome
     return finished
 
 
@@ -125,8 +125,8 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
         selected = value_of(fresh.annotations, SELECTED_NODE)
         if selected == node.name:
             return False
-        found = "provisioning was abandoned" if selected is None else f"node {selected} was chosen instead"
-        return Rejection(Reason.PROVISIONING_FAILED, claim.key, f"a volume provisioned for node {node.name}", found)
+        state = "provisioning was abandoned" if selected is None else f"node {selected} was chosen instead"
+        return Rejection(Reason.PROVISIONING_FAILED, claim.key, f"a volume provisioned for node {node.name}", state)
     volume = snapshot.volumes.get(chosen.name)
     if volume is None:
         return _volume_gone(chosen, claim)

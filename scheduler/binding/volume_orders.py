@@ -65,7 +65,7 @@ class VolumeOrders:
             self._pods.setdefault(order.claim.key, set()).add(placement.pod.uid)
         async with self._locks.held(order.claim.key for order in orders):
             # Asked for all before the first write: what is known to be lost needs no taking back.
-            refused = next((found for order in orders if (found := self._refusal(order)) is not None), None)
+            refused = next((rejection for order in orders if (rejection := self._refusal(order)) is not None), None)
             for order in orders if refused is None else ():
                 async with self._room:
                     refused = await self._write(order)
@@ -188,5 +188,5 @@ class VolumeOrders:
 def orders_of(placement: ScheduleResult) -> Sequence[Order]:
     """Return what the pod's claims are to get, in the order of writing."""
     choice, node = placement.volumes, placement.node
-    found = [Order(claim, volume, node) for claim, volume in choice.volumes]
-    return [*found, *(Order(claim, None, node) for claim in choice.provision)]
+    taken = [Order(claim, volume, node) for claim, volume in choice.volumes]
+    return [*taken, *(Order(claim, None, node) for claim in choice.provision)]

@@ -161,17 +161,17 @@ def _refiled(kind: _Kind, groups: _Groups) -> Iterable[NodeSelector | None]:
     if len(kind.groups) == len(groups) and not any(map(is_not, kind.groups, groups)):
         return ()
     before, after = kind.filed, _by_identity(groups)
-    changed = [after[one] if one in after else before[one] for one in before.keys() ^ after.keys()]
+    changed = [after[name] if name in after else before[name] for name in before.keys() ^ after.keys()]
     # The old groups are let go only now: as long as they live, no new order has the identity of an old one.
     kind.groups, kind.filed = groups, after
     return changed
 
 
 def _by_identity(groups: _Groups) -> dict[int, NodeSelector | None]:
-    found: dict[int, NodeSelector | None] = {}
+    affinities: dict[int, NodeSelector | None] = {}
     for group in groups:
-        found.update(zip(map(id, group.values()), group.keys(), strict=True))
-    return found
+        affinities.update(zip(map(id, group.values()), group.keys(), strict=True))
+    return affinities
 
 
 def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | None]:

@@ -46,7 +46,7 @@ class Judgement:
         """Return why the node is refused: the first reason in the profile's order, None when it fits."""
         if self.rejection is not None:
             return self.rejection
-        return next((found for _, rule in self.rules if (found := rule.why(node)) is not None), None)
+        return next((rejection for _, rule in self.rules if (rejection := rule.why(node)) is not None), None)
 
     def refusing(self, node: NodeInfo) -> str | None:
         """Return the name of the filter that refuses the node first, None when it fits or no filter was asked."""
@@ -66,9 +66,9 @@ class Unschedulable:
             yield self.judgement.rejection
             return
         for node in self.cluster.nodes:
-            found = self.judgement.why(node)
-            if found is not None:
-                yield found
+            rejection = self.judgement.why(node)
+            if rejection is not None:
+                yield rejection
 
 
 def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
@@ -76,11 +76,11 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
     info = pod_info(pod, cluster.storage, cluster.now)
     among = cluster.index.everything
     for pre_filter in profile.pre_filters:
-        found = pre_filter.confine(info, cluster)
-        if isinstance(found, Rejection):
-            return Judgement(info, found, 0, (), pre_filter)
-        if found is not None:
-            among &= found
+        confined = pre_filter.confine(info, cluster)
+        if isinstance(confined, Rejection):
+            return Judgement(info, confined, 0, (), pre_filter)
+        if confined is not None:
+            among &= confined
     prepared = ((plugin, plugin.rule(info, cluster)) for plugin in profile.filters)
     rules = tuple((plugin, rule) for plugin, rule in prepared if rule is not None)
     for _, rule in rules:
@@ -101,12 +101,12 @@ def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeInfo], wan
     """Return the first of the candidates that no rule refuses, no more of them than are wanted."""
     if not rules:
         return candidates[:wanted]
-    found: list[NodeInfo] = []
+    fitting: list[NodeInfo] = []
     for first in range(0, len(candidates), _CHUNK):
-        found += passing(rules, candidates[first : first + _CHUNK])
-        if len(found) >= wanted:
-            return found[:wanted]
-    return found
+        fitting += passing(rules, candidates[first : first + _CHUNK])
+        if len(fitting) >= wanted:
+            return fitting[:wanted]
+    return fitting
 
 
 def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
@@ -165,11 +165,11 @@ def mask_of(numbers: int) -> bytes:
 
 def _candidates(among: int, cluster: ClusterView, start: int) -> Sequence[NodeInfo]:
     nodes = cluster.nodes
-    found: Sequence[NodeInfo] = nodes
+    candidates: Sequence[NodeInfo] = nodes
     if among != cluster.index.everything:
-        found = list(compress(nodes, mask_of(among)))
-    first = bisect_left(found, start, key=lambda state: state.number)
-    return [*found[first:], *found[:first]] if first else found
+        candidates = list(compress(nodes, mask_of(among)))
+    first = bisect_left(candidates, start, key=lambda state: state.number)
+    return [*candidates[first:], *candidates[:first]] if first else candidates
 
 
 def _unrefused(rule: NodeRule, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:

@@ -50,8 +50,8 @@ class Diagnosis:
         """Return the sentence for the pod's condition and Event. `post_filter` is what preemption had to say."""
         if not self.nodes:
             return NO_NODES
-        said = self.whole or ", ".join(sorted(f"{nodes} {text}" for text, nodes in self.counts.items()))
-        parts = [f"0/{self.nodes} nodes are available:", f"{said}." if said else "", post_filter]
+        reasons = self.whole or ", ".join(sorted(f"{nodes} {text}" for text, nodes in self.counts.items()))
+        parts = [f"0/{self.nodes} nodes are available:", f"{reasons}." if reasons else "", post_filter]
         return " ".join(part for part in parts if part)
 
 
@@ -78,12 +78,12 @@ class _Count:
                 self.texts[text] += nodes
 
 
-def diagnose(found: Unschedulable) -> Diagnosis:
+def diagnose(unschedulable: Unschedulable) -> Diagnosis:
     """Return the reasons for which a decision found no node, without putting those against each node into words."""
-    judgement, cluster = found.judgement, found.cluster
+    judgement, cluster = unschedulable.judgement, unschedulable.cluster
     if judgement.rejection is not None:
-        return _whole(found, judgement.rejection, judgement.rejected_by)
-    count, left, alike = _Count(), cluster.index.everything, Alike(found)
+        return _whole(unschedulable, judgement.rejection, judgement.rejected_by)
+    count, left, alike = _Count(), cluster.index.everything, Alike(unschedulable)
     for plugin, rule in judgement.rules:
         before = left
         if rule.texts is not None:
@@ -94,7 +94,7 @@ def diagnose(found: Unschedulable) -> Diagnosis:
                 left &= ~refused
         if left != before:
             count.plugins.add(plugin)
-    reason = max(count.reasons, key=lambda one: (count.reasons[one], one), default=Reason.NO_NODE_FITS)
+    reason = max(count.reasons, key=lambda reason: (count.reasons[reason], reason), default=Reason.NO_NODE_FITS)
     return Diagnosis(len(cluster.nodes), "", count.texts, reason, frozenset(count.plugins))
 
 
@@ -105,11 +105,11 @@ def _count_texts(plugin: Filter, texts: Texts, states: Sequence[NodeInfo], count
     return numbers_of(state for state, those in zip(states, wrong, strict=True) if not those)
 
 
-def _whole(found: Unschedulable, rejection: Rejection, plugin: PreFilter | None) -> Diagnosis:
+def _whole(unschedulable: Unschedulable, rejection: Rejection, plugin: PreFilter | None) -> Diagnosis:
     """Return the reason for which no node was looked at."""
-    nodes = len(found.cluster.nodes)
+    nodes = len(unschedulable.cluster.nodes)
     if plugin is None:
         return Diagnosis(nodes, whole_text(rejection), {}, rejection.reason, frozenset())
-    text = plugin.text(rejection, found.judgement.info, found.cluster)
+    text = plugin.text(rejection, unschedulable.judgement.info, unschedulable.cluster)
     # Without nodes any change may help, as that is what is told then.
     return Diagnosis(nodes, text, {}, rejection.reason, frozenset({plugin}) if nodes else frozenset())

@@ -122,10 +122,10 @@ class ProfileDecider:
 
     def _take(self, profile: Profile) -> None:
         self._profile = profile
-        weighted = [(one.plugin, one.weight) for one in profile.scores]
-        self._alone = [(one, weight) for one, weight in weighted if isinstance(one, ScoreAlone)]
-        self._of_choice = [(one, weight) for one, weight in weighted if isinstance(one, ScoreChoice)]
-        self._together = [one for one in weighted if not isinstance(one[0], ScoreAlone | ScoreChoice)]
+        weighted = [(score.plugin, score.weight) for score in profile.scores]
+        self._alone = [(score, weight) for score, weight in weighted if isinstance(score, ScoreAlone)]
+        self._of_choice = [(score, weight) for score, weight in weighted if isinstance(score, ScoreChoice)]
+        self._together = [score for score in weighted if not isinstance(score[0], ScoreAlone | ScoreChoice)]
         self._templates.clear()
         self._choices.forget()
 
@@ -140,13 +140,13 @@ class ProfileDecider:
             of_node=[(plugin, rule) for plugin, rule in rules if rule.question is not None],
             of_choice=of_choice,
             rest=[rule for _, rule in rules if rule.question is None and not (rule.by_choice and kind is not None)],
-            speaking=[one for one in together if one[0].scores(info, view, ()) is not None],
+            speaking=[score for score in together if score[0].scores(info, view, ()) is not None],
         )
 
     def _template_of(self, parts: _Parts, info: PodInfo, view: ClusterView) -> _Template:
         asked = (
             *((plugin.name, rule.question) for plugin, rule in parts.of_node),
-            *(one.question(info) for one, _ in self._alone),
+            *(score.question(info) for score, _ in self._alone),
         )
         return self._template(asked, len(view.nodes))
 
@@ -161,7 +161,7 @@ class ProfileDecider:
             if any(rule.why(state) is not None for _, rule in parts.of_choice):
                 return _DOES_NOT_FIT
             own = info.choice(state).own
-            return sum(weight * one.of_choice(info, own) for one, weight in self._of_choice)
+            return sum(weight * score.of_choice(info, own) for score, weight in self._of_choice)
 
         question = (parts.kind, tuple(plugin.name for plugin, _ in parts.of_choice))
         return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
@@ -208,19 +208,19 @@ class ProfileDecider:
         left = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
         first = bisect_left(left, self._start % len(nodes), key=lambda state: state.number)
         wanted = self._wanted(len(nodes))
-        found = first_passing(parts.rest, [*left[first:], *left[:first]], wanted)
-        if not found:
+        fitting = first_passing(parts.rest, [*left[first:], *left[:first]], wanted)
+        if not fitting:
             return None
-        sums = [known[state.number] for state in found]
+        sums = [known[state.number] for state in fitting]
         for plugin, weight in parts.speaking:
-            scores = plugin.scores(judgement.info, view, found)
+            scores = plugin.scores(judgement.info, view, fitting)
             if scores is not None:
                 sums = [total + weight * score for total, score in zip(sums, scores, strict=True)]
         best = max(sums)
-        if wanted == len(found) < len(nodes):
-            self._start = found[-1].number + 1
-            return found[sums.index(best)]
-        equal = [state for state, total in zip(found, sums, strict=True) if total == best]
+        if wanted == len(fitting) < len(nodes):
+            self._start = fitting[-1].number + 1
+            return fitting[sums.index(best)]
+        equal = [state for state, total in zip(fitting, sums, strict=True) if total == best]
         return min(equal, key=lambda state: (state.number < turn, state.number))
 
     def _wanted(self, nodes: int) -> int:
@@ -232,8 +232,8 @@ def _next_of_the_best(totals: Sequence[int], allowed: bytes, turn: int) -> int |
     most = max(compress(totals, allowed))
     if most < 0:
         return None
-    found = _next_with(most, totals, allowed, turn)
-    return _next_with(most, totals, allowed, 0) if found is None else found
+    chosen = _next_with(most, totals, allowed, turn)
+    return _next_with(most, totals, allowed, 0) if chosen is None else chosen
 
 
 def _next_with(total: int, totals: Sequence[int], allowed: bytes, number: int) -> int | None:

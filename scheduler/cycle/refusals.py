@@ -44,10 +44,10 @@ def states_of(nodes: int, cluster: ClusterView) -> Sequence[NodeInfo]:
 
 def numbers_of(states: Iterable[NodeInfo]) -> int:
     """Return the set of these nodes."""
-    found = 0
+    numbers = 0
     for state in states:
-        found |= 1 << state.number
-    return found
+        numbers |= 1 << state.number
+    return numbers
 
 
 def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
@@ -55,8 +55,8 @@ def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterab
     if rule.reasons is not None:
         return rule.reasons(nodes)
     if rule.by_choice:
-        found = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
-        return ((reason, refused) for reason, refused in found if reason is not None)
+        reasons = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
+        return ((reason, refused) for reason, refused in reasons if reason is not None)
     refused = refused_by(rule, nodes, alike)
     states = states_of(refused, alike.found.cluster)
     if len(plugin.messages) == 1 and states:
@@ -77,5 +77,5 @@ def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
 
 
 def _reason(rule: NodeRule, state: NodeInfo) -> Reason | None:
-    found = rule.why(state)
-    return None if found is None else found.reason
+    rejection = rule.why(state)
+    return None if rejection is None else rejection.reason

@@ -152,7 +152,7 @@ class Extender:
         """Return the points of kinds of nodes, by what the claims reach there."""
         storage = self._cache.storage()
         looks = _Looks()
-        by_claim = [self._claim_points(storage, one, grouping, kinds, looks) for one in pod.open]
+        by_claim = [self._claim_points(storage, open_claim, grouping, kinds, looks) for open_claim in pod.open]
         if len(by_claim) == 1:
             return by_claim[0]
         if not by_claim:
@@ -163,53 +163,55 @@ class Extender:
     def _claim_points(
         self,
         storage: Storage,
-        one: OpenClaim,
+        open_claim: OpenClaim,
         grouping: Grouping,
         kinds: Collection[int],
         looks: _Looks,
     ) -> Mapping[int, float]:
         """Return the points by kind, in the order of the kinds, once for claims that ask for the same."""
-        if has_place(one):
-            return self._place_points(storage, one, grouping, kinds)
-        shape = shape_of(one.claim)
+        if has_place(open_claim):
+            return self._place_points(storage, open_claim, grouping, kinds)
+        shape = shape_of(open_claim.claim)
         if shape in looks.known:
             return looks.known[shape]
         most = min(MOST_LOOKS, looks.left)
-        points, missing = self._fit_points(storage, one, grouping, kinds, most)
+        points, missing = self._fit_points(storage, open_claim, grouping, kinds, most)
         looks.left -= min(missing, most)
         if missing <= most or not looks.left:
             looks.known[shape] = points
         return points
 
     def _place_points(
-        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int]
+        self, storage: Storage, open_claim: OpenClaim, grouping: Grouping, kinds: Iterable[int]
     ) -> Mapping[int, float]:
-        return {number: place_points(storage, one, grouping.labels(number)) for number in kinds}
+        return {number: place_points(storage, open_claim, grouping.labels(number)) for number in kinds}
 
     def _fit_points(
-        self, storage: Storage, one: OpenClaim, grouping: Grouping, kinds: Iterable[int], most: int
+        self, storage: Storage, open_claim: OpenClaim, grouping: Grouping, kinds: Iterable[int], most: int
     ) -> tuple[Mapping[int, float], int]:
         """Return the points, after at most so many looks, and how many kinds were not known before."""
-        known = self._cache.tightest.known(one.claim, grouping.keys)
-        found = {number: known.get(grouping.kinds[number], -1.0) for number in kinds}
-        missing = [number for number, points in found.items() if points < 0]
+        known = self._cache.tightest.known(open_claim.claim, grouping.keys)
+        points_of = {number: known.get(grouping.kinds[number], -1.0) for number in kinds}
+        missing = [number for number, points in points_of.items() if points < 0]
         for number in missing[:most]:
-            found[number] = known[grouping.kinds[number]] = fit_points(storage, one.claim, grouping.labels(number))
-        return found | dict.fromkeys(missing[most:], 0.0), len(missing)
+            points_of[number] = known[grouping.kinds[number]] = fit_points(
+                storage, open_claim.claim, grouping.labels(number)
+            )
+        return points_of | dict.fromkeys(missing[most:], 0.0), len(missing)
 
     def _points_by_name(self, pod: KnownClaims) -> Mapping[str, float]:
         """Return the points of nodes that have a promised local volume, or a bound one attached."""
-        found: dict[str, float] = {}
+        points: dict[str, float] = {}
         places = [*local_nodes(pod), *(self._cache.nodes_with(claim.volume_name) for claim in pod.bound)]
         for nodes in places:
             for name in nodes:
-                found[name] = found.get(name, 0.0) + HIGHEST
-        return found
+                points[name] = points.get(name, 0.0) + HIGHEST
+        return points
 
     def _keys(self, pod: KnownClaims) -> LabelKeys:
         """Return the node labels that decide which volumes of the pod's claims a node reaches."""
-        keys = {key for one in pod.open for key in self._cache.labels.keys(class_of(one.claim))}
-        if any(one.reservation for one in pod.open):
+        keys = {key for open_claim in pod.open for key in self._cache.labels.keys(class_of(open_claim.claim))}
+        if any(open_claim.reservation for open_claim in pod.open):
             keys |= {ZONE_LABEL, BETA_ZONE_LABEL}
         return tuple(sorted(keys))
 
@@ -226,8 +228,8 @@ def _kinds(grouping: Grouping, names: Iterable[str]) -> Collection[int]:
     """Return the kinds of the named nodes. A few others among them do no harm, and to look up names takes longer."""
     if len(grouping.kinds) <= FEW_KINDS:
         return range(len(grouping.kinds))
-    found = set(map(grouping.numbers.get, names))
-    return [number for number in found if number is not None]
+    kinds = set(map(grouping.numbers.get, names))
+    return [number for number in kinds if number is not None]
 
 
 def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iterable[int]) -> Iterator[int]:

@@ -114,9 +114,9 @@ def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotatio
 
 def suspect_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
     """Return the affinities of the volumes for whose sake a node could be refused; usually there are none."""
-    found = {affinity for one in pod.open for affinity in storage.suspect.topologies(one.claim)}
-    prebound = (one.prebound for one in pod.open if one.prebound is not None)
-    return found | {volume.node_affinity for volume in prebound if volume.name in storage.problems}
+    affinities = {affinity for open_claim in pod.open for affinity in storage.suspect.topologies(open_claim.claim)}
+    prebound = (open_claim.prebound for open_claim in pod.open if open_claim.prebound is not None)
+    return affinities | {volume.node_affinity for volume in prebound if volume.name in storage.problems}
 
 
 def reporting(snapshot: Snapshot) -> set[str]:
@@ -131,7 +131,7 @@ def refusal(
 
     Goes through what kube-scheduler takes there, for one claim after another.
     """
-    claims = [*pod.bound, *(one.claim for one in pod.open)]
+    claims = [*pod.bound, *(open_claim.claim for open_claim in pod.open)]
 
     def objection(volume: Volume) -> Objection:
         problem = storage.problems.get(volume.name)
@@ -139,26 +139,34 @@ def refusal(
             return problem
         if volume.driver in cut:
             return _unreached(volume.driver)
-        said = storage.node_storage.finding(volume, storage.snapshot, now)
-        return f"{Reason.UNHEALTHY}, {said.state}: {said.reason}" if said is not None and said.unhealthy else ""
+        finding = storage.node_storage.finding(volume, storage.snapshot, now)
+        return (
+            f"{Reason.UNHEALTHY}, {finding.state}: {finding.reason}"
+            if finding is not None and finding.unhealthy
+            else ""
+        )
 
     taken: set[str] = set()
-    for one in pod.open:
-        volume, against = _taken(storage, one, labels, taken, objection)
+    for open_claim in pod.open:
+        volume, against = _taken(storage, open_claim, labels, taken, objection)
         if against and volume is not None:
-            return f"claim {one.claim.name} would get volume {volume.name}: {against}"
+            return f"claim {open_claim.claim.name} would get volume {volume.name}: {against}"
         if volume is not None:
             taken.add(volume.name)
-        elif cut and one.prebound is None and (driver := provisioner_of(one.claim, storage.snapshot.classes)) in cut:
-            return f"claim {one.claim.name} would get a new volume: {_unreached(driver)}"
+        elif (
+            cut
+            and open_claim.prebound is None
+            and (driver := provisioner_of(open_claim.claim, storage.snapshot.classes)) in cut
+        ):
+            return f"claim {open_claim.claim.name} would get a new volume: {_unreached(driver)}"
     return _bound_refusal(storage.snapshot, pod, cut)
 
 
 def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
     """Return 0 to HIGHEST by the smallest free volume that fits the claim on a node: the less space is wasted the
     more. kube-scheduler minds that on one node, but not across nodes (kubernetes/kubernetes#83323)."""
-    found = (storage.clear.smallest(claim, labels), storage.suspect.smallest(claim, labels))
-    capacity = min((volume.capacity for volume in found if volume is not None), default=0)
+    smallest = (storage.clear.smallest(claim, labels), storage.suspect.smallest(claim, labels))
+    capacity = min((volume.capacity for volume in smallest if volume is not None), default=0)
     return HIGHEST * claim.request / capacity if capacity else 0.0
 
 
@@ -181,7 +189,7 @@ def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
 
 def local_nodes(pod: KnownClaims) -> list[frozenset[str]]:
     """Return for each claim that is promised a local volume the nodes that have it."""
-    promises = (one.reservation for one in pod.open if one.prebound is None)
+    promises = (open_claim.reservation for open_claim in pod.open if open_claim.prebound is None)
     return [frozenset(promise.nodes) for promise in promises if promise is not None and promise.nodes]
 
 
@@ -204,8 +212,8 @@ def _prebound(claim: Claim, snapshot: Snapshot) -> Volume | None:
 
 
 def _reservation(claim: Claim, now: datetime, annotations: Annotations) -> ClaimReservation | None:
-    found = annotations.reservation_of_claim(claim)
-    return found if found is not None and found.in_force(now) else None
+    reservation = annotations.reservation_of_claim(claim)
+    return reservation if reservation is not None and reservation.in_force(now) else None
 
 
 def _taken(

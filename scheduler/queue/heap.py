@@ -49,7 +49,7 @@ class Heap(Generic[R, T]):
         """Take an item out; nothing happens when it is not there."""
         self._places.pop(item, None)
         if len(self._heap) > 2 * len(self._places) + _SLACK:
-            self._heap = [(*place, one) for one, place in self._places.items()]
+            self._heap = [(*place, kept) for kept, place in self._places.items()]
             heapify(self._heap)
 
     def first(self) -> tuple[R, T] | None:

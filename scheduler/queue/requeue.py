@@ -111,7 +111,10 @@ class Changes:
         snapshot = self._store.snapshot()
         claimed = snapshot.claims_by_volume.get(new.name, ()) if new is not None else ()
         classes = (snapshot.classes.get(class_of(snapshot.claims[key])) for key in claimed)
-        return frozenset(one.provisioner for one in classes if one is not None) - {new.driver if new else "", ""}
+        return frozenset(storage_class.provisioner for storage_class in classes if storage_class is not None) - {
+            new.driver if new else "",
+            "",
+        }
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
         if not alike(old, new):
@@ -148,9 +151,9 @@ def _other_annotations(volume: Volume, annotations: Annotations) -> list[tuple[s
     return [pair for pair in volume.annotations if pair[0] not in keys]
 
 
-def wanted_by(found: Unschedulable) -> Wanted:
+def wanted_by(unschedulable: Unschedulable) -> Wanted:
     """Return what a pod waits for that a decision found no node for."""
-    judgement, snapshot = found.judgement, found.cluster.storage.snapshot
+    judgement, snapshot = unschedulable.judgement, unschedulable.cluster.storage.snapshot
     pod = judgement.info.pod
     if not pod.claims:
         return _NOTHING
@@ -161,7 +164,7 @@ def wanted_by(found: Unschedulable) -> Wanted:
         volumes=frozenset({claim.volume_name for claim in claims if claim.volume_name} | promised),
         drivers=frozenset(driver for driver, _ in attachments_of(pod, snapshot)),
         whole=judgement.rejection is not None,
-        again_in=expires_in(judgement.info, found.cluster.storage, found.cluster.now),
+        again_in=expires_in(judgement.info, unschedulable.cluster.storage, unschedulable.cluster.now),
     )
 
 

@@ -164,7 +164,7 @@ class SchedulingQueue:
             return
         held.refusals, held.errors = held.refusals + 1, 0
         held.rested_at = now + backoff(held.refusals)
-        if missed is None or held.changed or any(may_help(held.pod, hints, one, wanted) for one in missed):
+        if missed is None or held.changed or any(may_help(held.pod, hints, event, wanted) for event in missed):
             self._settle(held, now)
             return
         self._move(held, QueueState.REFUSED)
@@ -293,7 +293,7 @@ def backoff(times: int) -> float:
     return float(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(times - 1, 16)))
 
 
-def same_spec(one: Pod, other: Pod) -> bool:
+def same_spec(pod: Pod, other: Pod) -> bool:
     """Whether a pod is the same but for its version and its status."""
-    status = {name: getattr(one, name) for name in _STATUS}
-    return msgspec.structs.replace(other, **status) == one
+    status = {name: getattr(pod, name) for name in _STATUS}
+    return msgspec.structs.replace(other, **status) == pod

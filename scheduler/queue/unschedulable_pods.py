@@ -90,16 +90,16 @@ class RefusedPods:
 
     def helped_by(self, change: ClusterEvent) -> list[str]:
         """Return the keys of the pods that may fit a node now."""
-        found: _Keys = {}
+        keys: _Keys = {}
         for pod_key in self._named_by(change):
             filed = self._filed[pod_key]
             if may_help(filed.pod, filed.hints, change, filed.wanted):
-                found[pod_key] = None
+                keys[pod_key] = None
         for hint, groups in self._groups.items():
             if hint.concerns(change.kind):
                 for alike in groups.values():
-                    found.update(dict.fromkeys(self._helped(hint, alike, change)))
-        return [pod_key for pod_key in found if change.concerns(self._filed[pod_key].pod)]
+                    keys.update(dict.fromkeys(self._helped(hint, alike, change)))
+        return [pod_key for pod_key in keys if change.concerns(self._filed[pod_key].pod)]
 
     def _named_by(self, change: ClusterEvent) -> Iterator[str]:
         """Yield the pods whose claims or volumes the change is about."""

@@ -8,9 +8,9 @@ from kube.rules.unsupported import unsupported
 
 def refuse_pod(pod: Pod) -> Rejection | None:
     """Return the first reason not to queue the pod, or None."""
-    found = next(iter(problems(pod)), None)
-    if found is not None:
-        return Rejection(Reason.POD_INVALID, pod.key, f"{found.expected} in {found.path}", found.found)
+    problem = next(iter(problems(pod)), None)
+    if problem is not None:
+        return Rejection(Reason.POD_INVALID, pod.key, f"{problem.expected} in {problem.path}", problem.found)
     field = next(iter(unsupported(pod)), None)
     if field is None:
         return None

@@ -205,7 +205,7 @@ _APPLYING: Final[Mapping[SimulatedChange, Callable[[ClusterView, Placed, Entry],
 
 
 def _node(view: ClusterView, name: str) -> NodeInfo:
-    found = view.node(name)
-    if found is None:
+    state = view.node(name)
+    if state is None:
         raise KeyError(name)
-    return found
+    return state

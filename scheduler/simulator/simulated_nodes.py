@@ -30,12 +30,12 @@ def with_added_node(view: ClusterView, name: str, like: NodeInfo) -> ClusterView
 
 def node_kinds(nodes: Iterable[NodeInfo]) -> list[NodeInfo]:
     """Return one node of each kind there is, by name: the same zone, labels, taints and sizes are one kind."""
-    found: dict[object, NodeInfo] = {}
-    for state in sorted(nodes, key=lambda one: one.name):
+    kinds: dict[object, NodeInfo] = {}
+    for state in sorted(nodes, key=lambda state: state.name):
         node = state.node
         labels = tuple(pair for pair in node.labels if state.name not in pair)
-        found.setdefault((labels, node.taints, node.allocatable), state)
-    return list(found.values())
+        kinds.setdefault((labels, node.taints, node.allocatable), state)
+    return list(kinds.values())
 
 
 def _node(like: Node, name: str) -> Node:

@@ -78,7 +78,7 @@ def with_failed_driver(storage: View, driver: str, nodes: Iterable[str]) -> View
     So none of its volumes is given out or made anew. Raises KeyError where no volume, class or node knows the driver.
     """
     snapshot, names = storage.snapshot, sorted(nodes)
-    known = {one.provisioner for one in snapshot.classes.values()} | set(snapshot.csi_drivers)
+    known = {storage_class.provisioner for storage_class in snapshot.classes.values()} | set(snapshot.csi_drivers)
     volumes = [volume.name for volume in snapshot.volumes.values() if volume.driver == driver]
     if not volumes and driver not in known:
         raise KeyError(driver)

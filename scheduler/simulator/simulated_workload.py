@@ -61,7 +61,7 @@ def workload(size: Workload, seed: int) -> list[Record]:
     nodes = list(_nodes(size, random))
     volumes = list(_volumes(size, nodes, random))
     pods = list(_pods(size, nodes, len(volumes), random))
-    claims = [_claim(one.namespace, used.name, random) for one in pods for used in one.claims]
+    claims = [_claim(pod.namespace, used.name, random) for pod in pods for used in pod.claims]
     storage_class = StorageClass(_CLASS, "uid-zonal", 1, NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER)
     return [storage_class, *nodes, *volumes, *claims, *pods]
 

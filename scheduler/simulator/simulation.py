@@ -193,5 +193,5 @@ def _commonest(decision: Unschedulable) -> Reason:
 
 
 def _commonest_of(judgement: Judgement, asked: Sequence[NodeInfo]) -> Reason:
-    found = Counter(rejection.reason for node in asked if (rejection := judgement.why(node)) is not None)
-    return max(found, key=lambda reason: (found[reason], reason), default=Reason.NO_NODE_FITS)
+    reasons = Counter(rejection.reason for node in asked if (rejection := judgement.why(node)) is not None)
+    return max(reasons, key=lambda reason: (reasons[reason], reason), default=Reason.NO_NODE_FITS)

@@ -14,16 +14,16 @@ def drain(cluster: SimulatedCluster, node: str) -> list[Pod]:
     Raises ImpossibleChange without such a node.
     """
     cluster.apply(Entry(0, SimulatedChange.CORDON, node))
-    found = cluster.state.view.node(node)
-    return _taken_away(cluster, [] if found is None else [found])
+    state = cluster.state.view.node(node)
+    return _taken_away(cluster, [] if state is None else [state])
 
 
 def node_down(cluster: SimulatedCluster, node: str) -> list[Pod]:
     """Remove a node and return the pods that have to go elsewhere. Raises ImpossibleChange without such a node."""
-    found = cluster.state.view.node(node)
-    if found is None:
+    state = cluster.state.view.node(node)
+    if state is None:
         raise ImpossibleChange(f"there is no {node}")
-    return _removed(cluster, [found])
+    return _removed(cluster, [state])
 
 
 def zone_down(cluster: SimulatedCluster, zone: str) -> list[Pod]:

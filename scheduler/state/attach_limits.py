@@ -47,7 +47,7 @@ def attachments_of(pod: Pod, snapshot: Snapshot) -> frozenset[UsedVolume]:
     """Return the volumes of a pod that have to be attached wherever it runs, each once."""
     claims = (snapshot.claims.get(key) for key in pod.claim_keys)
     used = (used_volume(snapshot, claim) for claim in claims if claim is not None)
-    return frozenset(found for found in used if found is not None)
+    return frozenset(attachment for attachment in used if attachment is not None)
 
 
 def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> Rejection | None:

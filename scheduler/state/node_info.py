@@ -97,10 +97,12 @@ def state_with_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo:
 
 def state_without_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo | None:
     """Return the state without a pod, None when it is not there. What other pods may use too is counted anew."""
-    there = next((one for one in state.pods if one.name == pod.name and one.namespace == pod.namespace), None)
+    there = next(
+        (placed for placed in state.pods if placed.name == pod.name and placed.namespace == pod.namespace), None
+    )
     if there is None:
         return None
-    left = tuple(one for one in state.pods if one is not there)
+    left = tuple(placed for placed in state.pods if placed is not there)
     if there.claims or host_ports(there):
         return node_state(state.number, state.node, left, snapshot)
     free = dict(state.free)
@@ -126,15 +128,15 @@ def state_with_news(state: NodeInfo, pod: Pod) -> NodeInfo | None:
     return None
 
 
-def differs_by_news(one: NodeInfo, other: NodeInfo) -> bool:
+def differs_by_news(state: NodeInfo, other: NodeInfo) -> bool:
     """Whether the one came of the other by `state_with_news`, so that what it has left is the very same."""
     return (
-        one.node is other.node
-        and one.free is other.free
-        and one.scored is other.scored
-        and one.ports is other.ports
-        and one.attach is other.attach
-        and one.cut_off is other.cut_off
+        state.node is other.node
+        and state.free is other.free
+        and state.scored is other.scored
+        and state.ports is other.ports
+        and state.attach is other.attach
+        and state.cut_off is other.cut_off
     )
 
 

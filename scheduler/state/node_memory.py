@@ -26,9 +26,9 @@ class NodeMemory(Generic[T]):
         known = self._room(question, max((node.number for node in nodes), default=-1) + 1)
 
         def renewed(node: NodeInfo) -> T:
-            found = work_out(node)
-            known[node.number] = node, found
-            return found
+            answer = work_out(node)
+            known[node.number] = node, answer
+            return answer
 
         # The answer beside the very same state is there: only where none is does it stand beside None.
         return [

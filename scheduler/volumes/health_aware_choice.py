@@ -59,17 +59,17 @@ def own_choice(
         names = ", ".join(sorted(claim.key for claim in searching))
         return VolumeChoice(rejections=(_not_jointly(names, node),))
     options = {claim.key: _options(claim, len(searching), node, reserved, storage, usable) for claim in searching}
-    found = {key: volumes for key, volumes in options.items() if volumes}
-    assigned = assign(found) if found else {}
+    satisfiable = {key: volumes for key, volumes in options.items() if volumes}
+    assigned = assign(satisfiable) if satisfiable else {}
     if assigned is None:
-        found = {
+        satisfiable = {
             key: volumes
-            for key, volumes in found.items()
+            for key, volumes in satisfiable.items()
             if not provisions(storage.snapshot.claims[key], storage.snapshot.classes)
         }
-        assigned = assign(found) if found else {}
+        assigned = assign(satisfiable) if satisfiable else {}
     if assigned is None:
-        return VolumeChoice(rejections=(_not_jointly(", ".join(sorted(found)), node),))
+        return VolumeChoice(rejections=(_not_jointly(", ".join(sorted(satisfiable)), node),))
     volumes = tuple((claim, assigned[claim.key]) for claim in claims.delayed if claim.key in assigned)
     choice = _with_provisioning(claims, volumes, node, storage)
     unreached = refuse_storage(drivers_of(choice, storage.snapshot), storage.snapshot, node.name)

@@ -83,22 +83,22 @@ class LiveStorage:
         self._changed.clear()
 
     def _volume_changed(self, old: Volume | None, new: Volume | None) -> None:
-        found = new or old
-        if found is None:
+        volume = new or old
+        if volume is None:
             return
         if not self._anew:
-            self._changed.add(found.name)
+            self._changed.add(volume.name)
         if len(self._changed) > max(_FEW, len(self._store.volumes.items) // _WORTH_ANEW):
             self._anew = True
             self._changed.clear()
         if old is None or new is None or (old.driver, old.handle) != (new.driver, new.handle):
-            self._claims.update(self._store.snapshot().claims_by_volume.get(found.name, ()))
-            self._nodes.update(self._attached_to.get(found.name, {}).values())
+            self._claims.update(self._store.snapshot().claims_by_volume.get(volume.name, ()))
+            self._nodes.update(self._attached_to.get(volume.name, {}).values())
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
-        found = new or old
-        if found is not None and (old is None or new is None or _kind_of(old) != _kind_of(new)):
-            self._claims.add(found.key)
+        claim = new or old
+        if claim is not None and (old is None or new is None or _kind_of(old) != _kind_of(new)):
+            self._claims.add(claim.key)
             if len(self._claims) > _MOST_CLAIMS:
                 self._everywhere = True
                 self._claims.clear()
@@ -107,9 +107,9 @@ class LiveStorage:
         self._everywhere |= old is None or new is None or old.provisioner != new.provisioner
 
     def _csi_node_changed(self, old: CSINode | None, new: CSINode | None) -> None:
-        found = new or old
-        if found is not None and (old is None or new is None or _about_storage(old) != _about_storage(new)):
-            self._nodes.add(found.name)
+        csi_node = new or old
+        if csi_node is not None and (old is None or new is None or _about_storage(old) != _about_storage(new)):
+            self._nodes.add(csi_node.name)
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None:

@@ -62,7 +62,7 @@ _NOTHING_TO_DO: Final = VolumeChoice()
 
 def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
     """Return the pod's claims, or why no node whatever is looked at for it."""
-    found: list[Claim] = []
+    claims: list[Claim] = []
     for named in pod.claims:
         key = f"{pod.namespace}/{named.name}"
         claim = snapshot.claims.get(key)
@@ -70,13 +70,13 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
         if refused is not None:
             return refused
         if claim is not None:
-            found.append(claim)
-    delayed = [claim for claim in found if not claim.fully_bound]
+            claims.append(claim)
+    delayed = [claim for claim in claims if not claim.fully_bound]
     for claim in delayed:
         refused = _refuse_unbound(claim, snapshot.classes)
         if refused is not None:
             return refused
-    return _sorted_out(pod, found, delayed, snapshot)
+    return _sorted_out(pod, claims, delayed, snapshot)
 
 
 def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: VolumeIndex) -> VolumeChoice:
@@ -84,8 +84,8 @@ def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: Vol
     against = _refuse_bound(claims, node)
     if not claims.wanted:
         return _NOTHING_TO_DO if against is None else VolumeChoice(rejections=(against,))
-    found = _choose(claims.wanted, node, snapshot, index)
-    return found if against is None else VolumeChoice(rejections=(against, *found.rejections))
+    choice = _choose(claims.wanted, node, snapshot, index)
+    return choice if against is None else VolumeChoice(rejections=(against, *choice.rejections))
 
 
 def static_volume(
@@ -122,10 +122,10 @@ def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Reject
     if mode is None:
         return Rejection(Reason.BINDING_MODE_MISSING, claim.key, f"a volumeBindingMode of class {name}", "none")
     if mode != WAIT_FOR_FIRST_CONSUMER or claim.volume_name:
-        found = (
+        state = (
             f"requests volume {claim.volume_name}, not bound yet" if claim.volume_name else _immediate(name, classes)
         )
-        return Rejection(Reason.IMMEDIATE_CLAIM, claim.key, "a bound claim", found)
+        return Rejection(Reason.IMMEDIATE_CLAIM, claim.key, "a bound claim", state)
     return None
 
 
@@ -135,10 +135,12 @@ def _immediate(name: str, classes: Mapping[str, StorageClass]) -> str:
     return f"unbound, class {name} " + ("binds immediately" if name in classes else "does not exist")
 
 
-def _sorted_out(pod: Pod, found: Iterable[Claim], wanted: Iterable[Claim], snapshot: Snapshot) -> PodClaims | Rejection:
+def _sorted_out(
+    pod: Pod, claims: Iterable[Claim], wanted: Iterable[Claim], snapshot: Snapshot
+) -> PodClaims | Rejection:
     persistent = {named.name for named in pod.claims if not named.ephemeral}
     bound, orphaned = [], []
-    for claim in dict.fromkeys(claim for claim in found if claim.fully_bound):
+    for claim in dict.fromkeys(claim for claim in claims if claim.fully_bound):
         volume = snapshot.volumes.get(claim.volume_name)
         if volume is not None:
             bound.append((claim, volume))
@@ -190,7 +192,9 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
         provision.append(claim)
         if unnamed:
             exhausted.add(family_of(claim))
-    refused = tuple(found for claim in provision if (found := refuse_provisioning(claim, node, snapshot)) is not None)
+    refused = tuple(
+        rejection for claim in provision if (rejection := refuse_provisioning(claim, node, snapshot)) is not None
+    )
     return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
 
 

@@ -64,14 +64,18 @@ def pod_info(pod: Pod, storage: View, now: datetime) -> PodInfo:
     """Look up a pod's claims."""
     if not pod.claims:
         return PodInfo(pod, _NO_CLAIMS, None, {}, _chooses_nothing)
-    found = claims_of(pod, storage.snapshot)
-    if isinstance(found, Rejection):
-        return PodInfo(pod, _NO_CLAIMS, found, {}, _chooses_nothing)
+    claims = claims_of(pod, storage.snapshot)
+    if isinstance(claims, Rejection):
+        return PodInfo(pod, _NO_CLAIMS, claims, {}, _chooses_nothing)
     annotations = storage.settings.annotations
-    reservations = {claim.key: annotations.reservation_of_claim(claim) for claim in found.delayed}
-    reserved = {key: one for key, one in reservations.items() if one is not None and one.in_force(now)}
-    keys = _deciding_labels(found, storage)
-    return PodInfo(pod, found, None, reserved, _choices(found, reserved, storage, now, keys), keys)
+    reservations = {claim.key: annotations.reservation_of_claim(claim) for claim in claims.delayed}
+    reserved = {
+        key: reservation
+        for key, reservation in reservations.items()
+        if reservation is not None and reservation.in_force(now)
+    }
+    keys = _deciding_labels(claims, storage)
+    return PodInfo(pod, claims, None, reserved, _choices(claims, reserved, storage, now, keys), keys)
 
 
 def _chooses_nothing(_: NodeInfo) -> NodeVolumes:
@@ -96,16 +100,16 @@ def _choices(
 
     def choice(node: NodeInfo) -> NodeVolumes:
         # Half a dozen plugins ask about each node.
-        found = by_name.get(node.node.name)
-        if found is not None:
-            return found
+        volumes = by_name.get(node.node.name)
+        if volumes is not None:
+            return volumes
         alike = (node.cut_off, kind_of_node(node.labels, keys, node.name))
-        found = known.get(alike)
-        if found is None:
+        volumes = known.get(alike)
+        if volumes is None:
             own = own_choice(claims, families, reserved, node.node, storage, usable)
-            found = known[alike] = NodeVolumes(own, partial(upstream, node.node, own))
-        by_name[node.node.name] = found
-        return found
+            volumes = known[alike] = NodeVolumes(own, partial(upstream, node.node, own))
+        by_name[node.node.name] = volumes
+        return volumes
 
     return choice
 

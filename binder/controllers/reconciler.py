@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
+from binder.controllers.head_start import HeadStart
 from binder.controllers.planner import Planner
 from binder.controllers.wakeups import Wakeups
 from binder.matching.matching import binding_mode, class_of
@@ -96,6 +97,10 @@ class Reconciler:
     _since: dict[str, float] = field(default_factory=dict)
     _looked_at: dict[str, float] = field(default_factory=dict)
     _at_work: float = float("-inf")
+    _head_start: HeadStart = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._head_start = HeadStart(self.clock)
 
     async def run(self) -> None:
         """Reconcile until the queue is shut down. Start it when all kinds are synced, not before."""
@@ -111,13 +116,20 @@ class Reconciler:
         pod = self.store.snapshot().pods.get(key)
         known = {} if pod is None else known_claims(pod, self.store.snapshot())
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
+            self._head_start.finished(key)
             self._forget(key)
             return None if pod is None else await self._lift(pod, known, None)
         wait = self._seconds_to_hint(pod)
         if wait > 0 and not begun(pod, self.store.snapshot()):
             self._standing[key] = Reason.PROGRESSING
             return wait
+        if begun(pod, self.store.snapshot()):
+            self._head_start.noticed(key)
         decision = await self._decide(key)
+        if isinstance(decision, Finish) and (wait := self._head_start.seconds_left(key)) > 0:
+            self._standing[key] = Reason.PROGRESSING
+            return wait
+        self._head_start.forget(key)
         if decision is None:
             return FIRST_RETRY
         if isinstance(decision, Reserve) and (wait := self._seconds_to_hint(decision.pod)) > 0:

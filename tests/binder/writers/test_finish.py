@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from binder.controllers.head_start import LEFT, PATIENCE
 from binder.matching.rejection import Reason
 from binder.model.decision import Mode
 from csi.health.verdict import HealthState
@@ -173,7 +174,7 @@ async def test_nothing_is_taken_back_when_the_claim_goes_meanwhile() -> None:
     assert world.volume("pv-1")["spec"]["claimRef"]["name"] == "data"
 
 
-async def test_a_commitment_is_finished_as_soon_as_it_is_seen() -> None:
+async def test_a_commitment_is_finished_when_the_pv_controller_had_its_head_start() -> None:
     """A hint of ours, and kube-scheduler commits the volume: nothing else wakes the pod."""
     world = World(Mode.COMPLETE)
     world.put(claim_object("data", uid=UID), pod_object("web", ["data"]))
@@ -182,8 +183,36 @@ async def test_a_commitment_is_finished_as_soon_as_it_is_seen() -> None:
         taken = volume_object("pv-1", annotations=CHOSEN)
         taken["spec"]["claimRef"] = {"namespace": "default", "name": "data", "uid": UID}
         world.put(taken)
-        await process.run(0.05)
-    assert world.claim("data")["status"]["phase"] == "Bound"
+        await process.run(PATIENCE - 0.05)
+        assert world.claim("data")["status"]["phase"] == "Pending"
+        await process.run(0.1)
+        assert world.claim("data")["status"]["phase"] == "Bound"
+
+
+async def test_what_the_pv_controller_finishes_in_its_head_start_costs_no_write_and_no_event() -> None:
+    world = begun()
+    async with world.process() as process:
+        await process.run(PATIENCE / 2)
+        bind(world, "data", "pv-1")
+        written = len(world.server.writes)
+        await process.run()
+    assert len(world.server.writes) == written
+    assert process.sink.events == []
+
+
+async def test_the_binds_behind_those_left_to_the_pv_controller_are_finished_at_once() -> None:
+    world = World(Mode.COMPLETE)
+    names = [f"data-{number}" for number in range(LEFT + 3)]
+    for number, name in enumerate(names):
+        reference = {"namespace": "default", "name": name, "uid": name}
+        volume = volume_object(f"pv-{number}", claim=reference)
+        world.put(claim_object(name, uid=name), volume, pod_object(f"web-{number}", [name]))
+    async with world.process() as process:
+        await process.run(PATIENCE / 2)
+        bound = [name for name in names if world.claim(name)["status"]["phase"] == "Bound"]
+        assert len(bound) == 3
+        await process.run(PATIENCE)
+    assert {world.claim(name)["status"]["phase"] for name in names} == {"Bound"}
 
 
 async def test_pods_that_share_the_claim_finish_it_once() -> None:

@@ -7,7 +7,9 @@ behind them, which it then finds done.
 """
 
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
+
+from kube.clock import Elapsed
 
 LEFT: Final = 3
 """Pods: the one it has in hand, and those that it takes next before we have seen that it is done."""
@@ -15,12 +17,6 @@ PATIENCE: Final = 2.0
 """Seconds without any of them finished after which we finish them: it stands still, or has other things to do."""
 AT_LATEST: Final = 10.0
 """Seconds after which a pod's binds are ours however busy the PV controller is with those of others."""
-
-
-class Elapsed(Protocol):
-    """The part of a clock that is needed here."""
-
-    def monotonic(self) -> float: ...
 
 
 class HeadStart:

@@ -13,7 +13,7 @@ INSTALLED := .venv/.installed
 ARGS ?=
 
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## Make .venv with the command .venv/bin/pvc-prebinder (editable)
 
@@ -60,6 +60,11 @@ check: install ## Check format, lint, types and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+install-manifest: install ## Write manifests/base as one file, dist/install.yaml
+	@mkdir -p dist
+	@$(BIN)/python -m tests.manifests.tools render manifests/base > dist/install.yaml
+	@echo "dist/install.yaml: name your image in it, or build it with kustomize (docs/install.md)."
 
 bench: install ## Measure, print a table and write bench/results/*.json
 	@$(BIN)/python -m devcluster.build

@@ -78,9 +78,18 @@ def binary(module: binaries.Module, name: str) -> Path:
         pytest.skip(f"{name} cannot be built here: {error}")
 
 
-if __name__ == "__main__":
-    # Ahead of the tests, whose time is limited, and once for all their processes.
+def main(arguments: Sequence[str]) -> int:
+    """Build the oldest kustomize; with `render DIRECTORY` print what it makes of that."""
     try:
-        binaries.ensure([OLDEST])
+        program = binaries.ensure([OLDEST])["kustomize-5.0"]
     except ClusterError as error:
-        sys.stderr.write(f"Some tests of manifests/ will be skipped: {error}\n")
+        sys.stderr.write(f"kustomize cannot be built, so some tests of manifests/ are skipped: {error}\n")
+        return 1 if arguments else 0
+    if not arguments:
+        return 0
+    _, directory = arguments
+    return subprocess.run([program, "build", directory], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

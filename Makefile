@@ -2,7 +2,7 @@
 # Needs make, Python 3.11 or newer, and PyPI or a mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test e2e image lock check bench soak clean
+.PHONY: help install install-manifest manifests-check demo test e2e image lock check bench soak clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
@@ -60,6 +60,9 @@ check: install ## Check format, lint, types and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+manifests-check: install ## Check manifests/ with Helm, too (the first time builds it: some minutes)
+	@MANIFESTS_CHECK=1 $(BIN)/pytest --timeout 1200 tests/manifests
 
 install-manifest: install ## Write manifests/base as one file, dist/install.yaml
 	@mkdir -p dist

@@ -40,8 +40,8 @@ def with_bound(storage: View, claim: Claim, volume: Volume) -> View:
     if claim.volume_name not in {"", volume.name}:
         raise ImpossibleChange(f"claim {claim.key} already has volume {claim.volume_name}")
     holder = None if before is None else before.claim
-    if holder is not None and (holder.namespace, holder.name) != (claim.namespace, claim.name):
-        raise ImpossibleChange(f"volume {volume.name} already has claim {holder.namespace}/{holder.name}")
+    if holder is not None and holder.key != claim.key:
+        raise ImpossibleChange(f"volume {volume.name} already has claim {holder.key}")
     annotations = tuple(sorted({**dict(claim.annotations), BIND_COMPLETED: "yes"}.items()))
     holding = with_fields(claim, volume_name=volume.name, phase="Bound", annotations=annotations)
     held = with_fields(volume, claim=ClaimReference(claim.namespace, claim.name, claim.uid), phase="Bound")

@@ -10,7 +10,7 @@ from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
 from kube.objects.model import NO_PROVISIONER, SELECTED_NODE, Claim, StorageClass, value_of
 from kube.rules.quantity import NANO
-from kube.rules.selectors import node_matches
+from kube.rules.selectors import label_keys, node_matches
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     age_text,
@@ -150,7 +150,7 @@ def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
     allowed, nodes = storage_class.allowed_topologies, facts.need(Source.NODES).nodes
     if any(node_matches(allowed, dict(node.labels)) for node in nodes.values()):
         return None
-    keys = sorted({requirement.key for term in allowed.terms for requirement in term.match_expressions})
+    keys = label_keys(allowed)
     there = {f"{key}={value}" for node in nodes.values() for key, value in node.labels if key in keys}
     return Finding(
         Reason.TOPOLOGY_NOT_ALLOWED,

@@ -99,5 +99,5 @@ def _owner(facts: Facts, volume: Volume) -> str:
     """Return the claim that the volume names, if whoever asks may know it."""
     if volume.claim is None or not volume.claim.name:
         return ""
-    known = f"{volume.claim.namespace}/{volume.claim.name}"
+    known = volume.claim.key
     return f"claim {known}" if facts.everywhere or known in facts.snapshot.claims else "a claim of another namespace"

@@ -52,11 +52,10 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
     if volume is None or requested_refusal(claim, volume) is not Reason.CLAIMED_BY_OTHER or volume.claim is None:
         return None
     holder = volume.claim
-    same_name = (holder.namespace, holder.name) == (claim.namespace, claim.name)
-    if same_name:
+    if holder.key == claim.key:
         owner = "an earlier claim of the same name, which was deleted"
     elif holder.namespace == claim.namespace or facts.everywhere:
-        owner = f"claim {holder.namespace}/{holder.name}"
+        owner = f"claim {holder.key}"
     else:
         owner = "a claim of another namespace"
     step = Step(f"kubectl get pv {volume.name} -o yaml", f"it belongs to {owner}; its data is on it")

@@ -75,7 +75,7 @@ class Drivers:
         return await asyncio.shield(task)
 
     def state(self, driver: str, handle: str) -> HealthRecord | None:
-        """Return what is known of a volume without asking, None if nobody has asked yet."""
+        """Return what is known of a volume without a probe, None if it was not probed yet."""
         return self.records.state(driver, handle)
 
     def sweep(self, driver: str, order: "AskingOrder", pace: "Pace", observer: "SweepObserver") -> "Sweep":

@@ -27,7 +27,7 @@ Listed = Mapping[str, Verdict]
 
 
 class Observer(CallObserver, Protocol):
-    """Is told of calls and of the verdicts they led to."""
+    """Observes probes and their verdicts."""
 
     def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None:
         """For csi_volume_health_probe_total and _duration_seconds; `state` is their label `result`."""
@@ -62,7 +62,7 @@ class DriverProbe:
         return not (left_out and agreed is not None and agreed.asks_place_apart)
 
     def witness(self) -> Witness:
-        """Return who speaks here, now."""
+        """Return the source and time of a verdict given now."""
         return Witness(f"CSI driver {self.driver}", self._clock.now())
 
     async def close(self) -> None:

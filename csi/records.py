@@ -7,7 +7,7 @@ from typing import Final
 from csi.health.health import Debounce, HealthRecord, Observation, advance, is_transition
 
 REMEMBERED: Final = 200_000
-"""Volumes remembered unless told otherwise: twice the volumes of a large cluster."""
+"""Default number of volumes remembered: twice the volumes of a large cluster."""
 
 Listener = Callable[[str, str, HealthRecord | None, HealthRecord], None]
 """Called with driver, handle, old record (None for a new volume) and new record after each transition."""
@@ -34,7 +34,7 @@ class HealthRecords:
         return new
 
     def state(self, driver: str, handle: str) -> HealthRecord | None:
-        """Return what is known of a volume, None if nobody looked at it."""
+        """Return what is known of a volume, None if it was not probed."""
         return self._records.get((driver, handle))
 
     def keep(self, driver: str, handles: Collection[str], since: datetime) -> None:

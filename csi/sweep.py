@@ -55,7 +55,7 @@ class SweepProgress:
 
 
 class SweepObserver(Protocol):
-    """Is told how sweeps go on."""
+    """Observes the progress of sweeps."""
 
     def swept(self, progress: SweepProgress) -> None:
         """Called for each volume, and once more at the end."""
@@ -100,7 +100,7 @@ class Sweep:
             await self._run()
 
     async def run_if_due(self) -> None:
-        """Sweep at once if nobody did yet, or if the driver did not answer and now does.
+        """Sweep at once if no sweep was done yet, or if the driver did not answer and now does.
 
         Cheap otherwise: to be called every few seconds.
         """

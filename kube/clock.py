@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol
 
 
 class Elapsed(Protocol):
-    """Monotonic time alone, for whoever only compares moments."""
+    """Monotonic time alone, for code that only compares moments."""
 
     def monotonic(self) -> float:
         """Return seconds that never jump back."""

@@ -1,6 +1,6 @@
 """Pods that were promised volumes and are on no node yet: kube-scheduler will place them wherever these are accessible.
 
-The ledger knows those of this process; what an earlier one committed is told by the claims and volumes themselves. A
+The ledger knows those of this process; what an earlier one committed is read from the claims and volumes. A
 pod of these whose volumes leave it a single node can run nowhere else, so its room there is booked in a ledger that
 begins empty. Where there are several nodes kube-scheduler chooses, and nothing is booked.
 """

@@ -1,4 +1,4 @@
-"""Quarantine: a free volume that has lost its data, or that nobody can reach, is kept from every claim.
+"""Quarantine: an Available volume that has lost its data or is inaccessible is kept from every claim.
 
 Its claimRef is pointed at a placeholder claim that does not exist, without a uid. So it stays Available, no claim
 matches it (pkg/volume/persistentvolume/index.go and FindMatchingVolume leave out volumes with another's claimRef),

@@ -20,7 +20,7 @@ def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = 
 
 
 def refuse_health(view: View, volume: Volume, now: datetime) -> Rejection | None:
-    """Return why the volume's health forbids it, or None. Of several who speak about it the worst is believed."""
+    """Return why the volume's health forbids it, or None. The worst of several reports counts."""
     if not volume.driver:
         return None
     settings = view.settings

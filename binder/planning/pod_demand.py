@@ -63,7 +63,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A claim that is none of our business, and why; the pod's other claims are still planned.
+    """A claim that is not handled, and why; the pod's other claims are still planned.
 
     `node` is the one for which its volume is being provisioned, if kube-scheduler has chosen that.
     """
@@ -225,7 +225,7 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
 
 
 def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
-    """Return the volume somebody committed to the claim; which of several is not ours to say.
+    """Return a volume that is committed to the claim; if there are several, the first by name.
 
     One that the PV controller will not bind to it, as one that is too small, is no volume the pod could count on.
     """
@@ -244,7 +244,7 @@ def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
 
 
 def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
-    """Whether mode complete holds for a bind that has begun. What is being provisioned is none of our business."""
+    """Whether mode complete holds for a bind that has begun. A claim that is being provisioned is left alone."""
     storage_class = view.snapshot.classes.get(class_of(claim))
     if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.phase != "Pending":
         return False

@@ -15,9 +15,9 @@ from kube.objects.model import Claim, Pod
 T = TypeVar("T")
 
 REPEAT: Final = 60.0
-"""Seconds within which one root reason is not told again."""
+"""Seconds within which one root reason is not reported again."""
 CLAIMS_TOLD: Final = 10
-"""Claims of a pod that are told what the pod is told. With more of them the pod alone is told: it names them."""
+"""Most claims of a pod that receive the pod's Events. With more of them only the pod does; its Event names them."""
 NOTE_BYTES: Final = 1024
 """The API's limit for an Event's note."""
 
@@ -50,7 +50,7 @@ _OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.
 
 
 class Announcer:
-    """Publishes Events; remembers per pod what was said, so that it is not said twice."""
+    """Publishes Events; remembers the last one of each pod, so that it is not repeated."""
 
     def __init__(self, sink: EventSink, clock: Elapsed) -> None:
         self._sink = sink
@@ -83,7 +83,7 @@ class Announcer:
         )
 
     def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
-        """Tell the pod and its open claims why nothing is reserved; the same reasons are not told twice in a row.
+        """Publish on the pod and its open claims why nothing is reserved; the same reasons are not repeated in a row.
 
         One root reason is told once in REPEAT, however its evidence changes in the meantime.
         """

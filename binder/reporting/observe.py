@@ -12,7 +12,7 @@ from binder.reservation.release import Cause
 
 
 class ConflictKind(StrEnum):
-    """How somebody was faster: the object changed, it was taken, or a claim was found to hold two volumes."""
+    """How another writer was faster: the object changed, it was taken, or a claim was found to hold two volumes."""
 
     RESOURCE_VERSION = "resource_version"
     ALREADY_CLAIMED = "already_claimed"

@@ -146,7 +146,7 @@ class SchedulingGate:
         return True
 
     async def _is_held(self, claim: Claim, volumes: frozenset[str]) -> bool:
-        """Whether one of the volumes is held for the claim; a claim for which none was is none of our business."""
+        """Whether one of the volumes is held for the claim, or none was ever reserved for it."""
         for name in sorted(volumes):
             live = await self._live.volume(name)
             if live is not None:

@@ -42,7 +42,7 @@ class CallFailed(Exception):
 
 
 class CallObserver(Protocol):
-    """Is told of every call that ended, for csi_sidecar_operations_seconds."""
+    """Observes every call that ended, for csi_sidecar_operations_seconds."""
 
     def operation(self, driver: str, method: str, code: str, seconds: float) -> None:
         """`method` is the full path, `code` the canonical name of the gRPC status."""

@@ -1,7 +1,7 @@
 """Where a driver listens: `NAME=unix:///path`, or `NAME=tcp://HOST:PORT`, which takes certificates of both sides.
 
-What cannot work or would not be safe is refused early. A CSI driver asks nobody who they are: who reaches its socket
-may delete volumes, and on a network that is everybody, unless TLS says who both are.
+Endpoints that cannot work or are not safe are rejected early. A CSI driver does not authenticate its clients: any
+client of its socket may delete volumes, and on a network that is any host, unless TLS authenticates both sides.
 """
 
 from dataclasses import dataclass

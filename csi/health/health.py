@@ -85,7 +85,7 @@ class HealthRecord:
 
 
 def advance(record: HealthRecord | None, observation: Observation, debounce: Debounce) -> HealthRecord:
-    """Return what is known after one more observation; `record` is None for a volume nobody looked at before."""
+    """Return what is known after one more observation; `record` is None for a volume that was not probed before."""
     match observation:
         case Absence():
             return _absent(record, observation.implied, debounce)

@@ -51,7 +51,7 @@ def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
 
 
 def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
-    """Return what healthConditions say; None if nobody wrote them, or there are only such that nobody knows."""
+    """Return what healthConditions say; None if there are none, or only unknown ones."""
     if health.conditions is None:
         return None
     since = health.since or now
@@ -96,7 +96,7 @@ def combined(verdict: Verdict, others: Iterable[Saying]) -> Verdict:
 
 
 def combined_finding(findings: Sequence[Finding]) -> Finding | None:
-    """Return the worst, the first among equals, naming who says otherwise; None if nobody says anything."""
+    """Return the worst, the first among equals, naming sources that differ; None if there is none."""
     if len(findings) < 2:
         return findings[0] if findings else None
     worst, message = _worst(findings)

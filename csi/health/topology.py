@@ -51,7 +51,7 @@ def _compatible(segment: Segment, term: NodeSelectorTerm) -> bool:
 
 
 def _allows(requirement: Requirement, value: str) -> bool:
-    """Whether a node whose label has this value can meet the requirement; one that nobody understands might."""
+    """Whether a node whose label has this value can meet the requirement; one that is not understood might."""
     match requirement.operator:
         case "In":
             return value in requirement.values

@@ -19,7 +19,7 @@ class HealthState(StrEnum):
 
 UNHEALTHY = frozenset({HealthState.DEGRADED, HealthState.INACCESSIBLE, HealthState.DATA_LOSS})
 USABLE = frozenset({HealthState.HEALTHY, HealthState.UNSUPPORTED})
-"""States that keep nobody from a volume, whatever the policy."""
+"""States in which a volume may be used, whatever the policy."""
 
 UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
 """How long a failure is repeated from memory: enough for a burst of questions, short beside any recovery."""

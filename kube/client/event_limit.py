@@ -1,4 +1,4 @@
-"""How many Events one object, and one namespace, may bring about: whoever may create pods must not fill etcd with them.
+"""Limits of Events for one object and one namespace: a user who may create pods must not fill etcd with them.
 
 The limit for an object is that of client-go's EventSourceObjectSpamFilter (tools/record/events_cache.go). A namespace
 has one of its own: a thousand pods that are created again and again are a thousand new objects each time.
@@ -10,14 +10,14 @@ from typing import Final
 
 OBJECT_BURST: Final = 25
 OBJECT_SECONDS: Final = 300.0
-"""An object may be told of so often at once, and then once in so many seconds."""
+"""The burst of Events about one object, and then the seconds between two."""
 
 NAMESPACE_BURST: Final = 5_000
 NAMESPACE_SECONDS: Final = 0.1
 """The same for all objects of a namespace: a quarter of the recorder's queue, and a fifth of its rate."""
 
 REMEMBERED: Final = 4_096
-"""Objects, and namespaces, whose Events are counted; of more the one told of longest ago is forgotten."""
+"""Objects, and namespaces, whose Events are counted; beyond that the least recent is forgotten."""
 
 _Key = tuple[str, ...]
 
@@ -49,7 +49,7 @@ class _Allowances:
 
 
 class EventLimit:
-    """Admits Events, or not. What is not admitted costs nobody anything."""
+    """Admits Events, or not. An Event that is not admitted does not count against the limit."""
 
     def __init__(self) -> None:
         self._objects = _Allowances(OBJECT_BURST, OBJECT_SECONDS)

@@ -107,7 +107,7 @@ class Credentials:
         self._refreshed_at = self._clock.monotonic()
 
     def _tell(self, refreshing: "asyncio.Task[None]") -> None:
-        """Say why a refresh failed that perhaps nobody waits for; the next request tries again."""
+        """Log why a refresh in the background failed; the next request retries it."""
         error = None if refreshing.cancelled() else refreshing.exception()
         if error is not None:
             message = redacted(str(error)) or type(error).__name__
@@ -222,7 +222,7 @@ def is_exec_credential_valid(loader: Any, now: datetime) -> bool:
 
 
 def _problem(error: Exception) -> str:
-    """Say in one line what is wrong; what the loader stumbles over in a file of another shape tells nobody anything."""
+    """Return the problem in one line; the loader's own errors about files of another shape are not helpful."""
     if isinstance(error, TypeError | AttributeError | KeyError):
         return "not a kubeconfig; expected clusters, contexts, users and current-context"
     unknown = _NO_CONTEXT.search(str(error))

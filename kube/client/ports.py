@@ -1,4 +1,4 @@
-"""The verbs of `kube.client.api.KubeApi` as ports: whoever sends one kind of request depends on no more than that."""
+"""The verbs of `kube.client.api.KubeApi` as ports: a client of one kind of request depends on no more than that."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol

@@ -44,7 +44,7 @@ LONGEST_ANNOTATION: Final = 4096
 """Characters. A longer value counts as absent: nothing we or the binder write comes near it."""
 
 MOST_OWN_ANNOTATIONS: Final = 16 * 2**10
-"""Characters of all annotations with our prefix, of which anybody may write any number; the longest go first."""
+"""Characters of all annotations with our prefix, which any user may write; the longest are dropped first."""
 
 P = TypeVar("P", bound=wire.Wire)
 V = TypeVar("V")
@@ -77,7 +77,7 @@ class Identity(Struct, frozen=True, gc=False):
 
 
 def identity(metadata: wire.Metadata | None) -> Identity:
-    """Read name, namespace, uid and version. Without a name there is no object to speak of."""
+    """Read name, namespace, uid and version. An object without a name is malformed."""
     if metadata is None or not metadata.name:
         raise FieldError("$.metadata.name", "is missing")
     version = metadata.resource_version or "0"

@@ -23,7 +23,7 @@ _SCORED_DEFAULTS: Final[Mapping[str, int]] = {"cpu": NANO // 10, "memory": 200 *
 """What a container that requests none counts with when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
 
 _EVICTIONS: Final = frozenset({"PreemptionByScheduler", "EvictionByEvictionAPI"})
-"""Reasons of the condition DisruptionTarget; whoever evicts, the API writes the second one in the end."""
+"""Reasons of the condition DisruptionTarget; the API writes the second one for every eviction."""
 
 _PER_NODE: Final = frozenset({"DaemonSet", "Node"})
 """Controllers of pods that belong to their node; a Node is that of a static pod's mirror."""

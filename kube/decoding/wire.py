@@ -1,4 +1,4 @@
-"""The API's JSON as it arrives, reduced to the fields that somebody reads.
+"""The API's JSON as it arrives, reduced to the fields that are read.
 
 Every field may be absent or null, as Go's decoder allows; a field of another type fails its object only. What
 the values mean is said in kube.decoding.decode_storage, kube.decoding.decode_pod and kube.decoding.decode_node. Parts

@@ -51,7 +51,7 @@ class Leadership:
         return self._renewed + self._timing.renew_deadline - self._clock.monotonic()
 
     def until_others_may_lead(self) -> float:
-        """Return the seconds until somebody else may take the lease."""
+        """Return the seconds until another process may acquire the lease."""
         return self._renewed + self._timing.duration - self._clock.monotonic()
 
     def renew(self, sent: float) -> None:

@@ -131,5 +131,5 @@ def held_spec(holder: str, transitions: int, now: datetime, timing: LeaseTiming,
 
 
 def released_spec(now: datetime) -> dict[str, Any]:
-    """Return the spec of a lease that nobody holds, as client-go leaves it: the next one need not wait."""
+    """Return the spec of a released lease, as client-go leaves it: the next holder need not wait."""
     return {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}

@@ -1,4 +1,4 @@
-"""Kubernetes objects as slim frozen records: only the fields that somebody decides on.
+"""Kubernetes objects as slim frozen records: only the fields that a decision uses.
 
 Records are flat, hold interned strings and tuples, and are kept out of the cyclic garbage collector, because a
 cluster has hundreds of thousands of them. Quantities are integers in nano-units (see kube.rules.quantity), so they are
@@ -53,7 +53,7 @@ class Namespaced(Struct, frozen=True, gc=False):
 
 
 class Requirement(Struct, frozen=True, gc=False):
-    """One expression of a label or node selector. An operator nobody knows makes it malformed, not absent."""
+    """One expression of a label or node selector. An unknown operator makes it malformed, not absent."""
 
     key: str
     operator: str

@@ -1,4 +1,4 @@
-"""Gauges about the health of volumes, computed when somebody scrapes. Of several who speak of one the worst counts."""
+"""Gauges about the health of volumes, computed at each scrape. Of several reports on a volume the worst counts."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping

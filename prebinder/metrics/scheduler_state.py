@@ -1,4 +1,4 @@
-"""Gauges of the standalone scheduler, computed when somebody scrapes: who waits where, and how full the nodes are."""
+"""Gauges of the standalone scheduler, computed at each scrape: pods by queue, and how full the nodes are."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Gauges computed when somebody scrapes, from an immutable look at the cluster: no bookkeeping that could go wrong."""
+"""Gauges computed at each scrape from an immutable snapshot of the cluster: no bookkeeping that could go wrong."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

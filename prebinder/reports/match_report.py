@@ -128,7 +128,7 @@ def console_for() -> Console:
 
 
 def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
-    """Say in words what becomes of the claim, and of these volumes what decided it."""
+    """Return in words what the claim gets, and which rule decided between these volumes."""
     if match.reason is not None:
         return _IN_WORDS[match.reason]
     if match.claim.bind_completed:

@@ -68,7 +68,7 @@ class Extender:
     """Answers about nodes by what `store` holds. Make it before the store's first list."""
 
     def __init__(self, store: Store, annotations: Annotations, scheduler_names: frozenset[str] = frozenset()) -> None:
-        """`scheduler_names`: about pods of other schedulers nothing is said; empty, there are no others."""
+        """`scheduler_names`: pods of other schedulers are not filtered or scored; empty means all schedulers."""
         self._store = store
         self._annotations = annotations
         self._scheduler_names = scheduler_names

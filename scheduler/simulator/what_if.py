@@ -1,4 +1,4 @@
-"""Changes to a simulated cluster that raise the question what becomes of its pods: nodes and storage that fail."""
+"""What-if changes to a simulated cluster: nodes and storage that fail, and what happens to their pods."""
 
 from collections.abc import Iterable
 

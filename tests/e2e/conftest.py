@@ -45,8 +45,8 @@ async def admin(real: DevCluster) -> AsyncIterator[Admin]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def installed(real: DevCluster) -> None:
-    """Base with the rights of every mode, ready."""
-    await install(real, ("complete", "scheduling-gate"))
+    """Base with the rights of every mode and the policy that gates, ready."""
+    await install(real)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

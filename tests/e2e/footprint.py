@@ -36,7 +36,7 @@ async def main(archive: Path) -> None:
     """Install base, fill the cluster, and print a table."""
     async with DevCluster(Options(kwok=False, real_node=True)) as cluster:
         await cluster.node.load(archive)
-        await install(cluster, ("complete", "scheduling-gate"))
+        await install(cluster)
         async with Admin(cluster) as admin:
             await asyncio.sleep(_REST_SECONDS)
             empty = await usage(cluster)
@@ -70,7 +70,7 @@ async def fill(cluster: DevCluster, admin: Admin) -> Mapping[str, int]:
 async def usage(cluster: DevCluster) -> dict[str, Usage]:
     """Return what the kubelet reads in the cgroups of all containers, by pod and container."""
     async with cluster.api() as api:
-        summary = await api.get("/api/v1/nodes/node-1/proxy/stats/summary")
+        summary = await api.get("/api/v1/nodes/node-1/proxy/stats/summary?only_cpu_and_memory=true")
     return {
         f"{pod['podRef']['name']}/{container['name']}": usage_of(container)
         for pod in summary["pods"]

@@ -24,14 +24,17 @@ CONFIGURATION: Final = {
     "health": {"quarantine": True},
     "logging": {"format": "json"},
 }
-CONTROLLER: Final = "app.kubernetes.io/name=pvc-prebinder"
+CONTROLLER: Final = "app.kubernetes.io/part-of=pvc-prebinder,app.kubernetes.io/component=controller"
+COMPONENTS: Final = ("complete", "scheduling-gate", "gate-policy")
 _numbers: Final = count(1)
 
 
-async def install(cluster: DevCluster, components: Sequence[str]) -> None:
-    """`kubectl apply -k` an overlay of base with these components; return when all of it is ready."""
-    await kubectl(cluster, "apply", "-k", str(write_overlay(cluster.directory, components)))
+async def install(cluster: DevCluster, components: Sequence[str] = COMPONENTS) -> Path:
+    """`kubectl apply -k` an overlay of base with these components; return it when all of it is ready."""
+    overlay = write_overlay(cluster.directory, components)
+    await kubectl(cluster, "apply", "-k", str(overlay))
     await rolled_out(cluster, "deployment/pvc-prebinder")
+    return overlay
 
 
 def write_overlay(directory: Path, components: Sequence[str]) -> Path:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -33,32 +35,37 @@ async def test_a_volume_that_becomes_unhealthy_is_quarantined_until_it_recovers(
         create_volume(root, volume, 1024**3)
     for path in (root, *root.rglob("*")):
         os.chown(path, USER, USER)
-    await install_driver_with_agent(real)
-    await world.volumes(disks, *(world.volume(word, disks, driver=NAME, zone="zone-a") for word in ("a", "b")))
+    async with driver_with_agent(real):
+        await world.volumes(disks, *(world.volume(word, disks, driver=NAME, zone="zone-a") for word in ("a", "b")))
 
-    break_volume(root, lost, VolumeFault.GONE)
-    seen = await eventually(
-        partial(annotations, world, lost), lambda seen: "quarantine" in seen, f"{lost} is quarantined", SECONDS
-    )
-    assert seen["health"] == "Inaccessible"
-    assert seen["health-source"] == f"CSI driver {NAME}"
-    await world.pod("app", {"data": claim_spec(disks)}, gated=True)
-    assert await eventually(world.bound, lambda bound: bound, "the claim is bound", SECONDS) == {"data": kept}
+        break_volume(root, lost, VolumeFault.GONE)
+        seen = await eventually(
+            partial(annotations, world, lost), lambda seen: "quarantine" in seen, f"{lost} is quarantined", SECONDS
+        )
+        assert seen["health"] == "Inaccessible"
+        assert seen["health-source"] == f"CSI driver {NAME}"
+        await world.pod("app", {"data": claim_spec(disks)}, gated=True)
+        assert await eventually(world.bound, lambda bound: bound, "the claim is bound", SECONDS) == {"data": kept}
 
-    make_well(root, lost)
-    os.chown(root / "volumes" / lost, USER, USER)
-    await eventually(
-        partial(annotations, world, lost), lambda seen: "quarantine" not in seen, f"{lost} is released", SECONDS
-    )
-    await world.pod("late", {"more": claim_spec(disks)}, gated=True)
-    bound = await eventually(world.bound, lambda bound: len(bound) == 2, "the other claim is bound", SECONDS)
-    assert bound == {"data": kept, "more": lost}
+        make_well(root, lost)
+        os.chown(root / "volumes" / lost, USER, USER)
+        await eventually(
+            partial(annotations, world, lost), lambda seen: "quarantine" not in seen, f"{lost} is released", SECONDS
+        )
+        await world.pod("late", {"more": claim_spec(disks)}, gated=True)
+        bound = await eventually(world.bound, lambda bound: len(bound) == 2, "the other claim is bound", SECONDS)
+        assert bound == {"data": kept, "more": lost}
 
 
-async def install_driver_with_agent(cluster: DevCluster) -> None:
+@asynccontextmanager
+async def driver_with_agent(cluster: DevCluster) -> AsyncIterator[None]:
+    overlay = str(write_agent_overlay(cluster.directory / "driver-with-agent"))
     await kubectl(cluster, "create", "namespace", NAMESPACE)
-    await kubectl(cluster, "apply", "-k", str(write_agent_overlay(cluster.directory / "driver-with-agent")))
+    await kubectl(cluster, "apply", "-k", overlay)
     await rolled_out(cluster, "deployment/controller", NAMESPACE)
+    yield
+    await kubectl(cluster, "delete", "-k", overlay)
+    await kubectl(cluster, "delete", "namespace", NAMESPACE)
 
 
 def write_agent_overlay(overlay: Path) -> Path:

@@ -13,7 +13,7 @@ from devcluster.control_plane import kubeconfig
 from devcluster.control_plane.certificates import Authority, KeyPair
 from devcluster.node import archive
 from tests.e2e.driver import Driver
-from tests.e2e.installation import SECONDS, rolled_out, write_overlay
+from tests.e2e.installation import COMPONENTS, SECONDS, rolled_out, write_overlay
 from tests.scenarios.controller import SYSTEM, kubectl
 from tests.scenarios.documents import PREFIX, claim_spec
 from tests.scenarios.waiting import eventually
@@ -33,11 +33,11 @@ async def schedulers(real: DevCluster, installed: None) -> None:
     authority = Authority(directory, datetime.now(UTC))
     serving, client = authority.serving("extender", (SERVER,), ()), authority.client("kube-scheduler")
     await kubectl(real, "apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
-    components = ("complete", "scheduling-gate", "extender", "scheduler")
-    await kubectl(real, "apply", "-k", str(write_overlay(real.directory, components)))
+    overlay = write_overlay(real.directory, (*COMPONENTS, "extender", "scheduler"))
+    await kubectl(real, "apply", "-k", str(overlay))
     for name in ("pvc-prebinder-extender", "pvc-prebinder-scheduler"):
         await rolled_out(real, f"deployment/{name}")
-    selector = "app.kubernetes.io/name=pvc-prebinder-extender"
+    selector = "app.kubernetes.io/component=extender"
     shown = await kubectl(real, "-n", SYSTEM, "get", "pods", "--selector", selector, "--output", "json")
     address = json.loads(shown)["items"][0]["status"]["podIP"]
     await start_kube_scheduler(real, directory, configuration(directory, f"https://{address}:8443", client))

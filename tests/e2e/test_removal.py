@@ -1,0 +1,73 @@
+"""Leaving: after the documented order nothing of the product is left in the cluster, and what is bound stays bound."""
+
+import json
+from functools import partial
+
+from devcluster.cluster import DevCluster
+from tests.e2e.driver import Driver
+from tests.e2e.installation import COMPONENTS, SECONDS, controller_pods, install, write_overlay
+from tests.scenarios.admin import Document
+from tests.scenarios.controller import MANIFESTS, SYSTEM, kubectl
+from tests.scenarios.documents import PREFIX, claim_spec
+from tests.scenarios.waiting import eventually
+from tests.scenarios.world import World
+
+KINDS = (
+    "clusterroles,clusterrolebindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings,namespaces"
+)
+
+
+async def test_removal_leaves_nothing_but_what_is_bound(world: World, real: DevCluster, driver: Driver) -> None:
+    disks, empty = await world.storage_class("complete"), await world.storage_class("complete", "empty")
+    bound_to, lost = await world.volumes(disks, *(driver.volume(world, word, disks) for word in ("a", "b")))
+    await world.pod("app", {"data": claim_spec(disks)}, gated=True)
+    await world.all_run("app", seconds=SECONDS)
+    kept = await world.bound()
+    lost = ({bound_to, lost} - set(kept.values())).pop()
+    await world.admin.patch(
+        "PersistentVolume", lost, {"metadata": {"annotations": {f"{PREFIX}health": "Inaccessible"}}}
+    )
+    await eventually(
+        partial(traces, world), lambda seen: f"{lost} {PREFIX}quarantine" in seen, f"{lost} is quarantined", SECONDS
+    )
+    await world.pod("waiting", {"none": claim_spec(empty)}, gated=True)
+
+    await remove(real)
+
+    assert await traces(world) == set()
+    assert await world.bound() == kept
+    assert (await world.pod_phases())["app"] == "Running"
+    assert (await world.own_volumes())[lost]["spec"].get("claimRef") is None
+    left = await kubectl(real, "get", KINDS, "--selector", "app.kubernetes.io/part-of=pvc-prebinder", "-o", "name")
+    assert left == ""
+    # Other stories go on: it can be installed again.
+    await install(real)
+
+
+async def remove(cluster: DevCluster) -> None:
+    """Do what manifests/uninstall/kustomization.yaml says, in its order."""
+    overlay = str(write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler")))
+    job, timeout = "job/pvc-prebinder-uninstall", f"--timeout={SECONDS:.0f}s"
+    await kubectl(cluster, "delete", "mutatingadmissionpolicy", "pvc-prebinder-gate")
+    await kubectl(cluster, "-n", SYSTEM, "scale", "deployment", "--all", "--replicas=0")
+    await eventually(partial(controller_pods, cluster), lambda pods: not pods, "no controller runs", SECONDS)
+    uninstall = str(MANIFESTS / "uninstall")
+    await kubectl(cluster, "apply", "-k", uninstall)
+    await kubectl(cluster, "-n", SYSTEM, "wait", "--for=condition=complete", job, timeout)
+    await kubectl(cluster, "delete", "-k", uninstall, timeout)
+    await kubectl(cluster, "delete", "-k", overlay, "--ignore-not-found", timeout)
+
+
+async def traces(world: World) -> set[str]:
+    """Return all that is ours on the story's objects: annotations, and the gate of pods."""
+    claims, volumes, pods = await world.claims(), await world.own_volumes(), await world.pods()
+    found = {f"{name} {key}" for each in (claims, volumes, pods) for name, one in each.items() for key in ours(one)}
+    gated = {
+        f"{name} is gated" for name, pod in pods.items() if PREFIX in json.dumps(pod["spec"].get("schedulingGates"))
+    }
+    return found | gated
+
+
+def ours(document: Document) -> list[str]:
+    return [key for key in document["metadata"].get("annotations", {}) if key.startswith(PREFIX)]

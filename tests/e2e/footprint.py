@@ -15,12 +15,13 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from tests.e2e.conftest import ARCHIVE
 from tests.e2e.installation import install
+from tests.e2e.test_scheduling import install_schedulers
 from tests.scenarios.admin import Admin
 from tests.scenarios.documents import claim, claim_spec, storage_class, volume
 
 NUMBER = 10_000
 _BATCH = 1000
-_REST_SECONDS = 60
+_REST_SECONDS = 40
 _MEBIBYTE = 2**20
 
 
@@ -33,10 +34,11 @@ class Usage:
 
 
 async def main(archive: Path) -> None:
-    """Install base, fill the cluster, and print a table."""
+    """Install base, extender and scheduler, fill the cluster, and print a table."""
     async with DevCluster(Options(kwok=False, real_node=True)) as cluster:
         await cluster.node.load(archive)
         await install(cluster)
+        await install_schedulers(cluster, cluster.directory / "extender")
         async with Admin(cluster) as admin:
             await asyncio.sleep(_REST_SECONDS)
             empty = await usage(cluster)

@@ -29,18 +29,28 @@ IN_CLUSTER: Final = "https://10.0.0.1:443"
 async def schedulers(real: DevCluster, installed: None) -> None:
     """The extender and the standalone scheduler as Deployments, and a kube-scheduler that asks the extender."""
     directory = real.directory / "node" / "kube-scheduler"
-    directory.mkdir()
-    authority = Authority(directory, datetime.now(UTC))
-    serving, client = authority.serving("extender", (SERVER,), ()), authority.client("kube-scheduler")
-    await kubectl(real, "apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
-    overlay = write_overlay(real.directory, (*COMPONENTS, "extender", "scheduler"))
-    await kubectl(real, "apply", "-k", str(overlay))
-    for name in ("pvc-prebinder-extender", "pvc-prebinder-scheduler"):
-        await rolled_out(real, f"deployment/{name}")
+    client = await install_schedulers(real, directory)
     selector = "app.kubernetes.io/component=extender"
     shown = await kubectl(real, "-n", SYSTEM, "get", "pods", "--selector", selector, "--output", "json")
     address = json.loads(shown)["items"][0]["status"]["podIP"]
     await start_kube_scheduler(real, directory, configuration(directory, f"https://{address}:8443", client))
+
+
+async def install_schedulers(cluster: DevCluster, directory: Path) -> KeyPair:
+    """Add extender and scheduler to base; return the certificate of the extender's client."""
+    authority = authority_in(directory)
+    serving = authority.serving("extender", (SERVER,), ())
+    await kubectl(cluster, "apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
+    overlay = write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler"))
+    await kubectl(cluster, "apply", "-k", str(overlay))
+    for name in ("pvc-prebinder-extender", "pvc-prebinder-scheduler"):
+        await rolled_out(cluster, f"deployment/{name}")
+    return authority.client("kube-scheduler")
+
+
+def authority_in(directory: Path) -> Authority:
+    directory.mkdir()
+    return Authority(directory, datetime.now(UTC))
 
 
 def secret(authority: Path, serving: KeyPair) -> dict[str, Any]:

@@ -142,6 +142,14 @@ class Proxy:
         file.write_text(json.dumps(document))
         return file
 
+    async def answered(self) -> None:
+        """Wait until the write that is under way, if there is one, is answered and `after_write` is done with it.
+
+        Others see what it wrote before that.
+        """
+        async with self._turn:
+            pass
+
     def sever(self) -> None:
         """Break all connections, and each new one at its first request."""
         self._severed = True

@@ -39,6 +39,8 @@ class Mortal:
         settling = asyncio.create_task(settled(world, claims, pod))
         dying = asyncio.create_task(killed.wait())
         await asyncio.wait({settling, dying}, return_when=asyncio.FIRST_COMPLETED)
+        # After the last write all is settled, and it may be the one after which the controller is just being killed.
+        await self._proxy.answered()
         if not killed.is_set():
             dying.cancel()
             await settling

@@ -62,7 +62,8 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
             str(group.claims),
             age_of(item.since, now) or "-",
             full_name(item),
-            Text(_next(item)),
+            # A command is never cut; what is normal needs none.
+            Text(_next(item)) if item.problem else Text(_next(item), no_wrap=True, overflow="ellipsis"),
         )
     console.print(table)
 

@@ -62,7 +62,7 @@ def no_storage_class(facts: Facts, claim: Claim) -> Finding | None:
         note = "makes a class the default for all claims that name none"
     else:
         message = 'The claim opted out of classes (storageClassName: ""), and no volume without a class fits.'
-        command, note = "kubectl get pv", "create a volume without a class, or create the claim anew with a class"
+        command, note = "kubectl get pv", "create a volume without a class, or create the claim again with a class"
     evidence = Evidence(claim_object(claim, "spec.storageClassName"), "a StorageClass", "none")
     return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence,), (Step(command, note),))
 

@@ -70,7 +70,7 @@ def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str 
         return "it is not ready to use"
     if snapshot.restore_size > claim.request:
         return (
-            f"it needs {quantity_text(snapshot.restore_size)}, more than the {quantity_text(claim.request)} asked for"
+            f"it needs {quantity_text(snapshot.restore_size)}, more than the {quantity_text(claim.request)} requested"
         )
     return None
 
@@ -86,5 +86,5 @@ def _problem_of_claim(facts: Facts, claim: Claim, source: DataSource) -> str | N
     if original.deleting:
         return "it is being deleted"
     if original.request > claim.request:
-        return f"it has {quantity_text(original.request)}, more than the {quantity_text(claim.request)} asked for"
+        return f"it has {quantity_text(original.request)}, more than the {quantity_text(claim.request)} requested"
     return None

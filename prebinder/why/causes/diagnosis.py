@@ -2,14 +2,25 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
-from kube.objects.model import Claim, Pod, Volume
+from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import CLAIM, POD, VOLUME, claim_link, phase_of, pod_link, users_of, volume_link
+from prebinder.why.causes.objects import (
+    CLAIM,
+    POD,
+    VOLUME,
+    age_text,
+    claim_link,
+    phase_of,
+    pod_link,
+    users_of,
+    volume_link,
+    with_default_class,
+)
 from prebinder.why.causes.precedence import (
     BOUND_CLAIM_CHECKS,
     CLAIM_CHECKS,
@@ -19,12 +30,16 @@ from prebinder.why.causes.precedence import (
     VOLUME_CHECKS,
 )
 from prebinder.why.causes.quotas import quota_exceeded
+from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.report.report import Item, Skipped
 
 S = TypeVar("S")
 
 _NOTHING_IN_THE_WAY: Final = "Nothing is in its way: it is being worked on."
+_LONG: Final = timedelta(minutes=10)
+"""After which it is no answer any more that something is on its way."""
+
 _NOT_OF_A_POD: Final = frozenset({Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING})
 """Of a claim, and no reason for its pod to wait."""
 
@@ -97,7 +112,17 @@ def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
             behind = _of_pod(examination, pod, without=claim.key)
             if behind is not None:
                 return replace(behind, links=(claim_link(claim), *behind.links))
+            if not examination.blocked and _waits_for(examination.facts, claim):
+                message = f"The claim is bound when pod {pod.name} is scheduled, and nothing is in the way of that."
+                links = (claim_link(claim), pod_link(pod))
+                return Finding(Reason.WAIT_FOR_POD_SCHEDULED, message, links, problem=False)
     return None
+
+
+def _waits_for(facts: Facts, claim: Claim) -> bool:
+    """Whether the claim is bound only when its pod is scheduled, and no node was chosen for it yet."""
+    mode = binding_mode(with_default_class(facts, claim), facts.snapshot.classes)
+    return mode == WAIT_FOR_FIRST_CONSUMER and value_of(claim.annotations, SELECTED_NODE) is None
 
 
 def _waiting_users(facts: Facts, claim: Claim) -> Finding | None:
@@ -142,7 +167,8 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
             continue
         finding = _of_claim_alone(examination, claim)
         if finding is None and _holds_up(examination.facts, claim):
-            finding = Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, (claim_link(claim),), problem=False)
+            message = f"The scheduler waits until claim {claim.name} is bound, and nothing is in the way of that."
+            finding = Finding(Reason.IMMEDIATE_CLAIM, message, (claim_link(claim),), problem=False)
         if finding is None or finding.code in _NOT_OF_A_POD:
             continue
         chained = replace(finding, links=(pod_link(pod), *finding.links))
@@ -166,7 +192,7 @@ def _holds_up(facts: Facts, claim: Claim) -> bool:
 def _item(subject: Claim | Pod, finding: Finding | None, examination: _Examination) -> Item:
     kind = CLAIM if isinstance(subject, Claim) else POD
     status = phase_of(subject) if isinstance(subject, Claim) else subject.phase
-    finding = finding or _unexplained(kind, subject.key, examination)
+    finding = finding or _unexplained(kind, subject.key, subject.created, examination)
     keys = (subject.key,) if isinstance(subject, Claim) else subject.claim_keys
     known = examination.facts.snapshot.claims
     unbound = tuple(key for key in keys if key in known and not known[key].bind_finished)
@@ -207,11 +233,17 @@ def _skipped(facts: Facts) -> tuple[Skipped, ...]:
     return tuple(Skipped(source, facts.skipped[source]) for source in missing)
 
 
-def _unexplained(kind: str, key: str, examination: _Examination) -> Finding:
+def _unexplained(kind: str, key: str, since: datetime | None, examination: _Examination) -> Finding:
     """Return that no check found anything: inconclusive if something could not be read, else it is on its way."""
+    facts = examination.facts
     namespace, _, name = key.partition("/")
-    look = Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}")
+    look = (Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}"),)
+    words = last_words(facts, kind, key)
     if examination.blocked:
-        missing = ", ".join(f"{source} ({examination.facts.skipped[source]})" for source in sorted(examination.blocked))
-        return Finding(Reason.INCONCLUSIVE, f"Cannot tell without {missing}.", next=(look,), problem=False)
-    return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, next=(look,), problem=False)
+        missing = ", ".join(f"{source} ({facts.skipped[source]})" for source in sorted(examination.blocked))
+        message = f"Cannot tell without {missing}."
+        return Finding(Reason.INCONCLUSIVE, message, evidence=words, next=look, problem=False)
+    if since is not None and facts.now - since > _LONG:
+        message = f"Nothing is in its way, and it has taken {age_text(facts.now - since)}."
+        return Finding(Reason.PROGRESSING, message, evidence=words, next=look)
+    return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, evidence=words, next=look, problem=False)

@@ -33,7 +33,7 @@ def requested_missing(facts: Facts, claim: Claim) -> Finding | None:
         return None
     return Finding(
         Reason.REQUESTED_VOLUME_MISSING,
-        f'The claim asks for volume "{claim.volume_name}" by name, and there is no such volume.',
+        f'The claim requests volume "{claim.volume_name}" by name, and there is no such volume.',
         (claim_link(claim), Link("PersistentVolume", claim.volume_name, "not found")),
         (Evidence(claim_object(claim, "spec.volumeName"), claim.volume_name, "no such PersistentVolume"),),
         (
@@ -63,7 +63,7 @@ def still_claimed(facts: Facts, claim: Claim) -> Finding | None:
         step = _release(volume, f"gives the volume with the data of {owner} to this claim")
     return Finding(
         Reason.VOLUME_STILL_CLAIMED,
-        f"Volume {volume.name}, which the claim asks for, is {volume.phase or 'held'} and still belongs to {owner}.",
+        f"Volume {volume.name}, which the claim requests, is {volume.phase or 'held'} and still belongs to {owner}.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(volume_object(volume, "spec.claimRef"), claim.key, owner),),
         (step,),
@@ -80,7 +80,7 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
     rejection = next(match.rejections((volume,)))
     return Finding(
         Reason.REQUESTED_VOLUME_MISMATCH,
-        f"Volume {volume.name}, which the claim asks for, does not suit it: wanted {rejection.wanted}, "
+        f"Volume {volume.name}, which the claim requests, does not suit it: wanted {rejection.wanted}, "
         f"found {rejection.offered}.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(f"{volume_object(volume)} ({rejection.reason})", rejection.wanted, rejection.offered),),
@@ -122,7 +122,7 @@ def held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | None:
         f"Volume {volume.name} would fit the claim, but is Released: it holds the data of {owner}.",
         (claim_link(claim), volume_link(volume, "Released")),
         (Evidence(volume_object(volume, "spec.claimRef"), "none", owner),),
-        (_release(volume, "its data becomes this claim's; wipe it first if nobody may read it"),),
+        (_release(volume, "its data becomes this claim's; wipe it first if it must stay private"),),
     )
 
 

@@ -39,6 +39,7 @@ def requesting(name: str, **how: Any) -> Document:
 
 PREFIX = "scheduler.cloud.example/"
 NOTHING = timedelta()
+NEW = {"creationTimestamp": at(NOTHING)}
 QUARANTINE = {f"{PREFIX}quarantine": "Inaccessible", f"{PREFIX}quarantined-at": at(NOTHING)}
 INSTALLED = [driver(), csi_node("n1", DRIVER)]
 SELECTED = {"annotations": {SELECTED_NODE: "gone"}}
@@ -301,7 +302,12 @@ NORMAL = [
         id="nobody uses it, and its driver would make a volume",
     ),
     pytest.param(Reason.BOUND, [claim(volume="pv-1"), volume(claim="data"), storage_class()], id="bound"),
-    pytest.param(Reason.PROGRESSING, [claim(), volume(), IMMEDIATE], id="a volume fits"),
+    pytest.param(Reason.PROGRESSING, [claim(metadata=NEW), volume(), IMMEDIATE], id="a volume fits"),
+    pytest.param(
+        Reason.WAIT_FOR_POD_SCHEDULED,
+        [claim(), volume(zone="a"), storage_class(), pod("db-0", "data"), node("n1")],
+        id="its pod is about to be scheduled",
+    ),
 ]
 
 
@@ -309,6 +315,18 @@ NORMAL = [
 def test_what_is_no_problem(code: Reason, documents: list[Document]) -> None:
     item = why("pvc/data", *documents)
     assert (item.code, item.problem) == (code, False), item
+
+
+def test_what_takes_long_is_a_problem_although_nothing_explains_it() -> None:
+    told = event("PersistentVolumeClaim", "data", "Whatever", "Something happened", reporter="somebody")
+    item = why("pvc/data", claim(), volume(), IMMEDIATE, told)
+    assert (item.code, item.problem) == (Reason.PROGRESSING, True)
+    assert item.evidence[0].found == '"Something happened"'
+
+
+def test_a_pod_waits_for_an_immediate_claim_that_is_being_bound() -> None:
+    item = why("pod/db-0", pod("db-0", "data"), claim(), volume(), IMMEDIATE)
+    assert (item.code, item.problem) == (Reason.IMMEDIATE_CLAIM, False)
 
 
 @pytest.mark.parametrize(

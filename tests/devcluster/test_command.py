@@ -46,12 +46,42 @@ def test_without_a_cluster_it_says_so(action: str, tmp_path: Path) -> None:
     assert answer.stderr.startswith(f"pvc-prebinder: no cluster in {tmp_path}/nothing; ")
 
 
+def test_an_image_needs_a_real_node(tmp_path: Path) -> None:
+    archive = tmp_path / "image.tar"
+    archive.touch()
+    answer = run("load", "--directory", tmp_path / "nothing", archive)
+    assert answer.returncode == 1
+    assert "no cluster with a real node" in answer.stderr
+    assert f"up --node real --directory {tmp_path}/nothing" in answer.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere another line says so")
+def test_what_a_real_node_lacks_is_one_line(tmp_path: Path) -> None:
+    command = [*COMMAND, "up", "--node", "real", "--directory", str(tmp_path / "cluster")]
+    environment = dict(os.environ) | {"PATH": str(tmp_path)}
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr.count("\n") == 1
+    assert ("on Debian: apt-get install" if os.geteuid() == 0 else "needs root") in answer.stderr
+
+
 def test_a_command_names_the_directory_unless_it_is_the_default() -> None:
     assert command("down", default_directory()) == "pvc-prebinder dev devcluster down"
     assert command("down", Path("/a b")) == "pvc-prebinder dev devcluster down --directory '/a b'"
 
 
-@pytest.mark.parametrize("arguments", [("up", "--nodes", "-1"), ("up", "--nodes", "few"), ("sideways",), ()])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("up", "--nodes", "-1"),
+        ("up", "--nodes", "few"),
+        ("up", "--node", "toy"),
+        ("up", "--node", "real", "--nodes", "3"),
+        ("load", "/nowhere"),
+        ("sideways",),
+        (),
+    ],
+)
 def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).returncode == 2
 

@@ -13,7 +13,7 @@ from devcluster.command import command as typed
 from devcluster.command import default_directory, down, env, load, up
 from devcluster.errors import ClusterError
 from prebinder.command_line.command import Command, Verbs
-from prebinder.command_line.parameters import whole_number
+from prebinder.command_line.parameters import OneOf, whole_number
 from prebinder.errors import CommandError, ExitCode
 
 _MOST_NODES: Final = 10_000
@@ -69,9 +69,9 @@ def _directory(function: Callable[..., None]) -> Callable[..., int]:
 )
 @cloup.option(
     "--node",
-    type=click.Choice(["kwok", "real"]),
+    type=OneOf(("kwok", "real")),
     default="kwok",
-    show_choices=True,
+    metavar="KIND",
     help="kwok plays nodes and pods (default); real runs containers on one node, which needs Linux and root",
 )
 @_directory

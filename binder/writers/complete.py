@@ -209,6 +209,9 @@ class Completer:
         return live.record
 
     async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
+        known = self._live.snapshot().volumes.get(live.record.name)
+        if known is not None and known.resource_version > live.record.resource_version:
+            live = await self._reread(placement, known.name)
         for _ in range(TRIES):
             if self._is_bound(placement, live.record):
                 return live
@@ -237,6 +240,9 @@ class Completer:
         write: Callable[[Claim], Awaitable[Claim]],
     ) -> Claim:
         """Do one write of the claim unless it is done already, reading the claim again whenever it changed."""
+        known = self._live.snapshot().claims.get(claim.key)
+        if known is not None and known.uid == claim.uid and known.resource_version > claim.resource_version:
+            claim = known
         for _ in range(TRIES):
             self._require_ours(placement, claim)
             if done(claim):

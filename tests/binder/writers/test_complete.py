@@ -90,6 +90,25 @@ async def test_the_claim_gets_what_the_volume_offers_to_the_letter() -> None:
     }
 
 
+async def test_what_the_watch_shows_to_be_written_is_not_written_again() -> None:
+    """A write based on an older version would be answered 409."""
+    world = one_claim()
+
+    def written() -> None:
+        def by_the_pv_controller(found: dict[str, Any]) -> None:
+            found["spec"]["volumeName"] = "pv-1"
+            found["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
+
+        world.server.change("persistentvolumeclaims", "default/data", by_the_pv_controller)
+
+    before(world, "pv-1/status", written)
+    async with world.process() as process:
+        await process.run()
+    assert writes(world) == [write for write in FOUR if write != "persistentvolumeclaims"]
+    assert world.claim("data")["status"]["phase"] == "Bound"
+    assert not [counted for counted in process.metrics.counted if counted[0] == "conflicted"]
+
+
 @pytest.mark.parametrize("ending", ["pv-1", "pv-1/status", "data", "data/status"])
 async def test_the_pv_controller_doing_all_of_it_first_is_success(ending: str) -> None:
     world = one_claim()

@@ -2,24 +2,30 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import cloup
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
+from binder.reservation.contract import Annotations
 from csi.client.channel import CallFailed, Limits
 from csi.client.endpoint import Endpoint
 from csi.client.session import DriverSession
+from kube.client.api import KubeApi
 from kube.client.connect import connect
 from kube.clock import SystemClock
-from kube.errors import KubeconfigError, KubeError, Unauthorized
+from kube.decoding.decode import MalformedObject, decode_class, decode_volume
+from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
+from kube.objects.api_resource import STORAGE_CLASSES, VOLUMES
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
+from prebinder.preflight.class_outlook import class_checks, outlooks
 from prebinder.preflight.cluster_checks import cluster_checks
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
@@ -28,6 +34,8 @@ from prebinder.reports.health_watch import Unobserved
 from prebinder.reports.match_report import console_for
 from prebinder.reports.volume_access import table_of
 from prebinder.runtime.logs import configure
+
+R = TypeVar("R")
 
 EXAMPLES: Final = """
 Examples:
@@ -90,7 +98,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     """Checks the prerequisites of the controller, or of the scheduler.
 
     Checks the server's version, the kinds it serves, the permissions of the credentials in use, and each CSI driver
-    named by --csi-endpoint, and reports what does not work without what is missing. With --scheduler-config it checks
+    named by --csi-endpoint, and reports what does not work without what is missing; and for each StorageClass whether
+    the controller helps its claims. With --scheduler-config it checks
     a file of kube-scheduler instead, and needs no cluster.
 
     Changes nothing; permissions are queried by SelfSubjectAccessReview, which every user may create.
@@ -124,11 +133,34 @@ async def _look(
     try:
         async with await connect(kubeconfig, context) as transport:
             checks = await cluster_checks(transport, wanted, lease_namespace)
+            if wanted is CONTROLLER:
+                checks += await _class_checks(KubeApi(transport))
     except Unauthorized as error:
         raise CommandError(f"{error}; credentials rejected; log in again") from error
     except (KubeconfigError, KubeError) as error:
         raise CommandError(str(error)) from error
     return [*checks, *await asyncio.gather(*(_driver_check(endpoint) for endpoint in endpoints))]
+
+
+async def _class_checks(api: KubeApi) -> list[Check]:
+    """Say for each StorageClass whether the controller helps its claims."""
+    annotations = Annotations()
+    try:
+        classes = await api.list_all(STORAGE_CLASSES, _lenient(partial(decode_class, own_prefix=annotations.prefix)))
+        volumes = await api.list_all(VOLUMES, _lenient(partial(decode_volume, own_prefix=annotations.prefix)))
+    except Forbidden as error:
+        return [Check("StorageClasses", CheckState.NOTE, "not known", error.message)]
+    return list(class_checks(outlooks(classes.items, volumes.items, annotations)))
+
+
+def _lenient(decode: Callable[[Raw], R]) -> Callable[[Raw], R | None]:
+    def take(raw: Raw) -> R | None:
+        try:
+            return decode(raw)
+        except MalformedObject:
+            return None
+
+    return take
 
 
 async def _driver_check(endpoint: Endpoint) -> Check:

@@ -33,6 +33,7 @@ from prebinder.errors import CommandError
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.instruments import Instruments
 from prebinder.metrics.state import ClusterState
+from prebinder.preflight.class_outlook import outlooks
 from prebinder.runtime.clients import Access, own_namespace
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
@@ -178,8 +179,18 @@ class Controller:
         logger.info(
             "Synced", extra={"volumes": len(self._store.volumes.items), "claims": len(self._store.claims.items)}
         )
-        if self._elector is None and not self._settings.binding.dry_run:
+        if self._settings.binding.dry_run:
+            self._report_classes_left_alone()
+        elif self._elector is None:
             self._instruments.leader.leading(True)
+
+    def _report_classes_left_alone(self) -> None:
+        """Who tries it out learns once for each class why nothing is reserved for its claims."""
+        snapshot, annotations = self._store.snapshot(), self._settings.binding.annotations
+        for outlook in outlooks(snapshot.classes.values(), snapshot.volumes.values(), annotations):
+            if outlook.left_alone is not None:
+                about = {"storage_class": outlook.storage_class, "reason": outlook.left_alone, "note": outlook.meaning}
+                logger.info("Leaves claims of the class alone", extra=about)
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         checks = Checks(

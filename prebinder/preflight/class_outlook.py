@@ -1,0 +1,58 @@
+"""Will it help here? What the controller does for the claims of each StorageClass, and why not more. Pure rules."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from binder.matching.matching import class_of
+from binder.matching.rejection import Reason
+from binder.model.decision import Mode
+from binder.reservation.contract import Annotations
+from kube.objects.model import NO_PROVISIONER, WAIT_FOR_FIRST_CONSUMER, StorageClass, Volume, value_of
+from prebinder.preflight.doctor_checks import Check, CheckState
+
+_ELSEWHERE = "`why`, `health` and the csi-agent work for them"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """One class. `left_alone` is why the controller reserves nothing for its claims; None if it does."""
+
+    storage_class: str
+    found: str
+    meaning: str
+    left_alone: Reason | None = None
+
+
+def outlook_of(storage_class: StorageClass, available: int, annotations: Annotations) -> Outlook:
+    """Judge a class of which so many volumes are Available, which only static ones are."""
+    name = storage_class.name
+    if value_of(storage_class.annotations, annotations.mode) == Mode.OFF:
+        return Outlook(name, "mode off", "left alone, as its annotation says", Reason.MODE_OFF)
+    if storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        meaning = f"left alone: Kubernetes binds its claims before there is a pod; {_ELSEWHERE}"
+        return Outlook(name, f"binding mode {storage_class.binding_mode or 'missing'}", meaning, Reason.IMMEDIATE_CLAIM)
+    if storage_class.provisioner == NO_PROVISIONER:
+        return Outlook(name, f"static, {available} volumes Available", "its volumes are reserved")
+    if available:
+        meaning = "the Available volumes are reserved; the provisioner creates the others"
+        return Outlook(name, f"dynamic, {available} volumes Available", meaning)
+    meaning = f"left alone: {storage_class.provisioner} creates its volumes, none exists to reserve; {_ELSEWHERE}"
+    return Outlook(name, "dynamic", meaning, Reason.DYNAMIC_CLASS)
+
+
+def outlooks(classes: Iterable[StorageClass], volumes: Iterable[Volume], annotations: Annotations) -> Sequence[Outlook]:
+    """Judge all classes, sorted by name."""
+    available = Counter(class_of(volume) for volume in volumes if volume.phase == "Available")
+    ordered = sorted(classes, key=lambda found: found.name)
+    return [outlook_of(found, available[found.name], annotations) for found in ordered]
+
+
+def class_checks(found: Sequence[Outlook]) -> Iterator[Check]:
+    """Say it line by line; a note if no class is one whose volumes can be reserved."""
+    for outlook in found:
+        state = CheckState.OK if outlook.left_alone is None else CheckState.NOTE
+        yield Check(f"StorageClass {outlook.storage_class}", state, outlook.found, outlook.meaning)
+    if all(outlook.left_alone is not None for outlook in found):
+        meaning = f"the controller reserves nothing in this cluster; {_ELSEWHERE}"
+        yield Check("StorageClasses", CheckState.NOTE, "none with static volumes and WaitForFirstConsumer", meaning)

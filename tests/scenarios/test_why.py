@@ -36,9 +36,9 @@ class Asker:
         ]
 
     async def ask(self, *targets: str) -> tuple[int, list[Item]]:
-        code = await asyncio.to_thread(main, ["why", *targets, "-o", "json", *self._flags])
+        code = await asyncio.to_thread(main, ["why", "-o", "json", *targets, *self._flags])
         out, error = self._capsys.readouterr()
-        return code, json.loads(out)["items"] if out else [{"code": error}]
+        return code, json.loads(out)["items"] if out.startswith("{") else [{"code": error}]
 
     async def code(self, target: str) -> tuple[int, str]:
         exit_code, (item,) = await self.ask(target)
@@ -100,8 +100,15 @@ async def test_the_claim_and_its_class(own_world: World, asker: Asker) -> None:
     item = await asker.names("pvc/idle", "WaitForFirstConsumer", exit_code=0)
     assert not item["problem"]
 
+    _, everything = await asker.ask("--all-namespaces")
+    own = {item["name"]: item["code"] for item in everything if item["namespace"] == world.namespace}
+    assert own.keys() == specs.keys()
+    assert own["typo"] == "StorageClassNotFound"
+
+    following = asyncio.create_task(asker.ask("pvc/named", "--watch", "-o", "name"))
     await world.admin.create(world.volume("nix", now))
     await bound(world, "named")
+    assert (await following)[0] == 0
     await asker.names("pvc/named", "Bound", exit_code=0)
 
 

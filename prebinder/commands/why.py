@@ -31,6 +31,7 @@ Examples:
   kubectl get pv,pvc,sc,node,pod,csidriver,csinode,event -A -o json | pvc-prebinder why -A -f -
   pvc-prebinder why -A                                  one line for each cause in the cluster
   pvc-prebinder why pod/web-0 -w                        until it runs
+  kubectl -n shop describe $(pvc-prebinder why -o name -n shop)
 
 Exit codes:
   0 nothing is wrong, waiting as it should included   1 error   2 usage

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.scenarios.controller import Controller, account, start_controller
+from tests.scenarios.controller import Controller, kubectl, start_controller
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.proxy import Proxy
 from tests.scenarios.waiting import eventually
@@ -53,7 +54,7 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
         await world.pod(f"{mode}-app", {mode: claim_spec(name)}, gated=True)
         await world.pod(f"{mode}-big", {f"{mode}-big": claim_spec(name, "1Ti")}, gated=True)
     async with Proxy(world.cluster) as proxy:
-        kubeconfig = proxy.kubeconfig_for(await account(world.cluster))
+        kubeconfig = proxy.kubeconfig_for(await read_only_account(world))
         controller = await start_controller(world, "--dry-run", kubeconfig=kubeconfig)
         for mode in disks:
             await logged(controller, f"Would write pv={world.name(mode)}")
@@ -66,6 +67,21 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
     assert await world.reserved() == {}
     assert await world.held() == {}
     assert "Traceback" not in controller.log()
+
+
+async def read_only_account(world: World) -> Path:
+    """Return a kubeconfig of a user who may read everything and write nothing."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"{world.namespace}-reads"}
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": role["name"]}}
+    subject = {"kind": "ServiceAccount", "name": "reads", "namespace": world.namespace}
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+    documents = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reads", "namespace": world.namespace}},
+        {**about, "kind": "ClusterRole", "rules": [rule]},
+        {**about, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]},
+    ]
+    await kubectl(world.cluster, "apply", "-f", "-", given=yaml.safe_dump_all(documents))
+    return await world.cluster.kubeconfig_for_service_account(world.namespace, "reads")
 
 
 async def logged(controller: Controller, text: str) -> None:

@@ -69,7 +69,7 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
         Reason.VOLUME_RELEASED,
         f"The volume {'could not be reclaimed' if failed else 'is Released'}: it holds the data of {owner}, which was "
         "deleted.",
-        (volume_link(volume, volume.phase), Link("PersistentVolumeClaim", owner, "deleted")),
+        (volume_link(volume, volume.phase), *_deleted_owner(facts, volume)),
         (Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),),
         (
             Step(
@@ -95,9 +95,20 @@ def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
     return Finding(Reason.AVAILABLE, message, (volume_link(volume, volume.phase),), problem=False)
 
 
+def _deleted_owner(facts: Facts, volume: Volume) -> tuple[Link, ...]:
+    """Return the link to the claim that the volume names, if its name may be shown."""
+    if volume.claim is None or not _may_be_named(facts, volume.claim.key):
+        return ()
+    return (Link("PersistentVolumeClaim", volume.claim.key, "deleted"),)
+
+
 def _owner(facts: Facts, volume: Volume) -> str:
-    """Return the claim that the volume names, if whoever asks may know it."""
+    """Return the claim that the volume names, if its name may be shown."""
     if volume.claim is None or not volume.claim.name:
         return ""
     known = volume.claim.key
-    return f"claim {known}" if facts.everywhere or known in facts.snapshot.claims else "a claim of another namespace"
+    return f"claim {known}" if _may_be_named(facts, known) else "a claim of another namespace"
+
+
+def _may_be_named(facts: Facts, claim_key: str) -> bool:
+    return facts.everywhere or claim_key in facts.snapshot.claims

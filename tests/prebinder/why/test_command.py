@@ -120,7 +120,9 @@ def test_a_selector_chooses_what_waits(
 def test_a_volume_may_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = dumped(tmp_path, [volume("old", claim="gone", phase="Released"), volume("free")])
     assert main(["why", "pv/old", "-f", path]) == 3
-    assert "it holds the data of claim web/gone, which was deleted" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "it holds the data of claim web/gone, which was deleted" in printed
+    assert "old, Released → claim web/gone (deleted)" in printed
     assert main(["why", "pv/free", "-f", path]) == 0
     assert "Available: no claim wants it." in capsys.readouterr().out
 

@@ -53,9 +53,11 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
         await world.volumes(name, world.volume(mode, name, zone="zone-a"))
         await world.pod(f"{mode}-app", {mode: claim_spec(name)}, gated=True)
         await world.pod(f"{mode}-big", {f"{mode}-big": claim_spec(name, "1Ti")}, gated=True)
+    dynamic = await world.storage_class("complete", "dynamic", provisioner="csi.example.com")
     async with Proxy(world.cluster) as proxy:
         kubeconfig = proxy.kubeconfig_for(await read_only_account(world))
         controller = await start_controller(world, "--dry-run", kubeconfig=kubeconfig)
+        await logged(controller, f"Leaves claims of the class alone storage_class={dynamic} reason=DynamicClass")
         for mode in disks:
             await logged(controller, f"Would write pv={world.name(mode)}")
             await logged(controller, f"Would write pvc={world.namespace}/{mode}")

@@ -75,6 +75,10 @@ def volume_name(claim: Object | None) -> str:
     return str((claim or {}).get("spec", {}).get("volumeName") or "")
 
 
+def bind_completed(claim: Object | None) -> bool:
+    return bool(volume_name(claim)) and annotation(claim, BIND_COMPLETED) is not None
+
+
 def phase(subject: Object | None) -> str:
     return str((subject or {}).get("status", {}).get("phase") or "")
 

@@ -186,7 +186,10 @@ def a_claim_ref_of_others_is_never_cleared(moment: Moment) -> Iterator[Violation
 
 
 def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
-    """Asked when the controller commits a volume and when it lifts a gate."""
+    """Asked when the controller commits a volume, and when it lifts a gate with a claim that is not bound.
+
+    A pod may be created with claims that are bound already, to volumes that no node has in common.
+    """
     change, cluster = moment.change, moment.cluster
     if moment.write.party is not Party.CONTROLLER:
         return
@@ -196,7 +199,8 @@ def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
         keys = {each.key for each in cluster.recent_consumers(named[0], change.at) if each.gone_at is None}
         pods = [cluster.pods[key] for key in sorted(keys)]
     elif change.kind == "Pod" and change.after is not None and GATE in facts.gates(change.before):
-        pods = [change.after]
+        claims = [cluster.claims.get(key) for key in facts.claim_keys(change.after)]
+        pods = [] if all(map(facts.bind_completed, claims)) else [change.after]
     else:
         return
     for pod in pods:

@@ -17,8 +17,9 @@ async def test_a_lost_claim_is_bound_again_when_its_volume_object_is_created_aga
     await world.all_run("app")
     (name,) = (await world.bound()).values()
     kept = (await world.own_volumes())[name]
-    await world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
+    # In this order: a volume that is not being deleted is given its finalizer again.
     await world.admin.delete("PersistentVolume", name)
+    await world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
     await eventually(lambda: phase(world), lambda found: found == "Lost", "the claim is Lost")
     again = {
         "apiVersion": "v1",

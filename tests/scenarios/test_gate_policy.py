@@ -1,4 +1,4 @@
-"""The gate by policy: pods of labelled namespaces are gated by the API server, and released by the controller."""
+"""The gate by policy: pods of labelled namespaces are gated by the API server, and run on reserved volumes."""
 
 from collections.abc import AsyncIterator
 from itertools import count
@@ -46,14 +46,20 @@ async def in_force(world: World) -> None:
     await eventually(new_pod, lambda found: found == [GATE], "a new pod is gated")
 
 
-async def test_pods_that_know_nothing_of_gates_are_gated_and_run(world: World, policy: None) -> None:
+async def test_pods_that_know_nothing_of_gates_run_on_the_volumes_reserved_for_them(world: World, policy: None) -> None:
     await in_force(world)
     disks = await world.storage_class("complete")
     await world.volumes(disks, *(world.volume(f"v{number}", disks, zone="zone-a") for number in range(6)))
     templates = {"data": claim_spec(disks), "wal": claim_spec(disks)}
     await world.admin.create(stateful_set(world.namespace, "db", templates, replicas=2))
     await world.all_run("db-0", "db-1")
-    assert len(set((await world.bound()).values())) == 4
+    bound = await world.bound()
+    assert len(set(bound.values())) == 4
+    for name in ("db-0", "db-1"):
+        told = await world.told("VolumeBound", name)
+        assert all(
+            f"{bound[f'{template}-{name}']} to claim {template}-{name}" in told["note"] for template in templates
+        )
 
 
 async def test_only_pods_with_claims_that_have_no_node_and_no_gate_yet_are_gated(world: World, policy: None) -> None:

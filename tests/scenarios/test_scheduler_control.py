@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 
 import pytest_asyncio
 
@@ -103,9 +104,17 @@ async def test_weights_change_between_two_pods(own_world: World, scheduler: Driv
     assert (await scheduler.configure(name, {"LeastAllocated": 1}))[0] == 200
     filler = pod(own_world, "filler", cpu="3")
     filler["spec"]["nodeName"] = full
-    await own_world.admin.create(filler, pod(own_world, "spread"))
-    await own_world.all_run("spread")
-    assert await node_of(own_world, "spread") != full
+    await own_world.admin.create(filler)
+    numbers = count()
+
+    async def chosen() -> str | None:
+        spread = f"spread-{next(numbers)}"
+        await own_world.admin.create(pod(own_world, spread))
+        await own_world.all_run(spread)
+        return await node_of(own_world, spread)
+
+    # A pod may come before the scheduler has seen the one that fills the node.
+    await eventually(chosen, lambda node: node != full, "a pod goes to the emptier node")
     status, problem = await scheduler.configure(name, {"BinPuck": 1})
     assert (status, problem.startswith('profiles[0].scores: there is no "BinPuck"')) == (422, True)
     assert await scheduler.configure(name, {"BinPack": 1}) == (200, "applied\n")

@@ -87,6 +87,8 @@ async def test_the_controller_quarantines_what_the_agent_finds_lost(own_world: W
             driver.break_volume(made[first], VolumeFault.GONE)
             await eventually(own_world.reserved, lambda found: found == {"data": second}, "the second is reserved")
         await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
+        await own_world.all_run("app")
+        assert await own_world.bound() == {"data": second}
         await controller.stop()
         # Only a controller ends a quarantine: the agent says how the volume is, and no more.
         driver.recover(made[first])

@@ -11,10 +11,10 @@ safe default.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
@@ -55,6 +55,47 @@ class NodeRule:
     by_choice: bool = False
     reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
     texts: Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]] | None = None
+
+
+class Allowing(Protocol):
+    """What one term or constraint of a pod decides about all nodes (kube.pod_topology)."""
+
+    @property
+    def allowed(self) -> int:
+        """The nodes that it leaves, as bits by `NodeInfo.number`."""
+
+
+V = TypeVar("V", bound=Allowing)
+
+
+def rule_of_verdicts(
+    verdicts: Sequence[V],
+    everything: int,
+    reject: Callable[[V, str, Mapping[str, str]], Rejection],
+    reasons_of: Callable[[V, int], Iterable[tuple[Reason, int]]],
+) -> NodeRule | None:
+    """Return the rule that a node has to be allowed by every verdict; None without verdicts.
+
+    The first verdict that does not allow a node is why it is refused: `reject` puts that into words, by the node's name
+    and labels, and `reasons_of` says for which reason the verdict refuses which of these nodes. `everything` has the
+    bits of all nodes.
+    """
+    if not verdicts:
+        return None
+    among = everything
+    for verdict in verdicts:
+        among &= verdict.allowed
+
+    def why(state: NodeInfo) -> Rejection | None:
+        refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
+        return None if refusing is None else reject(refusing, state.name, state.labels)
+
+    def reasons(nodes: int) -> Iterator[tuple[Reason, int]]:
+        for verdict in verdicts:
+            yield from reasons_of(verdict, nodes & ~verdict.allowed)
+            nodes &= verdict.allowed
+
+    return NodeRule(why, among=among, reasons=reasons)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,19 @@ node that goes takes its pods along. Selectors of namespaces count as fulfilled,
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import ClassVar
 
 from binder.assignment.pod_rejection import AFFINITY_REASONS, affinity_rejection
-from binder.matching.rejection import Reason, Rejection
+from binder.matching.rejection import Reason
 from kube.objects.constraints import NO_CONSTRAINTS, PodTerm
 from kube.objects.model import Namespace, Node, Pairs, Pod
-from kube.pod_topology.inter_pod_affinity import affinity_verdicts
+from kube.pod_topology.inter_pod_affinity import TermVerdict, affinity_verdicts
 from kube.pod_topology.placed_pods import groups_meant, means
 from kube.pod_topology.pod_groups import PodGroup, group_of
 from kube.rules.selectors import matches_labels
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
-from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
+from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, rule_of_verdicts
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
@@ -157,25 +157,14 @@ class InterPodAffinity(Filter):
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         verdicts = affinity_verdicts(info.pod, cluster)
-        if not verdicts:
-            return None
-        among = cluster.index.everything
-        for verdict in verdicts:
-            among &= verdict.allowed
-
-        def why(state: NodeInfo) -> Rejection | None:
-            refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
-            return None if refusing is None else affinity_rejection(refusing, state.name, state.labels)
-
-        def reasons(nodes: int) -> Iterator[tuple[Reason, int]]:
-            for verdict in verdicts:
-                yield AFFINITY_REASONS[verdict.side], nodes & ~verdict.allowed
-                nodes &= verdict.allowed
-
-        return NodeRule(why, among=among, reasons=reasons)
+        return rule_of_verdicts(verdicts, cluster.index.everything, affinity_rejection, _reasons)
 
     def tally(self, info: PodInfo, cluster: ClusterView) -> NeighbourTally:
         return NeighbourTally(info, cluster)
+
+
+def _reasons(verdict: TermVerdict, refused: int) -> Iterable[tuple[Reason, int]]:
+    return ((AFFINITY_REASONS[verdict.side], refused),)
 
 
 def _changed_pods(change: ClusterEvent) -> Iterable[Pod]:

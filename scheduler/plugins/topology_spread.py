@@ -4,16 +4,17 @@ The tally is AddPod and RemovePod, the hint isSchedulableAfterPodChange and isSc
 plugins/podtopologyspread.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from binder.assignment.pod_rejection import spread_rejection
-from binder.matching.rejection import Reason, Rejection
+from binder.matching.rejection import Reason
 from kube.objects.constraints import DO_NOT_SCHEDULE, HONOR, SpreadConstraint
 from kube.objects.model import LabelSelector, Node, Pairs, Pod, value_of
 from kube.pod_topology.topology_spread import (
     NOTHING_ASKED,
+    SpreadVerdict,
     constraints_of,
     count_by_domain,
     selector_of,
@@ -23,7 +24,7 @@ from kube.pod_topology.topology_spread import (
 )
 from kube.rules.selectors import matches_labels
 from scheduler.framework.cluster_event import ClusterEvent, Wanted
-from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule
+from scheduler.framework.plugin import Counts, Eviction, Filter, NodeRule, rule_of_verdicts
 from scheduler.framework.queueing_hint import QueueingHint
 from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
@@ -133,27 +134,14 @@ class PodTopologySpread(Filter):
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         verdicts = spread_verdicts(info.pod, cluster)
-        if not verdicts:
-            return None
-        among = cluster.index.everything
-        for verdict in verdicts:
-            among &= verdict.allowed
-
-        def why(state: NodeInfo) -> Rejection | None:
-            refusing = next((verdict for verdict in verdicts if not verdict.allowed >> state.number & 1), None)
-            return None if refusing is None else spread_rejection(refusing, state.name, state.labels)
-
-        def reasons(nodes: int) -> Iterator[tuple[Reason, int]]:
-            for verdict in verdicts:
-                refused = nodes & ~verdict.allowed
-                yield Reason.TOPOLOGY_LABEL_MISSING, refused & ~verdict.keyed
-                yield Reason.TOPOLOGY_SPREAD, refused & verdict.keyed
-                nodes &= verdict.allowed
-
-        return NodeRule(why, among=among, reasons=reasons)
+        return rule_of_verdicts(verdicts, cluster.index.everything, spread_rejection, _reasons)
 
     def tally(self, info: PodInfo, cluster: ClusterView) -> SpreadTally:
         return SpreadTally(info, cluster)
+
+
+def _reasons(verdict: SpreadVerdict, refused: int) -> Iterable[tuple[Reason, int]]:
+    return (Reason.TOPOLOGY_LABEL_MISSING, refused & ~verdict.keyed), (Reason.TOPOLOGY_SPREAD, refused & verdict.keyed)
 
 
 def _pods_changed(pod: Pod, change: ClusterEvent) -> bool:

@@ -14,11 +14,15 @@ class Elapsed(Protocol):
         """Return seconds that never jump back."""
 
 
-class Clock(Elapsed, Protocol):
-    """Wall time for what is written down, monotonic time for deadlines, and the wait between two actions."""
+class Now(Protocol):
+    """Wall time alone, for code that only writes it down."""
 
     def now(self) -> datetime:
         """Return the current time, UTC, timezone-aware."""
+
+
+class Clock(Elapsed, Now, Protocol):
+    """Wall time for what is written down, monotonic time for deadlines, and the wait between two actions."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""

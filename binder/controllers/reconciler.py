@@ -22,7 +22,7 @@ from binder.reporting.announce import Announcer
 from binder.reporting.observe import BindMetrics
 from binder.writers.actor import Actor
 from binder.writers.last_look import HealthGate
-from binder.writers.scheduling_gate import KnownClaim, SchedulingGate, known_claims
+from binder.writers.scheduling_gate import KnownClaim, SchedulingGate
 from kube.backoff import backoff
 from kube.clock import Clock
 from kube.errors import TerminalError
@@ -114,7 +114,7 @@ class Reconciler:
     async def handle(self, key: str) -> float | None:
         """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
         pod = self.store.snapshot().pods.get(key)
-        known = {} if pod is None else known_claims(pod, self.store.snapshot())
+        known = {} if pod is None else self.pod_gate.known_claims(pod)
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
             self._head_start.finished(key)
             self._forget(key)
@@ -189,8 +189,7 @@ class Reconciler:
         for placement in decision.placements:
             self._since.setdefault(placement.claim.key, self.clock.monotonic())
         try:
-            acting = self.actor.finish(decision) if isinstance(decision, Finish) else self.actor.act(decision)
-            outcome = await acting
+            outcome = await self.actor.act(decision)
         except TerminalError as error:
             self.planner.withdrawn(decision)
             logger.warning(

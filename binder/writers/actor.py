@@ -13,80 +13,51 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from binder.model.decision import Applied, Finish, Mode, Outcome, Placement, Reserve
-from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.model.decision import Finish, Mode, Outcome, Placement, Reserve
+from binder.reporting.observe import ConflictKind
 from binder.reservation.contract import ClaimReservation, Holder, VolumeReservation
 from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
 from binder.writers.complete import Completer
-from binder.writers.last_look import (
-    TRIES,
-    ActSettings,
-    LastLook,
-    LostPlacement,
-    OutdatedDecision,
-    same_offer,
-    what_happened,
-)
-from binder.writers.object_client import FASTER, LiveObjects
-from binder.writers.rollback import Now, Rollback
-from kube.errors import KubeError
+from binder.writers.last_look import EndedAttempt, LastLook, LostPlacement, same_offer, what_happened
+from binder.writers.object_client import FASTER, TRIES
+from binder.writers.rollback import ClaimWriter, Held
 from kube.objects.api_resource import CLAIMS, VOLUMES
 from kube.objects.model import Claim, Volume
 
 
-class Applier:
+@dataclass(frozen=True, slots=True)
+class Applier(ClaimWriter):
     """Writes reservations for one holder of the lease."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a reservation needs
-        self,
-        live: LiveObjects,
-        last_look: LastLook,
-        rollback: Rollback,
-        clock: Now,
-        holder: Holder,
-        metrics: ReservationMetrics,
-        settings: ActSettings,
-    ) -> None:
-        self._live = live
-        self._last_look = last_look
-        self._rollback = rollback
-        self._clock = clock
-        self._holder = holder
-        self._metrics = metrics
-        self._settings = settings
+    holder: Holder
 
     async def apply(self, decision: Reserve) -> Outcome:
         """Reserve all volumes of the pod. Raises KubeError when the API server fails us, LeadershipLost."""
-        now = self._clock.now()
-        held: list[Volume] = []
-        try:
-            for placement in decision.placements:
-                await self._give_up_former(placement)
-            for placement in decision.placements:
-                held.append(await self._hold(placement, decision.mode, now))
-            for placement, volume in zip(decision.placements, held, strict=True):
-                await self._tell_claim(placement, volume, decision, now)
-                await self._keep_one(placement)
-        except (LostPlacement, OutdatedDecision) as ending:
-            await self._roll_back(decision, held)
-            return ending.outcome
-        except KubeError:
-            await self._roll_back(decision, held)
-            raise
-        return Applied(tuple(held))
+        held: list[Held] = []
+        return await self.outcome_of(self._reserve(decision, held), held)
 
-    async def _roll_back(self, decision: Reserve, held: list[Volume]) -> None:
-        written = zip(decision.placements, held, strict=False)
-        await self._rollback.roll_back([(placement.claim, volume.name) for placement, volume in written])
+    async def _reserve(self, decision: Reserve, held: list[Held]) -> list[Volume]:
+        now = self.clock.now()
+        for placement in decision.placements:
+            await self._give_up_former(placement)
+        volumes: list[Volume] = []
+        for placement in decision.placements:
+            volume = await self._hold(placement, decision.mode, now)
+            held.append((placement.claim, volume.name))
+            volumes.append(volume)
+        for placement, volume in zip(decision.placements, volumes, strict=True):
+            await self._tell_claim(placement, volume, decision, now)
+            await self._keep_one(placement)
+        return volumes
 
     async def _give_up_former(self, placement: Placement) -> None:
         """Release the claim's former reservations: unhealthy or inaccessible volumes, or ones another claim took."""
         for _ in range(TRIES):
             former = former_reservations(
-                placement.claim, placement.volume, self._live.snapshot(), self._settings.annotations
+                placement.claim, placement.volume, self.live.snapshot(), self.settings.annotations
             )
-            if all([await self._rollback.carry_out(release) for release in former]):
+            if all([await self.rollback.carry_out(release) for release in former]):
                 return
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
@@ -94,56 +65,53 @@ class Applier:
         """Write one volume's side and confirm it; one that a watch shows as held is read."""
         claim, volume, read = placement.claim, placement.volume, False
         for _ in range(TRIES):
-            self._last_look.require_healthy(placement, volume)
+            self.last_look.require_healthy(placement, volume)
             if self._is_held(volume, claim, mode, now):
                 if read:
                     return volume
                 volume, read = await self._same_offer(placement, volume, now), True
                 continue
             try:
-                written = (await self._live.patch_volume(volume, self._body(claim, mode, now))).record
+                written = (await self.live.patch_volume(volume, self._body(claim, mode, now))).record
             except FASTER:
                 volume, read = await self._same_offer(placement, volume, now), True
                 continue
             if not self._is_held(written, claim, mode, now):
                 raise LostPlacement(placement, "the API server's answer does not show our reservation")
-            self._metrics.reserved(claim.storage_class or "")
+            self.metrics.reserved(claim.storage_class or "")
             return written
         raise LostPlacement(placement, f"volume {volume.name} kept changing")
 
     def _body(self, claim: Claim, mode: Mode, now: datetime) -> Patch:
-        reservation = VolumeReservation(claim.key, claim.uid, now, now + self._settings.ttl, self._holder)
+        reservation = VolumeReservation(claim.key, claim.uid, now, now + self.settings.ttl, self.holder)
         if mode is Mode.ANNOTATE:
-            return reserve_volume(reservation, self._settings.annotations)
-        return commit_volume(reservation, claim, self._settings.annotations)
+            return reserve_volume(reservation, self.settings.annotations)
+        return commit_volume(reservation, claim, self.settings.annotations)
 
     def _is_held(self, volume: Volume, claim: Claim, mode: Mode, now: datetime) -> bool:
-        reservation = self._settings.annotations.reservation_of(volume)
+        reservation = self.settings.annotations.reservation_of(volume)
         if reservation is None or not reservation.holds(now, claim):
             return False
         return mode is Mode.ANNOTATE or reference_is_ours(volume, claim.key, claim.uid)
 
     async def _same_offer(self, placement: Placement, before: Volume, now: datetime) -> Volume:
         """Read a volume that changed under us; return it if it is still the one that was chosen."""
-        live = await self._live.volume(before.name)
-        if live is None:
-            raise LostPlacement(placement, f"volume {before.name} was deleted")
-        fresh = live.record
+        fresh = (await self.reread(placement, before.name)).record
         if fresh.resource_version == before.resource_version:
             return fresh
-        if not same_offer(before, fresh, placement.claim, self._settings.annotations, now):
+        if not same_offer(before, fresh, placement.claim, self.settings.annotations, now):
             taken = fresh.claim is not None
             kind = ConflictKind.ALREADY_CLAIMED if taken else ConflictKind.RESOURCE_VERSION
-            self._metrics.conflicted(VOLUMES.plural, kind)
+            self.metrics.conflicted(VOLUMES.plural, kind)
             raise LostPlacement(placement, f"volume {before.name} {what_happened(fresh)}")
-        self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+        self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
         return fresh
 
     async def _tell_claim(self, placement: Placement, volume: Volume, decision: Reserve, now: datetime) -> None:
         """Write the claim's side. In mode prebind this also makes the PV controller look at the claim at once."""
         claim: Claim | None = placement.claim
-        kept = self._settings.annotations.reservation_of(volume)
-        made, ends = (kept.bound_at, kept.expires_at) if kept else (now, now + self._settings.ttl)
+        kept = self.settings.annotations.reservation_of(volume)
+        made, ends = (kept.bound_at, kept.expires_at) if kept else (now, now + self.settings.ttl)
         reservation = ClaimReservation(volume.name, made, ends, decision.zone, decision.local_nodes)
         for _ in range(TRIES):
             if claim is None or claim.uid != placement.claim.uid or claim.deleting:
@@ -157,29 +125,29 @@ class Applier:
             if claim.volume_name:
                 raise LostPlacement(placement, f"claim {claim.key} was bound to volume {claim.volume_name}")
             try:
-                await self._live.patch_claim(claim, reserve_claim(reservation, self._settings.annotations))
+                await self.live.patch_claim(claim, reserve_claim(reservation, self.settings.annotations))
             except FASTER:
-                self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
-                claim = await self._live.claim(claim.key)
+                self.metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
+                claim = await self.live.claim(claim.key)
                 continue
             return
         raise LostPlacement(placement, f"claim {placement.claim.key} kept changing")
 
     def _is_being_bound(self, claim: Claim, volume: Volume) -> bool:
         """Whether the PV controller is at it already: there is nothing to tell, and a write of ours would stop it."""
-        known = self._live.snapshot().volumes.get(volume.name)
+        known = self.live.snapshot().volumes.get(volume.name)
         return known is not None and names(known, claim)
 
     def _is_told(self, claim: Claim, volume: Volume, now: datetime) -> bool:
-        told = self._settings.annotations.reservation_of_claim(claim)
+        told = self.settings.annotations.reservation_of_claim(claim)
         return told is not None and told.volume == volume.name and told.in_force(now)
 
     async def _keep_one(self, placement: Placement) -> None:
         """After the writes: a claim that turns out to hold two volumes, by another writer's hand, keeps the older."""
-        surplus = doubles(placement.claim, self._live.snapshot(), self._settings.annotations)
+        surplus = doubles(placement.claim, self.live.snapshot(), self.settings.annotations)
         for release in surplus:
-            self._metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
-            await self._rollback.carry_out(release)
+            self.metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
+            await self.rollback.carry_out(release)
         if any(release.volume is not None and release.volume.name == placement.volume.name for release in surplus):
             raise LostPlacement(placement, f"claim {placement.claim.key} already holds another volume")
 
@@ -223,24 +191,17 @@ class Actor:
     locks: KeyedLocks
     turns: asyncio.Semaphore
 
-    async def act(self, decision: Reserve) -> Outcome:
-        """Reserve, or bind in mode complete, all volumes of the pod."""
+    async def act(self, decision: Reserve | Finish) -> Outcome:
+        """Reserve all volumes of the pod, bind them in mode complete, or finish binds that were begun for it."""
         claims = [placement.claim.key for placement in decision.placements]
         async with self.turns, self.locks.held(claims):
             try:
+                if isinstance(decision, Finish):
+                    await self.last_look.ask(decision)
+                    return await self.completer.finish(decision.placements)
                 decision = await self.last_look.refreshed(decision)
                 if decision.mode is Mode.COMPLETE:
                     return await self.completer.complete(decision)
                 return await self.applier.apply(decision)
-            except (LostPlacement, OutdatedDecision) as ending:
-                return ending.outcome
-
-    async def finish(self, decision: Finish) -> Outcome:
-        """Finish binds that were begun for the pod."""
-        claims = [placement.claim.key for placement in decision.placements]
-        async with self.turns, self.locks.held(claims):
-            try:
-                await self.last_look.ask(decision)
-                return await self.completer.finish(decision.placements)
-            except (LostPlacement, OutdatedDecision) as ending:
+            except EndedAttempt as ending:
                 return ending.outcome

@@ -19,6 +19,7 @@ Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/p
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -26,44 +27,19 @@ import msgspec
 from binder.matching.matching import controller_refusal, is_mine
 from binder.model.decision import Applied, Outcome, Outdated, Placement, Reserve
 from binder.planning.commitment import all_gated
-from binder.reporting.observe import ConflictKind, ReservationMetrics
+from binder.reporting.observe import ConflictKind
 from binder.reservation.release import names
 from binder.reservation.writes import bind_claim, bind_volume, claim_status_bound, volume_phase_bound
-from binder.writers.last_look import (
-    TRIES,
-    ActSettings,
-    LastLook,
-    LostPlacement,
-    OutdatedDecision,
-    same_offer,
-    side_by_side,
-    what_happened,
-)
-from binder.writers.object_client import FASTER, LiveObjects, LiveVolume
-from binder.writers.rollback import Now, Rollback
-from kube.errors import KubeError
+from binder.writers.last_look import EndedAttempt, LostPlacement, same_offer, side_by_side, what_happened
+from binder.writers.object_client import FASTER, TRIES, LiveVolume
+from binder.writers.rollback import ClaimWriter, Held
 from kube.objects.api_resource import CLAIMS, VOLUMES, Resource
 from kube.objects.model import Claim, Volume
 
 
-class Completer:
+@dataclass(frozen=True, slots=True)
+class Completer(ClaimWriter):
     """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
-
-    def __init__(
-        self,
-        live: LiveObjects,
-        last_look: LastLook,
-        rollback: Rollback,
-        clock: Now,
-        metrics: ReservationMetrics,
-        settings: ActSettings,
-    ) -> None:
-        self._live = live
-        self._last_look = last_look
-        self._rollback = rollback
-        self._clock = clock
-        self._metrics = metrics
-        self._settings = settings
 
     async def complete(self, decision: Reserve) -> Outcome:
         """Bind all claims of the pod. Raises KubeError when the API server fails us, LeadershipLost.
@@ -71,33 +47,28 @@ class Completer:
         First every volume is committed, all or none; then the binds, which do not depend on each other, are finished
         side by side. A loss after that point takes back only what is not bound yet.
         """
-        now = self._clock.now()
-        written: list[Placement] = []
-        try:
-            committed = [await self._commit(placement, now, written) for placement in decision.placements]
-            claims = await side_by_side(self._second_look, decision.placements)
-            steps = zip(decision.placements, claims, committed, strict=True)
-            bound = await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
-        except (LostPlacement, OutdatedDecision) as ending:
-            await self._roll_back(written)
-            return ending.outcome
-        except KubeError:
-            await self._roll_back(written)
-            raise
-        return Applied(tuple(bound))
+        written: list[Held] = []
+        return await self.outcome_of(self._bind(decision, written), written, committed=True)
+
+    async def _bind(self, decision: Reserve, written: list[Held]) -> list[Volume]:
+        now = self.clock.now()
+        committed = [await self._commit(placement, now, written) for placement in decision.placements]
+        claims = await side_by_side(self._second_look, decision.placements)
+        steps = zip(decision.placements, claims, committed, strict=True)
+        return await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
 
     async def finish(self, placements: Sequence[Placement]) -> Outcome:
         """Finish binds that were begun, side by side. Nothing is taken back: it was not ours. Raises as `complete`."""
         try:
             bound = await side_by_side(self._resume, placements)
-        except (LostPlacement, OutdatedDecision) as ending:
+        except EndedAttempt as ending:
             # Nothing was promised to anybody, so nothing is lost: what is true now is decided anew.
             return Outdated(str(ending))
         return Applied(tuple(bound))
 
     async def _resume(self, begun: Placement) -> Volume:
         """Go on from where the bind is by now: while the pod waited for its turn others may have gone on."""
-        known = self._live.snapshot().claims.get(begun.claim.key)
+        known = self.live.snapshot().claims.get(begun.claim.key)
         if known is not None and _is_bound_to(known, begun):
             return begun.volume
         claim = await self._still_open(begun)
@@ -114,45 +85,41 @@ class Completer:
         claim, live = placement.claim, self._as_known(placement.volume.name)
         for _ in range(TRIES):
             if live is None or live.record.phase == "Bound":
-                live = await self._reread(placement, placement.volume.name)
+                live = await self.reread(placement, placement.volume.name)
             if not is_mine(claim, live.record) or controller_refusal(claim, live.record, delayed=True) is not None:
                 raise self._lost(placement, VOLUMES, f"volume {live.record.name} {what_happened(live.record)}")
             if names(live.record, claim):
                 return live
             try:
-                self._last_look.require_healthy(placement, live.record)
-                body = bind_volume(live.record, claim, self._settings.annotations)
-                return await self._live.patch_volume(live.record, body)
+                self.last_look.require_healthy(placement, live.record)
+                body = bind_volume(live.record, claim, self.settings.annotations)
+                return await self.live.patch_volume(live.record, body)
             except FASTER:
-                self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+                self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
                 live = None
         raise LostPlacement(placement, f"volume {placement.volume.name} kept changing")
 
     def _as_known(self, name: str) -> LiveVolume | None:
         """Return the volume as the watch shows it, without its JSON, which the answer to the next write brings."""
-        volume = self._live.snapshot().volumes.get(name)
+        volume = self.live.snapshot().volumes.get(name)
         return None if volume is None else LiveVolume(volume, msgspec.Raw(b""))
 
-    async def _roll_back(self, written: list[Placement]) -> None:
-        held = [(placement.claim, placement.volume.name) for placement in written]
-        await self._rollback.roll_back(held, committed=True)
-
-    async def _commit(self, placement: Placement, now: datetime, ours: list[Placement]) -> LiveVolume:
+    async def _commit(self, placement: Placement, now: datetime, ours: list[Held]) -> LiveVolume:
         """First write: the volume's claimRef. What somebody else wrote there is not ours to take back."""
         claim, volume = placement.claim, placement.volume
         for _ in range(TRIES):
-            self._last_look.require_healthy(placement, volume)
+            self.last_look.require_healthy(placement, volume)
             try:
-                written = await self._live.patch_volume(volume, bind_volume(volume, claim, self._settings.annotations))
+                written = await self.live.patch_volume(volume, bind_volume(volume, claim, self.settings.annotations))
             except FASTER:
-                live = await self._reread(placement, volume.name)
+                live = await self.reread(placement, volume.name)
                 if names(live.record, claim):
                     return live
-                if not same_offer(volume, live.record, claim, self._settings.annotations, now):
+                if not same_offer(volume, live.record, claim, self.settings.annotations, now):
                     raise self._lost(placement, VOLUMES, f"volume {volume.name} {what_happened(live.record)}") from None
                 volume = live.record
                 continue
-            ours.append(placement)
+            ours.append((claim, volume.name))
             if not names(written.record, claim):
                 raise LostPlacement(placement, "the API server's response does not show our claimRef")
             return written
@@ -160,14 +127,14 @@ class Completer:
 
     def _check_unserved(self, placement: Placement) -> None:
         """While this pod waited for its turn, kube-scheduler may have given the claim another volume."""
-        snapshot = self._live.snapshot()
+        snapshot = self.live.snapshot()
         for name in snapshot.volumes_by_claim.get(placement.claim.key, ()):
             if name != placement.volume.name and names(snapshot.volumes[name], placement.claim):
                 raise self._lost(placement, CLAIMS, f"claim {placement.claim.key} was bound to volume {name}")
 
     async def _second_look(self, placement: Placement) -> Claim:
         """Return the claim as it was read when the turn began, or read it again (see above). Raises LostPlacement."""
-        snapshot, read = self._live.snapshot(), placement.claim
+        snapshot, read = self.live.snapshot(), placement.claim
         if snapshot.claims.get(read.key) != read or not all_gated(read.key, snapshot):
             return await self._still_open(placement)
         self._check_unserved(placement)
@@ -175,7 +142,7 @@ class Completer:
 
     async def _still_open(self, placement: Placement) -> Claim:
         """Read the claim; LostPlacement if it is gone or has another volume, or another volume names it."""
-        claim = await self._live.claim(placement.claim.key)
+        claim = await self.live.claim(placement.claim.key)
         if claim is None or claim.uid != placement.claim.uid or claim.deleting:
             raise LostPlacement(placement, f"claim {placement.claim.key} was deleted")
         self._require_ours(placement, claim)
@@ -190,37 +157,37 @@ class Completer:
         """Second to fourth write: the volume's phase, the claim, the claim's status."""
         live = await self._mark_bound(placement, live)
         if not placement.claim.volume_name:
-            self._last_look.require_healthy(placement, live.record)
+            self.last_look.require_healthy(placement, live.record)
         claim = await self._claim_step(
             placement,
             placement.claim,
             done=lambda seen: seen.volume_name == live.record.name and seen.bind_completed,
-            write=lambda seen: self._live.patch_claim(
-                seen, bind_claim(seen, live.record.name, self._settings.annotations)
+            write=lambda seen: self.live.patch_claim(
+                seen, bind_claim(seen, live.record.name, self.settings.annotations)
             ),
         )
         await self._claim_step(
             placement,
             claim,
             done=lambda seen: seen.phase == "Bound",
-            write=lambda seen: self._live.patch_claim(seen, claim_status_bound(live.raw), "status"),
+            write=lambda seen: self.live.patch_claim(seen, claim_status_bound(live.raw), "status"),
         )
-        self._metrics.reserved(placement.claim.storage_class or "")
+        self.metrics.reserved(placement.claim.storage_class or "")
         return live.record
 
     async def _mark_bound(self, placement: Placement, live: LiveVolume) -> LiveVolume:
-        known = self._live.snapshot().volumes.get(live.record.name)
+        known = self.live.snapshot().volumes.get(live.record.name)
         if known is not None and known.resource_version > live.record.resource_version:
-            live = await self._reread(placement, known.name)
+            live = await self.reread(placement, known.name)
         for _ in range(TRIES):
             if self._is_bound(placement, live.record):
                 return live
-            self._last_look.require_healthy(placement, live.record)
+            self.last_look.require_healthy(placement, live.record)
             try:
-                live = await self._live.patch_volume(live.record, volume_phase_bound(), "status")
+                live = await self.live.patch_volume(live.record, volume_phase_bound(), "status")
             except FASTER:
-                self._metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
-                live = await self._reread(placement, live.record.name)
+                self.metrics.conflicted(VOLUMES.plural, ConflictKind.RESOURCE_VERSION)
+                live = await self.reread(placement, live.record.name)
         if self._is_bound(placement, live.record):
             return live
         raise LostPlacement(placement, f"volume {live.record.name} kept changing")
@@ -240,7 +207,7 @@ class Completer:
         write: Callable[[Claim], Awaitable[Claim]],
     ) -> Claim:
         """Do one write of the claim unless it is done already, reading the claim again whenever it changed."""
-        known = self._live.snapshot().claims.get(claim.key)
+        known = self.live.snapshot().claims.get(claim.key)
         if known is not None and known.uid == claim.uid and known.resource_version > claim.resource_version:
             claim = known
         for _ in range(TRIES):
@@ -250,21 +217,15 @@ class Completer:
             try:
                 return await write(claim)
             except FASTER:
-                self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
-                fresh = await self._live.claim(claim.key)
+                self.metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
+                fresh = await self.live.claim(claim.key)
                 if fresh is None or fresh.uid != claim.uid:
                     raise LostPlacement(placement, f"claim {claim.key} was deleted") from None
                 claim = fresh
         raise LostPlacement(placement, f"claim {claim.key} kept changing")
 
-    async def _reread(self, placement: Placement, name: str) -> LiveVolume:
-        live = await self._live.volume(name)
-        if live is None:
-            raise LostPlacement(placement, f"volume {name} was deleted")
-        return live
-
     def _lost(self, placement: Placement, resource: Resource, why: str) -> LostPlacement:
-        self._metrics.conflicted(resource.plural, ConflictKind.ALREADY_CLAIMED)
+        self.metrics.conflicted(resource.plural, ConflictKind.ALREADY_CLAIMED)
         return LostPlacement(placement, why)
 
 

@@ -102,10 +102,6 @@ class HealthGate:
         self.verdicts = self.verdicts.set((volume.driver, volume.handle), verdict)
 
 
-TRIES: Final = 3
-"""Writes of one object that keeps changing in ways that do not concern us, before the pod is planned again."""
-
-
 @dataclass(frozen=True, slots=True)
 class ActSettings:
     """What the user decided about writing. `ttl`: how long a reservation lasts."""
@@ -114,20 +110,26 @@ class ActSettings:
     ttl: timedelta = timedelta(minutes=10)
 
 
-class LostPlacement(Exception):
-    """Ends the writing for a pod."""
+class EndedAttempt(Exception):
+    """Ends the writing for a pod before everything is written."""
+
+    def __init__(self, outcome: Lost | Outdated) -> None:
+        super().__init__(outcome.why)
+        self.outcome = outcome
+
+
+class LostPlacement(EndedAttempt):
+    """Another writer was faster, or the volume must not be used any more."""
 
     def __init__(self, placement: Placement, why: str, reason: Reason = Reason.CLAIMED_BY_OTHER) -> None:
-        super().__init__(why)
-        self.outcome = Lost(placement, why, reason)
+        super().__init__(Lost(placement, why, reason))
 
 
-class OutdatedDecision(Exception):
-    """Ends the writing for a pod that has to be planned again."""
+class OutdatedDecision(EndedAttempt):
+    """The pod has to be planned again."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.outcome = Outdated(why)
+        super().__init__(Outdated(why))
 
 
 def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:

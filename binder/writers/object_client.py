@@ -25,6 +25,10 @@ Of a write of an object that is still as it was seen, 422 is a refusal that will
 """
 
 
+TRIES: Final = 3
+"""Writes of one object that keeps changing in ways that do not concern us, before it is decided anew what to do."""
+
+
 class _Meta(msgspec.Struct):
     resource_version: str = msgspec.field(name="resourceVersion", default="")
     uid: str = ""

@@ -1,20 +1,22 @@
 """Takes reservations back: the claim's annotations first, then the volume, each write conditional.
 
 The claim is read again right before a claimRef goes, because taking back what Kubernetes completed in the meantime
-would break it. Whoever is faster is left alone: the next look at the object decides anew.
+would break it. Whoever is faster is left alone: the next look at the object decides anew. An attempt to write for a pod
+that does not come to its end is taken back here too.
 """
 
 import logging
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
 
+from binder.model.decision import Applied, Outcome, Placement
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Release, may_clear, names, take_back
 from binder.reservation.writes import release_claim, release_volume, volume_phase_available
-from binder.writers.last_look import TRIES
-from binder.writers.object_client import FASTER, LiveObjects
+from binder.writers.last_look import ActSettings, EndedAttempt, LastLook, LostPlacement
+from binder.writers.object_client import FASTER, TRIES, LiveObjects, LiveVolume
+from kube.clock import Now
 from kube.errors import KubeError
 from kube.objects.api_resource import CLAIMS, VOLUMES
 from kube.objects.model import Claim, Volume
@@ -22,10 +24,8 @@ from kube.objects.model import Claim, Volume
 logger = logging.getLogger(__name__)
 
 
-class Now(Protocol):
-    """The part of a clock that is needed here."""
-
-    def now(self) -> datetime: ...
+Held = tuple[Claim, str]
+"""A claim and the name of the volume that an attempt wrote for it."""
 
 
 class Rollback:
@@ -46,8 +46,8 @@ class Rollback:
         self._report(release)
         return True
 
-    async def roll_back(self, held: Sequence[tuple[Claim, str]], *, committed: bool = False) -> None:
-        """Take back what one attempt holds (claim, volume name), last one first. `committed`: it wrote the claimRefs.
+    async def roll_back(self, held: Sequence[Held], *, committed: bool = False) -> None:
+        """Take back what one attempt holds, last one first. `committed`: it wrote the claimRefs.
 
         What cannot be taken back now, because objects keep changing or the API server fails, runs out with its time,
         or is finished or taken back by the PV controller.
@@ -126,3 +126,38 @@ class Rollback:
                 "cause": release.cause.value,
             },
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimWriter:
+    """What the writers of all modes work with, and how an attempt ends."""
+
+    live: LiveObjects
+    last_look: LastLook
+    rollback: Rollback
+    clock: Now
+    metrics: ReservationMetrics
+    settings: ActSettings
+
+    async def outcome_of(
+        self, attempt: Awaitable[Iterable[Volume]], held: Sequence[Held], *, committed: bool = False
+    ) -> Outcome:
+        """Return what came of the attempt. Unless it comes to its end, what it has noted in `held` is taken back.
+
+        Raises what the attempt raises: KubeError when the API server fails us, LeadershipLost.
+        """
+        try:
+            return Applied(tuple(await attempt))
+        except EndedAttempt as ending:
+            await self.rollback.roll_back(held, committed=committed)
+            return ending.outcome
+        except KubeError:
+            await self.rollback.roll_back(held, committed=committed)
+            raise
+
+    async def reread(self, placement: Placement, name: str) -> LiveVolume:
+        """Read a volume of the placement that changed. Raises LostPlacement when it is gone."""
+        live = await self.live.volume(name)
+        if live is None:
+            raise LostPlacement(placement, f"volume {name} was deleted")
+        return live

@@ -53,11 +53,6 @@ class KnownClaim:
     held: frozenset[str] = frozenset()
 
 
-def known_claims(pod: Pod, snapshot: Snapshot) -> dict[str, KnownClaim]:
-    """Return the pod's claims by key, as the watches show them now."""
-    return {key: _known(key, snapshot) for key in pod.claim_keys}
-
-
 def _known(key: str, snapshot: Snapshot) -> KnownClaim:
     claim = snapshot.claims.get(key)
     return KnownClaim("" if claim is None else claim.uid, _held(key, snapshot))
@@ -86,6 +81,16 @@ class SchedulingGate:
         self._store = store
         self._annotations = annotations
         self._complaint = complaint
+
+    def known_claims(self, pod: Pod) -> dict[str, KnownClaim]:
+        """Return the claims of a pod that carries our gate by key, as the watches show them now; none of another pod.
+
+        Whoever decides about the pod asks first, and hands to `lift` what is still unread then.
+        """
+        if not self._annotations.carries_gate(pod):
+            return {}
+        snapshot = self._store.snapshot()
+        return {key: _known(key, snapshot) for key in pod.claim_keys}
 
     async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim]) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.

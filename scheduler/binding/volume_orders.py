@@ -17,9 +17,8 @@ from binder.model.view import PlanSettings, View
 from binder.reservation.release import may_clear
 from binder.reservation.writes import give_back_volume, select_node, take_volume
 from binder.writers.actor import KeyedLocks
-from binder.writers.last_look import TRIES
-from binder.writers.object_client import FASTER, LiveObjects
-from binder.writers.rollback import Now
+from binder.writers.object_client import FASTER, TRIES, LiveObjects
+from kube.clock import Now
 from kube.errors import KubeError, Unavailable
 from kube.objects.model import Claim, Volume
 from kube.store.store import Store

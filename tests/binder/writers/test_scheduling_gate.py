@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from binder.model.decision import Mode
 from binder.reporting.announce import GATE_KEPT
@@ -293,3 +294,13 @@ async def test_a_volume_that_names_a_claim_and_is_too_small_for_it_is_not_counte
         await process.run(70)
     assert gates_of(world) == []
     assert all("claimRef" in world.volume(name)["spec"] for name in ("pv-1", "pv-3"))
+
+
+async def test_claims_are_noted_for_pods_that_carry_our_gate_only() -> None:
+    world = World(Mode.PREBIND)
+    world.put(volume_object("pv-1"), claim_object("data"), gated(FOREIGN, GATE))
+    async with world.process() as process:
+        pod_gate, pod = process.reconciler.pod_gate, process.store.snapshot().pods["default/web"]
+        assert set(pod_gate.known_claims(pod)) == {"default/data"}
+        for others in ((), (FOREIGN["name"],)):
+            assert pod_gate.known_claims(replace(pod, scheduling_gates=others)) == {}

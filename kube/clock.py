@@ -2,9 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
+
+T = TypeVar("T")
 
 
 class Elapsed(Protocol):
@@ -33,6 +35,26 @@ async def every(seconds: float, clock: Clock, work: Callable[[], Awaitable[None]
     while True:
         await clock.sleep(seconds)
         await work()
+
+
+async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Return what `work` returns. After that many seconds by the clock cancel it and raise TimeoutError."""
+    task = asyncio.ensure_future(work)
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({task, alarm}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise TimeoutError(f"not finished within {seconds:.1f} s")
+    finally:
+        task.cancel()
+        alarm.cancel()
+        await asyncio.gather(task, alarm, return_exceptions=True)
+
+
+def micro_time(now: datetime) -> str:
+    """Write a time as meta/v1 MicroTime, as Leases and Events carry it: UTC, always six digits."""
+    return now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class SystemClock:

@@ -15,8 +15,7 @@ from random import Random
 from typing import Generic, Protocol, TypeVar
 
 from kube.backoff import backoff
-from kube.client.deadline import within
-from kube.clock import Clock
+from kube.clock import Clock, within
 from kube.errors import KubeError, LeadershipLost, RetryableError
 
 K = TypeVar("K", bound=Hashable)

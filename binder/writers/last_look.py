@@ -31,7 +31,7 @@ from binder.planning.commitment import decisive, may_commit
 from binder.reservation.contract import Annotations
 from binder.writers.object_client import LiveObjects
 from csi.health.verdict import USABLE, HealthState, Verdict
-from kube.clock import Clock
+from kube.clock import Clock, within
 from kube.objects.model import BIND_COMPLETED, SELECTED_NODE, Claim, Pod, Volume, value_of
 
 Key = tuple[str, str]
@@ -208,16 +208,10 @@ class LastLook:
         now = self._clock.now()
         if not self._gate.unanswered(decision, now):
             return
-        asking = asyncio.ensure_future(self._gate.ask(decision, now))
-        limit = asyncio.ensure_future(self._clock.sleep(LONGEST_QUESTION))
         try:
-            await asyncio.wait({asking, limit}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
-                raise OutdatedDecision("the driver of a chosen volume is slow to answer")
-            asking.result()
-        finally:
-            asking.cancel()
-            limit.cancel()
+            await within(self._clock, LONGEST_QUESTION, self._gate.ask(decision, now))
+        except TimeoutError:
+            raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
 
     def require_healthy(self, placement: Placement, volume: Volume) -> None:
         """Judge the record of the volume that is about to be written, or a newer one that is known.

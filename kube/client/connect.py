@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
 from types import TracebackType
@@ -14,7 +14,6 @@ from yarl import URL
 from kube.client.kubeconfig import Credentials, load_credentials, proxy_for
 from kube.client.transport import Request, Response, StreamResponse
 from kube.clock import Clock, SystemClock
-from kube.decoding.lines import LineTooLong, split_lines
 from kube.errors import KubeconfigError, Unavailable
 from kube.redaction import redacted
 
@@ -26,6 +25,14 @@ TCP_SECONDS: Final = 5.0
 
 REQUESTS_AT_ONCE: Final = 100
 """Requests that wait for their answer. Watches and urgent requests are not counted and never wait."""
+
+LONGEST_LINE: Final = 32 * 2**20
+"""Bytes. etcd refuses objects far below this, so a longer line is no object but an attack on our memory."""
+
+
+class LineTooLong(Exception):
+    """A line grew past LONGEST_LINE without ending."""
+
 
 _NO_ANSWER: Final = (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError, LineTooLong)
 
@@ -147,6 +154,30 @@ class KubernetesTransport:
             question = f"does the certificate authority in {source} match this server?"
         message = f"no answer from {self.server}: {cause}; {question}"
         return Unavailable(request.method, request.path, 0, type(error).__name__, message)
+
+
+async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield each line without its newline, and last the rest that no newline ended, if there is one.
+
+    Joins each line once, so a long line costs its length and not its square.
+    """
+    pieces: list[bytes] = []
+    length = 0
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pieces.append(first)
+        length += len(first)
+        if length > LONGEST_LINE:
+            raise LineTooLong(f"a line of the response is longer than {LONGEST_LINE} bytes")
+        if not others:
+            continue
+        yield b"".join(pieces)
+        *whole, rest = others
+        for line in whole:
+            yield line
+        pieces, length = [rest], len(rest)
+    if length:
+        yield b"".join(pieces)
 
 
 def _proxy(credentials: Credentials) -> dict[str, Any]:

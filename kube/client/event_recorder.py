@@ -18,11 +18,9 @@ import msgspec
 
 from kube.backoff import backoff
 from kube.client.api import KubeApi
-from kube.client.deadline import within
 from kube.client.event_limit import EventLimit
 from kube.client.rate_limit import TokenBucket
-from kube.clock import Clock
-from kube.decoding.microtime import micro_time
+from kube.clock import Clock, micro_time, within
 from kube.errors import Conflict, RetryableError
 from kube.objects.api_resource import EVENTS
 

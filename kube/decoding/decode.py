@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import DecodeError, Raw, Struct
 
-from kube.decoding import decode_disruption, decode_node, decode_pod, decode_storage, wire, wire_compute
+from kube.decoding import decode_node, decode_pod, decode_storage, wire, wire_compute
 from kube.decoding.decode_parts import OWN_PREFIX, FieldError, field_error
 from kube.objects.model import (
     Claim,
@@ -81,7 +81,7 @@ def decode_attachment(raw: bytes | Raw) -> VolumeAttachment:
 
 
 def decode_budget(raw: bytes | Raw) -> DisruptionBudget:
-    return _decode("PodDisruptionBudget", raw, _BUDGET, decode_disruption.disruption_budget)
+    return _decode("PodDisruptionBudget", raw, _BUDGET, decode_pod.disruption_budget)
 
 
 def decode_pod_record(raw: bytes | Raw) -> Pod:

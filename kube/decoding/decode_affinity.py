@@ -8,15 +8,19 @@ from msgspec.json import Decoder
 
 from kube.decoding import wire, wire_compute
 from kube.decoding.decode_parts import decoded_part, node_selector, node_selector_term, selector
-from kube.decoding.inline_disks import inline_disks
 from kube.decoding.interning import DecodedParts, shared, text, texts
 from kube.objects.constraints import (
+    AWS,
     DO_NOT_SCHEDULE,
+    GCE,
     HONOR,
     IGNORE,
+    ISCSI,
     NO_CONSTRAINTS,
+    RBD,
     Constraints,
     HostPort,
+    InlineDisk,
     PodTerm,
     PreferredNodes,
     SpreadConstraint,
@@ -33,6 +37,7 @@ class Affinity(Struct, frozen=True, gc=False):
 
 
 _NO_AFFINITY: Final = Affinity()
+_DEFAULT_RBD_POOL: Final = "rbd"
 
 
 def affinity(raw: wire.RawPart) -> Affinity:
@@ -43,7 +48,7 @@ def constraints(spec: wire_compute.PodSpec, affinity: Affinity) -> Constraints |
     """Return the pod's constraints, shared, or None when it has none."""
     spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
     ports = tuple(_host_ports(spec))
-    disks = inline_disks(spec.volumes or ())
+    disks = _inline_disks(spec.volumes or ())
     preempts, unknown = spec.preemption_policy != "Never", tuple(_unsupported(spec))
     if not (spread or ports or disks or unknown) and preempts:
         return None if affinity.rest == NO_CONSTRAINTS else affinity.rest
@@ -160,3 +165,31 @@ _AFFINITY: Final = Decoder(wire_compute.Affinity)
 _SPREAD: Final = Decoder(list[wire_compute.SpreadConstraint])
 _AFFINITIES: Final = DecodedParts(lambda part: _affinity(_AFFINITY.decode(part)))
 _SPREADS: Final = DecodedParts(lambda part: _spread(_SPREAD.decode(part)))
+
+
+def _inline_disks(volumes: Iterable[wire_compute.PodVolume]) -> tuple[InlineDisk, ...]:
+    """Return the disks among a pod's volumes, in their order; claims and all other kinds are left out.
+
+    Source: isVolumeConflict in pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
+    """
+    return tuple(shared(disk) for volume in volumes if (disk := _disk(volume)) is not None)
+
+
+def is_inline_disk(volume: wire_compute.PodVolume) -> bool:
+    """Whether the volume is of a kind that pods may not share as they like."""
+    return _disk(volume) is not None
+
+
+def _disk(volume: wire_compute.PodVolume) -> InlineDisk | None:
+    if volume.gce_persistent_disk is not None:
+        gce = volume.gce_persistent_disk
+        return InlineDisk(GCE, (text(gce.pd_name),), read_only=bool(gce.read_only))
+    if volume.aws_elastic_block_store is not None:
+        return InlineDisk(AWS, (text(volume.aws_elastic_block_store.volume_id),))
+    if volume.iscsi is not None:
+        return InlineDisk(ISCSI, (text(volume.iscsi.iqn),), read_only=bool(volume.iscsi.read_only))
+    if volume.rbd is not None:
+        rbd = volume.rbd
+        identity = (text(rbd.pool) or _DEFAULT_RBD_POOL, text(rbd.image))
+        return InlineDisk(RBD, identity, texts(rbd.monitors), bool(rbd.read_only))
+    return None

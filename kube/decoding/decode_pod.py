@@ -1,4 +1,4 @@
-"""Pods as records, with the requests the scheduler reckons with."""
+"""Pods as records, with the requests the scheduler reckons with, and the budgets of their disruption."""
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Final
@@ -8,12 +8,12 @@ from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
 from kube.decoding import wire, wire_compute
-from kube.decoding.decode_affinity import affinity, constraints
-from kube.decoding.decode_parts import amounts, identity, labels, present
-from kube.decoding.inline_disks import is_inline_disk
+from kube.decoding.decode_affinity import affinity, constraints, is_inline_disk
+from kube.decoding.decode_parts import amounts, identity, label_selector, labels, present
 from kube.decoding.interning import DecodedParts, pairs, shared, text, texts
 from kube.objects import model
 from kube.objects.constraints import Constraints
+from kube.rules.disruption import DisruptionBudget
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import in_scheduler_units
 
@@ -252,3 +252,19 @@ def _add(total: Requests, more: Requests) -> None:
 def _raise(total: Requests, least: Requests) -> None:
     for name, wanted in least.items():
         total[name] = max(total.get(name, wanted), wanted)
+
+
+def disruption_budget(budget: wire.PodDisruptionBudget) -> DisruptionBudget:
+    """Read a budget. What its controller has not looked at since the spec changed allows nothing."""
+    who = identity(budget.metadata)
+    spec, status = budget.spec or wire.BudgetSpec(), budget.status or wire.BudgetStatus()
+    generation = budget.metadata.generation if budget.metadata is not None else None
+    is_current = (status.observed_generation or 0) >= (generation or 0)
+    return DisruptionBudget(
+        namespace=who.namespace,
+        name=who.name,
+        uid=who.uid,
+        resource_version=who.resource_version,
+        selector=label_selector(spec.selector, "$.spec.selector"),
+        allowed=max(status.disruptions_allowed or 0, 0) if is_current else 0,
+    )

@@ -15,8 +15,7 @@ from typing import Final, Protocol
 import msgspec
 
 from kube.client.api import KubeApi
-from kube.client.deadline import within
-from kube.clock import Clock
+from kube.clock import Clock, within
 from kube.errors import Conflict, Invalid, KubeError, LeadershipLost, NotFound
 from kube.leaderelection.leadership import Leadership
 from kube.leaderelection.lease import (

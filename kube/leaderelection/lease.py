@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kube.decoding.microtime import micro_time
+from kube.clock import micro_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from typing import Final
 from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings
 from binder.writers.object_client import LiveObjects
-from kube.client.deadline import within
-from kube.clock import Clock
+from kube.clock import Clock, within
 from kube.objects.model import Pod
 from kube.store.collection import Collection
 from kube.store.store import Store

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from binder.reservation.contract import Annotations
-from kube.client.deadline import within
 from kube.client.event_recorder import EventSink
 from kube.client.ports import ObjectReader
-from kube.clock import Clock
+from kube.clock import Clock, within
 from kube.leaderelection.leadership import one_loss
 from kube.objects.model import Pod
 from kube.store.collection import Collection

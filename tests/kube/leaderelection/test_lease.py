@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kube.decoding.microtime import micro_time
+from kube.clock import micro_time
 from kube.leaderelection.lease import (
     Acquire,
     LeaseRecord,

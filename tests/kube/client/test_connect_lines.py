@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.decoding.lines import LONGEST_LINE, LineTooLong, split_lines
+from kube.client.connect import LONGEST_LINE, LineTooLong, split_lines
 
 
 async def chunked(chunks: list[bytes]) -> AsyncIterator[bytes]:

@@ -16,6 +16,7 @@ from rich.console import Console
 from demo import scene as demo_scene
 from demo.backstage import Backstage
 from demo.documents import Document
+from demo.opening import play_opening
 from demo.outage import play_outage
 from demo.placement import placements, play_placement, refused
 from demo.show import NotInTimeError, Show, print_lines
@@ -30,6 +31,7 @@ from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import Reading
 
 _EXIT_INTERRUPTED: Final = 130
+_NEEDED: Final = (binaries.CONTROL_PLANE, binaries.KWOK)
 
 
 def _seconds(text: str) -> float:
@@ -59,11 +61,15 @@ def command(keep: bool, timeout: float) -> int:
     unhealthy, is kept from pending pods, recovers, and is used again. Last, the same StatefulSets are placed by plain
     kube-scheduler and by `pvc-prebinder scheduler`, side by side.
 
-    The first run builds Kubernetes from source, which takes some minutes; later ones take about a minute.
+    The first run builds Kubernetes from source, which takes some minutes, and shows meanwhile what Kubernetes alone
+    would choose; later runs take about a minute.
     """
     console = Console(highlight=False)
     try:
-        binaries.ensure([binaries.CONTROL_PLANE, binaries.KWOK])
+        cache = binaries.cache_directory()
+        if binaries.has_to_build(_NEEDED, cache):
+            play_opening(console, cache / "demo-objects.json", _program())
+        binaries.ensure(_NEEDED)
         return asyncio.run(_demo(console, keep, timeout))
     except ClusterError as error:
         sys.stderr.write(f"pvc-prebinder: {error}\n")

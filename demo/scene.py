@@ -36,6 +36,7 @@ SHOP: Final = "shop"
 REPLICAS: Final = 3
 IMPOSSIBLE_POD: Final = "vault"
 _PLAN: Final = Plan(NAMESPACE, CLASS)
+HEALTHY: Final = "healthy"
 PATIENT: Final = "a-fast"
 """The volume that becomes unhealthy: the smallest of its class, which Kubernetes would take first."""
 
@@ -58,10 +59,10 @@ class DemoVolume:
 
     @property
     def note(self) -> str:
-        """Say what is wrong with the volume, in two words, or that nothing is."""
+        """Say in a few words what its driver would report."""
         if self.fault:
             return f"unhealthy: {self.fault}"
-        return "elsewhere" if self.reported_zone != self.zone else "well"
+        return f"accessible from {self.reported_zone}" if self.reported_zone != self.zone else HEALTHY
 
 
 def node_names() -> list[tuple[str, str]]:

@@ -102,6 +102,13 @@ def ensure(modules: Sequence[Module]) -> dict[str, Path]:
     }
 
 
+def has_to_build(modules: Sequence[Module], cache: Path) -> bool:
+    """Whether `ensure` would build something for this cache directory, which takes minutes."""
+    if os.environ.get(BINARIES_VARIABLE):
+        return False
+    return not all(_directory(module, cache).is_dir() for module in modules)
+
+
 def cache_directory() -> Path:
     """Return where binaries are kept: below XDG_CACHE_HOME, or ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pvc-prebinder"
@@ -127,8 +134,12 @@ def _given_binaries(directory: Path, modules: Sequence[Module]) -> dict[str, Pat
     return paths
 
 
+def _directory(module: Module, cache: Path) -> Path:
+    return cache / f"{module.name}-{fingerprint(module)}"
+
+
 def _built(module: Module, cache: Path) -> Path:
-    directory = cache / f"{module.name}-{fingerprint(module)}"
+    directory = _directory(module, cache)
     if directory.is_dir():
         return directory
     cache.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 from demo import scene as demo_scene
-from demo.scene import CLASS, FAST_CLASS, IMPOSSIBLE_POD, OPENING_HOURS, PATIENT, REPLICAS, SHOP, ZONES
+from demo.scene import CLASS, FAST_CLASS, HEALTHY, IMPOSSIBLE_POD, OPENING_HOURS, PATIENT, REPLICAS, SHOP, ZONES
 from kube.objects.model import Claim, Pod, Record, Volume
 from kube.rules.quantity import parse_quantity
 from kube.rules.topology import ZONE_LABEL
@@ -55,7 +55,7 @@ def test_the_smallest_volumes_that_fit_are_the_traps() -> None:
             )
             for zone in ZONES
         }
-        assert all(note != "well" for _, _, note in first.values()), first
+        assert all(note != HEALTHY for _, _, note in first.values()), first
 
 
 def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_becomes_unhealthy() -> None:
@@ -64,7 +64,7 @@ def test_the_shop_needs_every_volume_of_its_class_and_the_smallest_becomes_unhea
     (template,) = shop["spec"]["volumeClaimTemplates"]
     wanted = parse_quantity(template["spec"]["resources"]["requests"]["storage"])
     assert (shop["metadata"]["name"], shop["spec"]["replicas"]) == (SHOP, len(fast))
-    assert all(parse_quantity(volume.size) >= wanted and volume.note == "well" for volume in fast)
+    assert all(parse_quantity(volume.size) >= wanted and volume.note == HEALTHY for volume in fast)
     assert min((parse_quantity(volume.size), volume.name) for volume in fast)[1] == PATIENT
 
 

@@ -149,7 +149,7 @@ def test_the_volume_that_becomes_unhealthy_has_a_row(volume: Volume, state: str)
 
 def test_the_table_fits_into_80_columns_and_cuts_nothing() -> None:
     names = list(claims_of(demo_scene.pod_documents() + demo_scene.shop_documents()))
-    longest = max(len(volume.name) for volume in demo_scene.volumes() if volume.note == "well")
+    longest = max(len(volume.name) for volume in demo_scene.volumes() if volume.note == demo_scene.HEALTHY)
     widest = [
         Row(claim, pod, "zone-a", "v" * longest, "✗ Inaccessible", "Rejected (NoJointAssignment)", 99.9, None)
         for pod, claim in names

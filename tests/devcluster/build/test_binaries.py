@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, SANITY, Module, fingerprint
+from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, SANITY, Module, fingerprint, has_to_build
 
 # Stands in for Go: notes each build in a file, takes long enough for two builders to meet, writes a "binary".
 FAKE_GO = """\
@@ -78,6 +78,13 @@ def test_what_is_built_is_not_built_again(tmp_path: Path) -> None:
     again = start_build(tmp_path)
     assert again.communicate() == ("", "")
     assert not (tmp_path / "builds").exists()
+
+
+def test_only_what_is_not_in_the_cache_has_to_be_built(tmp_path: Path) -> None:
+    assert has_to_build([CONTROL_PLANE, KWOK], tmp_path)
+    (tmp_path / f"{KWOK.name}-{fingerprint(KWOK)}").mkdir()
+    assert has_to_build([CONTROL_PLANE, KWOK], tmp_path)
+    assert not has_to_build([KWOK], tmp_path)
 
 
 def test_a_failed_build_says_why_and_is_tried_again(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Working something out while the event loop goes on.
+"""Runs long computations without blocking the event loop.
 
-For pure functions on frozen values whose size users decide: in a thread they give way to the event loop every few
-milliseconds (sys.getswitchinterval), wherever they are, so that no loop in them has to be cut into slices by hand.
+For pure functions on frozen values whose size users control: in a thread the interpreter switches away from them every
+few milliseconds (sys.getswitchinterval), so that no loop in them has to be split into steps by hand.
 """
 
 import asyncio
@@ -12,5 +12,7 @@ T = TypeVar("T")
 
 
 async def in_a_thread(work: Callable[[], T], /) -> T:
-    """Return what `work` returns, or raise what it raises. If the caller is cancelled, the work ends unheard."""
+    """Return what `work` returns, or raise what it raises. If the caller is cancelled, the result of the work is
+    discarded.
+    """
     return await asyncio.to_thread(work)

@@ -1,4 +1,4 @@
-"""Work beside other work, which ends with it."""
+"""A background task that ends with its scope."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -8,13 +8,13 @@ from typing import Any
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
-    """Do work while inside; it has ended when this ends. What it fails with is raised at the end."""
+    """Run the work while inside the context, and wait for its end on leaving. Its exception is raised at the end."""
     task = asyncio.create_task(work)
     try:
         yield
     finally:
         task.cancel()
-        # Not awaited itself: its cancellation could not be told from ours.
+        # Not awaited directly: its cancellation could not be distinguished from ours.
         await asyncio.wait({task})
         if not task.cancelled():
             task.result()

@@ -1,10 +1,10 @@
-"""How long to wait after the nth failure in a row."""
+"""The delay after the nth failure in a row."""
 
 
 def backoff(failures: int, base: float, cap: float, jitter: float) -> float:
-    """Return seconds: base doubled per failure up to the cap, of which `jitter` (0 to 1) chooses the upper half.
+    """Return seconds: `base` doubled per failure up to the cap; `jitter` (0 to 1) chooses a point in the upper half.
 
-    Half of the wait is random, so that clients which failed together do not return together.
+    Half of the delay is random, so that clients that failed together do not retry together.
     """
     doubled = base * 2.0 ** min(failures - 1, 62)
     return min(cap, doubled) * (0.5 + 0.5 * jitter)

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Elapsed(Protocol):
-    """Monotonic time alone, for code that only compares moments."""
+    """Monotonic time, for code that only compares times."""
 
     def monotonic(self) -> float:
         """Return seconds that never jump back."""
@@ -24,14 +24,14 @@ class Now(Protocol):
 
 
 class Clock(Elapsed, Now, Protocol):
-    """Wall time for what is written down, monotonic time for deadlines, and the wait between two actions."""
+    """Wall time for timestamps, monotonic time for deadlines, and a sleep."""
 
     async def sleep(self, seconds: float) -> None:
         """Return after that many seconds."""
 
 
 async def every(seconds: float, clock: Clock, work: Callable[[], Awaitable[None]]) -> NoReturn:
-    """Do it again and again until cancelled, with so many seconds before each time."""
+    """Repeat the work until cancelled, with so many seconds before each time."""
     while True:
         await clock.sleep(seconds)
         await work()
@@ -58,7 +58,7 @@ def micro_time(now: datetime) -> str:
 
 
 class SystemClock:
-    """The clock of the machine."""
+    """The system clock."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

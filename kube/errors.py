@@ -1,10 +1,10 @@
 """What can go wrong between us and the API server: one tree, and the total map from an HTTP status to its class.
 
 KubeError
-  RetryableError      the same intention may succeed later
-    Conflict          409  the object is not what the writer saw: read again, decide again
-      AlreadyExists   409  somebody created it first
-    Throttled         429  the server asks for patience; `retry_after` says how much
+  RetryableError      the same request may succeed later
+    Conflict          409  the object is not what the writer saw: read again and decide again
+      AlreadyExists   409  another client created it first
+    Throttled         429  the server limits us; `retry_after` states the delay
     Expired           410  the resource version or continue token is gone: list again
     Unavailable       5xx, no answer at all, or an answer that is not the API's
   TerminalError       the same request will fail again
@@ -27,8 +27,8 @@ from kube.redaction import redacted
 class KubeError(Exception):
     """A request to the API server that did not succeed.
 
-    `status` is the HTTP status, 0 when there was no answer. `reason` is the API's machine-readable word (or ours
-    for a failed connection), `message` its sentence. `retry_after` is in seconds, None when the server named none.
+    `status` is the HTTP status, 0 if there was no response. `reason` is the API's machine-readable reason (or ours for
+    a failed connection), `message` its message. `retry_after` is in seconds, None if the server stated none.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class KubeError(Exception):
 
 
 class RetryableError(KubeError):
-    """The same intention may succeed later."""
+    """The same request may succeed later."""
 
 
 class Conflict(RetryableError):
@@ -74,7 +74,7 @@ class Expired(RetryableError):
 
 
 class Unavailable(RetryableError):
-    """No answer, a server error, or an answer that is not the API's."""
+    """No response, a server error, or a response that is not the API's."""
 
 
 class TerminalError(KubeError):
@@ -86,7 +86,7 @@ class Invalid(TerminalError):
 
 
 class Forbidden(TerminalError):
-    """Our identity may not do this."""
+    """Our identity is not authorized for this."""
 
 
 class Unauthorized(TerminalError):
@@ -102,9 +102,10 @@ class BadRequest(TerminalError):
 
 
 class KubeconfigError(Exception):
-    """There is no usable configuration for reaching a cluster. The text names what, where, and the next step.
+    """There is no usable configuration for reaching a cluster. The text names the problem, its place, and the next
+    step.
 
-    It may quote libraries and exec plugins; credentials in it are hidden.
+    It may quote libraries and exec plugins; credentials in it are redacted.
     """
 
     def __init__(self, text: str) -> None:
@@ -112,7 +113,7 @@ class KubeconfigError(Exception):
 
 
 class LeadershipLost(Exception):
-    """This process may not write any more: neither retry nor report, stop."""
+    """This process may not write any more: do not retry or report, stop."""
 
 
 _BY_STATUS: dict[int, type[KubeError]] = {
@@ -141,7 +142,7 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class _Status(msgspec.Struct):
-    """The part of meta/v1 Status that names the failure."""
+    """The part of meta/v1 Status that describes the failure."""
 
     kind: str = ""
     code: int = 0
@@ -151,10 +152,10 @@ class _Status(msgspec.Struct):
 
 
 def error_from_status(method: str, path: str, status: int, body: bytes, headers: Mapping[str, str]) -> KubeError:
-    """Make the error for a response that is not success.
+    """Return the error for an unsuccessful response.
 
-    The Status object of the body gives reason and message. A body that is none (a proxy's HTML page) is quoted
-    in part, so that the log shows who answered.
+    The Status object in the body has reason and message. A body of another kind (a proxy's HTML page) is quoted in
+    part, so that the log shows what answered.
     """
     answer = _status_of(body)
     retry_after = _seconds(headers.get("Retry-After"))
@@ -167,7 +168,7 @@ def error_from_status(method: str, path: str, status: int, body: bytes, headers:
 
 
 def error_from_event(path: str, body: bytes) -> KubeError:
-    """Make the error for an ERROR event of a watch, whose object is a Status (code 410 means relist)."""
+    """Return the error for an ERROR event of a watch, whose object is a Status (code 410 means relist)."""
     answer = _status_of(body)
     code = answer.code if answer is not None else 0
     return error_from_status("WATCH", path, code, body, {})

@@ -1,7 +1,7 @@
-"""Takes credentials out of texts that people will read: logs, errors, reports.
+"""Removes credentials from texts that people will read: logs, errors, reports.
 
-Our own code keeps credentials out of its texts. This is for texts of others: a library's error, what an exec plugin
-wrote, an address as somebody configured it. Better a word too much is hidden than a password shown.
+Our own code keeps credentials out of its texts. This is for texts from elsewhere: a library's error, the output of an
+exec plugin, a configured address. It is better to hide a word too many than to show a password.
 """
 
 import re
@@ -17,7 +17,7 @@ _SECRETS: Final = (
     # An Authorization header, or what may be one; prose has no digit or padding behind these words.
     (re.compile(r"(?i)(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic)\s+)[^\s'\"]+"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|basic)(\s+)(?=[^\s'\"]*[0-9=])[\w.~+/=-]{8,}"), rf"\1\2{HIDDEN}"),
-    # A JSON Web Token, wherever it stands.
+    # A JSON Web Token, wherever it occurs.
     (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]*){0,2}"), HIDDEN),
     # `token=x`, `"token": "x"`, and `token: x` if x looks like one.
     (re.compile(rf"(?i)\b({_NAMES}=)[^\s'\",&]+"), rf"\1{HIDDEN}"),

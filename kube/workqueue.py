@@ -1,6 +1,6 @@
-"""A queue of keys to look at, each at most once, so many at a time, with backoff per key.
+"""A queue of keys to process, each at most once, with limited concurrency and backoff per key.
 
-A key that is added while a worker has it is looked at again afterwards, never by two workers at once. Keys carry
+A key that is added while a worker processes it is processed again afterwards, never by two workers at once. Keys carry
 no event: the worker reads the present state. Names and meaning follow client-go's workqueue, metrics included.
 """
 
@@ -21,7 +21,7 @@ from kube.errors import KubeError, LeadershipLost, RetryableError
 K = TypeVar("K", bound=Hashable)
 
 RECONCILE: ContextVar[int] = ContextVar("reconcile")
-"""The number of the look at a key that is under way; all log lines written during it can carry it."""
+"""The number of the attempt that is under way; all log lines written during it can carry it."""
 
 _looks = count(1)
 
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class TryAgain(Exception):
-    """What a look was about changed under it: the key is to be looked at again after its backoff."""
+    """The objects changed during the attempt: the key is to be processed again after its backoff."""
 
 
 class QueueObserver(Protocol):
@@ -69,11 +69,11 @@ class WorkQueue(Generic[K]):
         self._closing = False
 
     def __len__(self) -> int:
-        """Return how many keys wait for a worker now; delayed ones and those in work are not among them."""
+        """Return how many keys wait for a worker now; delayed keys and those in progress do not count."""
         return len(self._ready)
 
     def add(self, key: K) -> None:
-        """Have the key looked at as soon as a worker is free."""
+        """Queue the key; it is processed as soon as a worker is free."""
         if self._closing or key in self._waiting_since:
             return
         self._waiting_since[key] = self._clock.monotonic()
@@ -83,7 +83,7 @@ class WorkQueue(Generic[K]):
         self._observer.added(len(self))
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Have the key looked at after that many seconds, or sooner if it is due sooner already."""
+        """Queue the key after that many seconds, or earlier if it is due earlier already."""
         if seconds <= 0:
             self.add(key)
             return
@@ -95,7 +95,7 @@ class WorkQueue(Generic[K]):
         self._timetable_changed.set()
 
     def retry(self, key: K, at_least: float = 0.0) -> float:
-        """Have the key looked at after its backoff, which grows until `forget`. Returns the wait in seconds."""
+        """Queue the key after its backoff, which grows until `forget`. Returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = max(at_least, backoff(failures, self._base, self._cap, self._rng.random()))
         self._observer.retried()
@@ -103,27 +103,27 @@ class WorkQueue(Generic[K]):
         return wait
 
     def forget(self, key: K) -> None:
-        """Start the key's backoff over."""
+        """Reset the key's backoff."""
         self._failures.pop(key, None)
 
     def unfinished_seconds(self) -> float:
-        """Return the sum of the time that keys now in work have been so."""
+        """Return the total time that the keys in progress have been in progress."""
         now = self._clock.monotonic()
         return sum(now - since for since in self._working_since.values())
 
     def longest_running_seconds(self) -> float:
-        """Return how long the slowest key now in work has been so."""
+        """Return how long the slowest key in progress has been in progress."""
         return self._clock.monotonic() - min(self._working_since.values(), default=self._clock.monotonic())
 
     def shut_down(self) -> None:
-        """Take and start nothing more. `run` returns when the keys in work are done."""
+        """Accept and start nothing more. `run` returns when the keys in progress are done."""
         self._closing = True
         self._changed.set()
 
     async def run(self, workers: int, handle: Callable[[K], Awaitable[float | None]]) -> None:
-        """Give keys to `handle`, at most `workers` at a time, until shut down; then finish what is in work.
+        """Process keys by `handle`, at most `workers` at a time, until shut down; then finish those in progress.
 
-        `handle` returns the seconds after which it wants to see the key again, or None. TryAgain and every KubeError
+        `handle` returns the seconds after which the key is to be processed again, or None. TryAgain and every KubeError
         back off and honour the server's Retry-After: even a TerminalError ends nothing, for a right can be granted, a
         token renewed and a policy corrected without any change of the key's object. LeadershipLost ends the run; any
         other exception is a bug: its trace is logged and the key backs off.
@@ -154,7 +154,7 @@ class WorkQueue(Generic[K]):
     def _ended(self, job: asyncio.Task[None]) -> None:
         self._jobs.discard(job)
         if not job.cancelled():
-            # Asked of every job: asyncio reports a failure that nobody asked for as a crash.
+            # Retrieved for every job: asyncio reports an exception that is never retrieved as a crash.
             failure = job.exception()
             self._failure = self._failure or failure
         self._changed.set()
@@ -178,7 +178,7 @@ class WorkQueue(Generic[K]):
             self.retry(key)
         except KubeError as error:
             wait = self.retry(key, error.retry_after or 0.0)
-            # What will not go away by itself is told to people, once in a row of failures.
+            # What will not resolve by itself is reported to people, once in a row of failures.
             first = not isinstance(error, RetryableError) and self._failures[key] == 1
             level = logging.WARNING if first else logging.INFO
             logger.log(level, "Backing off", extra={"key": str(key), "error": str(error), "seconds": round(wait, 2)})

@@ -1,7 +1,7 @@
-"""The verbs of the API that this program uses: list, watch, get, create, and the conditional patch.
+"""The API verbs that this program uses: list, watch, get, create, and the conditional patch.
 
-There is no delete and no unconditional write, so nothing can be lost by a mistake further up. Objects are handed
-out as raw JSON; what they mean is decoded elsewhere.
+There is no delete and no unconditional write, so no caller can lose anything by mistake. Objects are returned as raw
+JSON; decoding is done elsewhere.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -25,7 +25,7 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list. `following` is the continue token, empty on the last page."""
+    """A page of a list. `following` is the continue token, empty on the last page."""
 
     items: list[msgspec.Raw]
     resource_version: str
@@ -34,14 +34,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """A whole list and the resource version to watch from."""
+    """A complete list and the resource version to watch from."""
 
     items: list[T]
     resource_version: str
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
-    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; ERROR never gets this far."""
+    """A line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; ERROR is raised as an error instead."""
 
     type: str
     object: msgspec.Raw
@@ -65,7 +65,7 @@ _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class KubeApi:
     """Typed access to one API server. Every method raises a kube.errors.KubeError and nothing else.
 
-    `urgent` requests do not wait until others have been answered.
+    `urgent` requests do not wait for others to be answered.
     """
 
     def __init__(self, transport: Transport, timeout: float = 30.0, *, urgent: bool = False) -> None:
@@ -84,9 +84,9 @@ class KubeApi:
         namespace: str = "",
         accept: str = JSON,
     ) -> Page:
-        """Return one page; `following` is the continue token of the page before.
+        """Return one page; `following` is the continue token of the previous page.
 
-        `field_selector` takes the place of the resource's own. Without `namespace` all namespaces are listed.
+        `field_selector` replaces the resource's own. Without `namespace` all namespaces are listed.
         """
         selector = field_selector or resource.field_selector
         query = {
@@ -109,10 +109,10 @@ class KubeApi:
         namespace: str = "",
         limit: int = 500,
     ) -> Listing[T]:
-        """List a kind in pages, turning each object into what `take` makes of it; None leaves it out.
+        """List a kind in pages, converting each object by `take`; objects for which it returns None are omitted.
 
-        Without `namespace` all namespaces are listed. A continue token that expires midway starts the list once more;
-        a second time raises Expired.
+        Without `namespace` all namespaces are listed. If a continue token expires midway, the list is restarted once; a
+        second time raises Expired.
         """
         page_of = partial(
             self.list_page,
@@ -133,8 +133,8 @@ class KubeApi:
     ) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """Watch a kind from a resource version, bookmarks included.
 
-        The server ends the watch after `timeout_seconds`. A line that does not come within `silence` seconds
-        raises Unavailable. An ERROR event raises the error it carries, Expired above all.
+        The server ends the watch after `timeout_seconds`. If no line arrives for `silence` seconds, Unavailable is
+        raised. An ERROR event raises the error it carries, Expired above all.
         """
         query = {
             "watch": "true",
@@ -157,10 +157,10 @@ class KubeApi:
     async def create(
         self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> msgspec.Raw:
-        """Create an object and return it as stored. Raises AlreadyExists when the name is taken.
+        """Create an object and return it as stored. Raises AlreadyExists if the name is taken.
 
-        With `name` and `subresource` it is posted to that subresource, as a Binding or an Eviction is, and the answer
-        is whatever the subresource says.
+        With `name` and `subresource` it is posted to that subresource, as a Binding or an Eviction is; the response is
+        then that of the subresource.
         """
         path = resource.path(namespace, name, subresource)
         return await self._object(Request("POST", path, body=msgspec.json.encode(body), timeout=self._timeout))
@@ -176,10 +176,10 @@ class KubeApi:
         uid: str = "",
         subresource: str = "",
     ) -> msgspec.Raw:
-        """Merge-patch an object that is still the one the caller saw, and return it as stored.
+        """Merge-patch an object if it is unchanged since it was read, and return it as stored.
 
-        Raises Conflict when it changed since `resource_version` (or, with `uid`, was recreated). Fields that are
-        not named keep their values, unknown ones included.
+        Raises Conflict if it has changed since `resource_version` (or, with `uid`, was recreated). Fields that are not
+        named keep their values, unknown ones included.
         """
         if not resource_version:
             raise ValueError("conditional_patch needs the resource version of the object the decision was made on")
@@ -229,7 +229,7 @@ async def _events(request: Request, lines: AsyncIterator[bytes]) -> AsyncIterato
 
 
 def _decoded(decoder: msgspec.json.Decoder[T], request: Request, body: bytes) -> T:
-    """Decode an answer, or say who answered instead: a truncated line and a proxy's HTML page end here."""
+    """Decode a response, or report what answered instead: truncated lines and a proxy's HTML pages end here."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

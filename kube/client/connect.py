@@ -18,16 +18,18 @@ from kube.errors import KubeconfigError, Unavailable
 from kube.redaction import redacted
 
 CONNECT_SECONDS: Final = 10.0
-"""For a new connection as a whole: the server's name, TCP, a proxy's answer to CONNECT, TLS."""
+"""Total time for a new connection: name resolution, TCP, a proxy's response to CONNECT, TLS."""
 
 TCP_SECONDS: Final = 5.0
-"""For one address of the server or the proxy, so that there is time for another."""
+"""For one address of the server or the proxy, so that there is time to try another."""
 
 REQUESTS_AT_ONCE: Final = 100
-"""Requests that wait for their answer. Watches and urgent requests are not counted and never wait."""
+"""Requests that may wait for their response at the same time. Watches and urgent requests do not count and never
+wait.
+"""
 
 LONGEST_LINE: Final = 32 * 2**20
-"""Bytes. etcd refuses objects far below this, so a longer line is no object but an attack on our memory."""
+"""Bytes. etcd rejects objects far below this, so a longer line is no object but would exhaust our memory."""
 
 
 class LineTooLong(Exception):
@@ -46,8 +48,8 @@ async def connect(
 ) -> "KubernetesTransport":
     """Return a transport to the configured cluster; close it, or use it in `async with`.
 
-    Looks at `kubeconfig`, $KUBECONFIG, ~/.kube/config and the pod's service account, in this order. Raises
-    KubeconfigError with a sentence for the user. Sends nothing yet.
+    Tries `kubeconfig`, $KUBECONFIG, ~/.kube/config and the pod's service account, in this order. Raises KubeconfigError
+    with a sentence for the user. Sends no request yet.
     """
     credentials = await load_credentials(kubeconfig, context, clock or SystemClock())
     return KubernetesTransport(credentials, connect_seconds)
@@ -56,7 +58,7 @@ async def connect(
 class KubernetesTransport:
     """Sends requests to one API server. TLS is always verified; the environment's proxies are used explicitly.
 
-    `namespace` is the one that the configuration's context names, which commands take when none is given.
+    `namespace` is that of the configuration's context; commands use it if none is given.
     """
 
     def __init__(self, credentials: Credentials, connect_seconds: float = CONNECT_SECONDS) -> None:
@@ -71,17 +73,18 @@ class KubernetesTransport:
             self._options["server_hostname"] = credentials.configuration.tls_server_name
         # trust_env makes aiohttp look for proxies and .netrc in a thread for every request: 2.4 times the CPU.
         self._session = aiohttp.ClientSession(
-            # Unlimited, because a limit would have the Lease and the watches wait, and `connect` run out meanwhile.
+            # Unlimited: with a limit the Lease and the watches would wait for a connection, and the `connect` timeout
+            # would expire.
             connector=aiohttp.TCPConnector(limit=0, ssl=_tls(credentials)),
             trust_env=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=2**20,
-            # Inside a cluster the server's CPU is dearer than bandwidth; kube-controller-manager does the same.
+            # Inside a cluster the server's CPU costs more than bandwidth; kube-controller-manager does the same.
             headers={"User-Agent": f"pvc-prebinder/{version('pvc-prebinder')}", "Accept-Encoding": "identity"},
         )
 
     async def send(self, request: Request) -> Response:
-        """Return the complete answer within the request's timeout, waiting and connecting included."""
+        """Return the complete response within the request's timeout, which includes waiting and connecting."""
         try:
             async with asyncio.timeout(request.timeout), nullcontext() if request.urgent else self._turns:
                 answer = await self._open(request, silence=None)
@@ -92,7 +95,7 @@ class KubernetesTransport:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamResponse]:
-        """Return the answer line by line. A silence longer than the request's timeout ends it."""
+        """Return the response line by line. A silence longer than the request's timeout ends it."""
         try:
             answer = await self._open(request, silence=request.timeout)
         except _NO_ANSWER as error:
@@ -135,7 +138,7 @@ class KubernetesTransport:
         )
 
     def _url_of(self, request: Request) -> URL:
-        # Paths come quoted. Reading and quoting each again is a tenth of what a small request costs us.
+        # Paths are already quoted. Parsing and quoting each one again is a tenth of what a small request costs.
         url = self._url.with_path(self._url.raw_path.rstrip("/") + request.path, encoded=True)
         return url.with_query(request.query) if request.query else url
 
@@ -157,9 +160,9 @@ class KubernetesTransport:
 
 
 async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield each line without its newline, and last the rest that no newline ended, if there is one.
+    """Yield each line without its newline, and last the rest without a newline, if there is one.
 
-    Joins each line once, so a long line costs its length and not its square.
+    Each line is joined once, so the cost is linear in its length.
     """
     pieces: list[bytes] = []
     length = 0
@@ -200,7 +203,7 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
             context.load_cert_chain(configuration.cert_file, configuration.key_file)
     except (OSError, ssl.SSLError) as error:
         raise KubeconfigError(f"cannot use the certificates of {credentials.source}: {error}") from error
-    # Python 3.13 demands extensions that many cluster CAs lack and kubectl does not ask for. Chain, dates and
-    # host name stay verified.
+    # Python 3.13 requires extensions that many cluster CAs lack and kubectl does not require. Chain, dates and host
+    # name are still verified.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

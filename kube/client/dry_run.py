@@ -1,8 +1,8 @@
 """A transport that writes nothing: each write is logged and answered as the API server would have answered it.
 
-It needs the rights to read and no others. What was left out is kept beside the object and shown by later reads of it,
-so that a sequence of writes goes on to its end. Reality wins: once the object changes on the server, what was left out
-is forgotten, and whoever asks decides anew.
+It needs read access only. Writes that were not sent are remembered per object and merged into later reads of it, so
+that a sequence of writes runs to its end. The server always wins: once the object changes there, the remembered writes
+are forgotten, and the caller decides again.
 """
 
 import logging
@@ -28,27 +28,27 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _LeftOut:
-    """An object with the writes that were left out, and the version of the server's that they were based on."""
+    """An object with the writes that were not sent, and the server's version that they were based on."""
 
     resource_version: str
     body: bytes
 
 
 class DryRun:
-    """Passes reads on and answers writes itself. A merge patch takes one read of the object."""
+    """Forwards reads and answers writes itself. A merge patch takes one read of the object."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self._left_out: dict[str, _LeftOut] = {}
 
     async def send(self, request: Request) -> Response:
-        """Send a read; answer a write: 409 where the object is not as it was seen."""
+        """Send a read; answer a write: 409 if the object has changed since the caller read it."""
         if request.method == "GET":
             return self._shown(request.path, await self._inner.send(request))
         body: Object = msgspec.json.decode(request.body or b"{}")
         path = _PATH.fullmatch(request.path)
         if path is None or request.method != "PATCH" or path["plural"] == "events":
-            # Events are only ever added to, and nobody reads them here.
+            # Events are only created, and nothing here reads them.
             answer = _created(request, body)
         else:
             answer = await self._patched(path, request, body)
@@ -57,7 +57,7 @@ class DryRun:
         return answer
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
-        """Pass on: only reads are streamed."""
+        """Forward: only reads are streamed."""
         return self._inner.stream(request)
 
     async def _patched(self, path: re.Match[str], request: Request, body: Object) -> Response:
@@ -77,7 +77,7 @@ class DryRun:
         return Response(200, patched)
 
     def _shown(self, path: str, response: Response) -> Response:
-        """Return the answer to a read with what was left out of the object, if it has not changed since."""
+        """Return the response to a read with the writes that were not sent, if the object has not changed since."""
         left_out = self._left_out.get(path)
         if left_out is None:
             return response
@@ -102,7 +102,7 @@ def _merged(target: Any, patch: Any) -> Any:
 
 
 def _created(request: Request, body: Object) -> Response:
-    """Return what was sent as the API server would have stored it."""
+    """Return the posted object as the API server would have stored it."""
     named = {"name": request.path.rpartition("/")[2], "resourceVersion": "1"}
     return Response(201, msgspec.json.encode({**body, "metadata": named | body.get("metadata", {})}))
 

@@ -1,7 +1,7 @@
-"""Limits of Events for one object and one namespace: a user who may create pods must not fill etcd with them.
+"""Limits on Events per object and per namespace: a user who may create pods must not be able to fill etcd with them.
 
-The limit for an object is that of client-go's EventSourceObjectSpamFilter (tools/record/events_cache.go). A namespace
-has one of its own: a thousand pods that are created again and again are a thousand new objects each time.
+The limit per object is that of client-go's EventSourceObjectSpamFilter (tools/record/events_cache.go). A namespace has
+its own limit: a thousand pods that are recreated again and again are a thousand new objects each time.
 """
 
 from collections import OrderedDict
@@ -10,14 +10,14 @@ from typing import Final
 
 OBJECT_BURST: Final = 25
 OBJECT_SECONDS: Final = 300.0
-"""The burst of Events about one object, and then the seconds between two."""
+"""The burst of Events about an object, and the seconds between further ones."""
 
 NAMESPACE_BURST: Final = 5_000
 NAMESPACE_SECONDS: Final = 0.1
 """The same for all objects of a namespace: a quarter of the recorder's queue, and a fifth of its rate."""
 
 REMEMBERED: Final = 4_096
-"""Objects, and namespaces, whose Events are counted; beyond that the least recent is forgotten."""
+"""Objects, and namespaces, whose Events are counted; beyond that the least recently used one is forgotten."""
 
 _Key = tuple[str, ...]
 
@@ -36,7 +36,7 @@ class _Allowances:
         self._known: OrderedDict[_Key, _Allowance] = OrderedDict()
 
     def of(self, key: _Key, now: float) -> _Allowance:
-        """Return what is left for the key now."""
+        """Return the tokens left for the key now."""
         allowance = self._known.get(key)
         if allowance is None:
             allowance = self._known[key] = _Allowance(self._burst, now)
@@ -49,16 +49,18 @@ class _Allowances:
 
 
 class EventLimit:
-    """Admits Events, or not. An Event that is not admitted does not count against the limit."""
+    """Admits or rejects Events. A rejected Event does not count against the limit."""
 
     def __init__(self) -> None:
         self._objects = _Allowances(OBJECT_BURST, OBJECT_SECONDS)
         self._namespaces = _Allowances(NAMESPACE_BURST, NAMESPACE_SECONDS)
 
     def admits(self, namespace: str, about: _Key, now: float, *, repeated: bool = False) -> bool:
-        """Whether one more Event about the object may be sent. Cluster-scoped ones share no namespace's limit.
+        """Whether another Event about the object may be sent. Cluster-scoped objects count against no namespace's
+        limit.
 
-        A `repeated` one adds no object to etcd, and leaves what the object is allowed to what is new about it.
+        A `repeated` Event adds no object to etcd and does not count against the object's limit, which is left for new
+        Events.
         """
         allowances = [] if repeated else [self._objects.of((namespace, *about), now)]
         if namespace:

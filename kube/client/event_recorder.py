@@ -1,7 +1,7 @@
-"""Events (events.k8s.io/v1) about claims, volumes and pods: what happened, once, for the people who run describe.
+"""Events (events.k8s.io/v1) about claims, volumes and pods: what happened, reported once, for `kubectl describe`.
 
 Publishing never fails and never waits. Repeats of an Event become its series, as in client-go; a bounded queue, a rate
-limit, and limits for each object and namespace keep a storm from the API server; what is dropped is counted.
+limit, and limits per object and namespace protect the API server from a storm; dropped Events are counted.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from kube.errors import Conflict, RetryableError
 from kube.objects.api_resource import EVENTS
 
 NOTE_BYTES: Final = 1024
-"""The API refuses longer notes."""
+"""The API rejects longer notes."""
 
 SERIES_SECONDS: Final = 360.0
-"""A repeat within this time belongs to the series; later it is news again (client-go: 6 minutes)."""
+"""A repeat within this time belongs to the series; a later one is a new Event (client-go: 6 minutes)."""
 
 SERIES_PAUSE: Final = 60.0
 """The count of a running series is written at most this often."""
@@ -36,7 +36,9 @@ SERIES_PAUSE: Final = 60.0
 QPS: Final = 50.0
 BURST: Final = 100
 QUEUE: Final = 20_000
-"""Capacity of the queue, some 10 MB: 6,000 bound volumes become unhealthy at once, each with its claim and a pod."""
+"""Capacity of the queue, some 10 MB: enough when 6,000 bound volumes become unhealthy at once, each with a claim and a
+pod.
+"""
 REMEMBERED: Final = 4_096
 TRIES: Final = 3
 
@@ -66,9 +68,10 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """What to say. `type` is Normal or Warning; `reason` and `action` are CamelCase words.
+    """The content of an Event. `type` is Normal or Warning; `reason` and `action` are CamelCase words.
 
-    `controller` is who says it, where that is not the recorder's own name: kube-scheduler's is that of the profile.
+    `controller` is the reporting controller if it is not the recorder's own name: kube-scheduler uses the profile's
+    name.
     """
 
     regarding: ObjectRef
@@ -90,9 +93,10 @@ class EventObserver(Protocol):
 
 @dataclass(slots=True)
 class _Series:
-    """One Event on the server and its repeats. `last` and `written` are monotonic times of a repeat and of a write.
+    """An Event on the server and its repeats. `last` and `written` are the monotonic times of the last repeat and the
+    last write.
 
-    `unwritten` says that the server does not know the count yet.
+    `unwritten` means that the server does not have the current count yet.
     """
 
     name: str
@@ -104,11 +108,11 @@ class _Series:
     unwritten: bool = False
 
     def runs(self, now: float) -> bool:
-        """Whether a repeat belongs to it still."""
+        """Whether a repeat still belongs to the series."""
         return now - self.last <= SERIES_SECONDS
 
     def is_due(self, now: float) -> bool:
-        """Whether its next repeat is written."""
+        """Whether the next repeat is to be written."""
         return self.count == 1 or now - self.written >= SERIES_PAUSE
 
 
@@ -122,10 +126,10 @@ class _Stored(msgspec.Struct):
 
 
 class EventSink(Protocol):
-    """Takes Events to be sent (EventRecorder)."""
+    """Accepts Events to be sent (EventRecorder)."""
 
     def publish(self, draft: EventDraft) -> None:
-        """Send it some time. Never raises."""
+        """Queue the Event for sending. Never raises."""
 
 
 class EventRecorder:
@@ -146,7 +150,7 @@ class EventRecorder:
         self._controller = controller
         self._instance = instance[:128]
         self._bucket = TokenBucket(clock, QPS, BURST)
-        # Warnings first: what went wrong does not wait behind thousands of pods that went well.
+        # Warnings first: failures do not wait behind the Events of thousands of pods without one.
         self._limit = EventLimit()
         self._limited = False
         self._queue: asyncio.PriorityQueue[tuple[bool, int, EventDraft, datetime]] = asyncio.PriorityQueue(QUEUE)
@@ -157,9 +161,9 @@ class EventRecorder:
         self._full = False
 
     def publish(self, draft: EventDraft) -> None:
-        """Take an Event for sending. Never raises; drops and counts it when too many wait.
+        """Queue an Event for sending. Never raises; if too many wait, the Event is dropped and counted.
 
-        So does what is too much about one object, or in one namespace, unless it is a repeat, which makes no new Event.
+        So are Events beyond the limit of an object or namespace, except repeats, which create no new Event.
         """
         if draft not in self._series and not self._admits(draft):
             return
@@ -176,7 +180,7 @@ class EventRecorder:
         about, now, series = draft.regarding, self._clock.monotonic(), self._series.get(draft)
         repeated = series is not None and series.runs(now)
         if series is not None and repeated and not series.is_due(now):
-            return True  # It is counted, and not written.
+            return True  # It is counted, but not written.
         key = (about.kind, about.name, about.uid, draft.type)
         admitted = self._limit.admits(about.namespace, key, now, repeated=repeated)
         if not admitted:
@@ -200,9 +204,9 @@ class EventRecorder:
                 self._queue.task_done()
 
     async def flush(self, seconds: float) -> None:
-        """Wait until what was published is sent and write the counts of all series, at most that long.
+        """Wait until all published Events are sent and the counts of all series are written, but no longer than that.
 
-        What is left then is dropped and counted.
+        Events left after that are dropped and counted.
         """
         try:
             await within(self._clock, seconds, self._flush())
@@ -264,7 +268,7 @@ class EventRecorder:
         series.unwritten = False
 
     async def _deliver(self, draft: EventDraft, write: Callable[[], Awaitable[None]]) -> None:
-        """Send at the limited rate, with a few tries, and count how it ended. Raises nothing."""
+        """Send at the limited rate with a few attempts, and count the result. Never raises."""
         for attempt in range(1, TRIES + 1):
             await self._clock.sleep(self._bucket.take())
             try:
@@ -274,7 +278,7 @@ class EventRecorder:
                     await self._clock.sleep(max(error.retry_after or 0.0, backoff(attempt, 1.0, 10.0, 0.5)))
                     continue
                 self._drop(draft, error)
-            except Exception as error:  # an Event must never end the work it tells of
+            except Exception as error:  # an Event must never end the work it reports
                 self._drop(draft, error)
             else:
                 self._observer.event_sent(draft.type, draft.reason)
@@ -291,12 +295,12 @@ class EventRecorder:
 
 
 def shortened(note: str) -> str:
-    """Return the note, cut to what the API takes; a character is never cut in two."""
+    """Return the note, truncated to what the API accepts, never within a character."""
     if len(note.encode()) <= NOTE_BYTES:
         return note
     return note.encode()[: NOTE_BYTES - 3].decode(errors="ignore") + "…"
 
 
 def _namespace(draft: EventDraft) -> str:
-    """Events live beside their object; those about cluster-scoped objects must be in default."""
+    """Events are in the namespace of their object; those about cluster-scoped objects must be in default."""
     return draft.regarding.namespace or "default"

@@ -1,7 +1,7 @@
-"""Where the cluster is and who we are: kubeconfig files with all they allow, and the service account of a pod.
+"""Where the cluster is and which identity to use: kubeconfig files with all their options, and a pod's service account.
 
-The official client reads both kinds of configuration; this module decides which one is meant, refuses insecure
-ones, keeps credentials fresh, and turns every failure into one sentence for the user.
+The official client reads both kinds of configuration; this module decides which one to use, rejects insecure ones,
+keeps credentials up to date, and turns every failure into one sentence for the user.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from kube.redaction import redacted
 logger = logging.getLogger(__name__)
 
 REFRESH_SECONDS: Final = 60.0
-"""How long credentials are used before the token file is read, or the exec plugin asked, again."""
+"""How long credentials are used before the token file is read, or the exec plugin run, again."""
 
 EXEC_SECONDS: Final = 60.0
-"""How long an exec plugin may take; some of them wait for a person."""
+"""How long an exec plugin may take; some of them wait for user input."""
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet puts, and rotates, a pod's token."""
+"""Where the kubelet writes, and rotates, a pod's token."""
 
 _NO_CONTEXT: Final = re.compile(r"Expected object with name (.*) in .*/contexts list")
-"""What the official loader says of a context there is none of."""
+"""The official loader's message about a context that does not exist."""
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
@@ -45,10 +45,10 @@ _BROKEN: Final = (ConfigException, yaml.YAMLError, OSError, TypeError, Attribute
 
 
 class Credentials:
-    """The address of one API server and an identity that is kept fresh.
+    """The address of an API server and an identity that is kept up to date.
 
-    `source` says where they came from, for messages. `still_valid` says whether requests may go on with the present
-    credentials while others are asked for. `namespace` is that of the context.
+    `source` names their origin, for messages. `still_valid` tells whether requests may use the present credentials
+    while new ones are being obtained. `namespace` is that of the context.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class Credentials:
         return str(self.configuration.host).rstrip("/")
 
     async def authorization(self) -> str | None:
-        """Return the Authorization header, None for a client certificate alone.
+        """Return the Authorization header, or None for a client certificate alone.
 
-        When the last look is a minute old, the token is read or asked for again: first, or in the background while
-        the present one is still valid. Raises KubeconfigError when that fails and nothing valid is left.
+        If the last refresh is a minute old, the token is read or obtained again: before returning, or in the background
+        while the present one is still valid. Raises KubeconfigError if that fails and no valid one is left.
         """
         try:
             if self._clock.monotonic() - self._refreshed_at >= REFRESH_SECONDS:
@@ -90,13 +90,13 @@ class Credentials:
         return str(token["value"]).strip() if token and token["value"] else None
 
     async def close(self) -> None:
-        """End a refresh that is under way."""
+        """Cancel a refresh that is in progress."""
         if self._refreshing is not None:
             self._refreshing.cancel()
             await asyncio.wait({self._refreshing})
 
     def _refresh(self) -> "asyncio.Task[None]":
-        """Return the refresh that is under way, or a new one."""
+        """Return the refresh in progress, or start one."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.create_task(self._renew())
             self._refreshing.add_done_callback(self._tell)
@@ -142,7 +142,7 @@ async def _from_pod(configuration: Any, clock: Clock, environ: Mapping[str, str]
     loader: Any = InClusterConfigLoader(  # type: ignore[no-untyped-call]
         token_filename=str(service_account / "token"),
         cert_filename=str(service_account / "ca.crt"),
-        try_refresh_token=False,  # its own refresh reads the machine's clock
+        try_refresh_token=False,  # its own refresh uses the system clock
         environ=environ,
     )
 
@@ -211,9 +211,9 @@ async def _from_files(paths: str, context: str | None, configuration: Any, clock
 
 
 def is_exec_credential_valid(loader: Any, now: datetime) -> bool:
-    """Whether the loader has a credential of an exec plugin that has not expired: it is valid until it says otherwise.
+    """Whether the loader has a credential of an exec plugin that has not expired.
 
-    False for what is read from files: reading takes no time, and a file says nothing of its validity.
+    False for credentials from files: reading them is fast, and a file does not state its expiry.
     """
     if not loader._user or "exec" not in loader._user:
         return False
@@ -222,7 +222,7 @@ def is_exec_credential_valid(loader: Any, now: datetime) -> bool:
 
 
 def _problem(error: Exception) -> str:
-    """Return the problem in one line; the loader's own errors about files of another shape are not helpful."""
+    """Return the problem in one line; the loader's own errors about files of another format are not helpful."""
     if isinstance(error, TypeError | AttributeError | KeyError):
         return "not a kubeconfig; expected clusters, contexts, users and current-context"
     unknown = _NO_CONTEXT.search(str(error))
@@ -253,10 +253,10 @@ def _refuse_insecure(credentials: Credentials) -> None:
 
 
 def proxy_for(credentials: Credentials) -> str | None:
-    """Return the proxy's address, its user and password included, None for a direct connection.
+    """Return the proxy's address with its user and password, or None for a direct connection.
 
-    It is the kubeconfig's proxy-url, else HTTPS_PROXY and its kin unless NO_PROXY names the host. An address without
-    a scheme is one of http, as client-go reads it. Raises KubeconfigError for one that is none.
+    It is the kubeconfig's proxy-url, else HTTPS_PROXY and the like unless NO_PROXY names the host. An address without a
+    scheme counts as http, as in client-go. Raises KubeconfigError for an invalid address.
     """
     configuration = credentials.configuration
     address, origin = urlsplit(str(configuration.host)), f"proxy-url of {credentials.source}"

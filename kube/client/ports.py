@@ -1,4 +1,4 @@
-"""The verbs of `kube.client.api.KubeApi` as ports: a client of one kind of request depends on no more than that."""
+"""The verbs of `kube.client.api.KubeApi` as ports: a client of one kind of request depends on nothing else."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -21,11 +21,11 @@ class ObjectCreator(Protocol):
     async def create(
         self, resource: Resource, body: Mapping[str, Any], namespace: str = "", *, name: str = "", subresource: str = ""
     ) -> msgspec.Raw:
-        """Return what the server answers. Raises AlreadyExists, Conflict, NotFound."""
+        """Return the server's response. Raises AlreadyExists, Conflict, NotFound."""
 
 
 class ObjectPatcher(Protocol):
-    """Changes objects that are still the ones the caller saw."""
+    """Changes objects that are unchanged since the caller read them."""
 
     async def conditional_patch(  # noqa: PLR0913 - the preconditions are named, never positional
         self,
@@ -46,4 +46,4 @@ class ReaderAndPatcher(ObjectReader, ObjectPatcher, Protocol):
 
 
 class ReaderAndCreator(ObjectReader, ObjectCreator, Protocol):
-    """Creates objects, and reads what became of a request whose answer was lost."""
+    """Creates objects, and reads the result of a request whose response was lost."""

@@ -1,4 +1,4 @@
-"""A limit on how fast we ask, as every Kubernetes client has, and the place where requests are counted.
+"""The client-side rate limit that every Kubernetes client has, and the place where requests are counted.
 
 Same meaning as client-go's --kube-api-qps and --kube-api-burst.
 """
@@ -16,11 +16,11 @@ class RequestObserver(Protocol):
     """The event behind rest_client_requests_total and rest_client_request_duration_seconds."""
 
     def request_done(self, method: str, status: int, seconds: float) -> None:
-        """Note an answer; status 0 means that there was none. A watch counts when its headers arrive."""
+        """Record a response; status 0 means that there was none. A watch counts when its headers arrive."""
 
 
 class TokenBucket:
-    """Lets `burst` through at once and `rate` per second after that, in the order they come."""
+    """Admits `burst` requests at once and `rate` per second after that, in order of arrival."""
 
     def __init__(self, clock: Clock, rate: float, burst: int) -> None:
         self._clock = clock
@@ -39,7 +39,7 @@ class TokenBucket:
 
 
 class PacedTransport:
-    """Waits for a token before each request, and reports each answer to the observer."""
+    """Waits for a token before each request, and reports each response to the observer."""
 
     def __init__(self, inner: Transport, clock: Clock, observer: RequestObserver, *, qps: float, burst: int) -> None:
         self._inner = inner

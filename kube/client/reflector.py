@@ -1,9 +1,9 @@
-"""Keeps a sink equal to one kind of the API: list once, then watch for ever.
+"""Keeps a sink in sync with one kind of the API: list once, then watch for ever.
 
-A watch that ends is resumed from the last resource version, without a list; only a version the server has
-forgotten (410, as a status or as an event) leads to a new list, which the sink compares with what it holds.
-Every end that comes early is answered with exponential backoff: a failing server is never asked in a hot loop.
-A connection that goes silent is given up, because bookmarks come about once a minute on a living one.
+A watch that ends is resumed from the last resource version, without a list; only an expired version (410, as a status
+or as an event) leads to a new list, which the sink compares with what it holds. A watch that ends early is retried with
+exponential backoff: a failing server is never retried in a hot loop. A connection that goes silent is abandoned,
+because bookmarks arrive about once a minute on a live one.
 """
 
 import asyncio
@@ -34,11 +34,12 @@ BACKOFF_BASE: Final = 0.25
 BACKOFF_CAP: Final = 30.0
 
 PROGRESS_FAILURES: Final = 4
-"""Failures that count at most when events did arrive: an overloaded server that drops its readers after a while
-must be read on within 2 s, or we would never catch up."""
+"""Failures that count at most when events did arrive: an overloaded server that drops its readers after a while must be
+resumed within 2 s, or the reader would never catch up.
+"""
 
 EVENTS_PER_TURN: Final = 100
-"""Events applied before other tasks get the loop; at 2,000 events/s a turn is about 2 ms."""
+"""Events applied before other tasks get to run; at 2,000 events/s a turn is about 2 ms."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +48,14 @@ class Sink(Protocol[T_contra]):
     """Holds the objects of one kind by key: `namespace/name`, or the name for cluster-scoped kinds."""
 
     def replace_in_steps(self, items: Iterable[T_contra], resource_version: str) -> Iterator[None]:
-        """Take a whole list, stopping between steps: what is not in it does not exist."""
+        """Replace the content by a complete list, in steps: objects that are not in it do not exist."""
 
     def upsert(self, item: T_contra) -> None: ...
 
     def delete(self, key: str, version: int) -> None:
-        """Drop an object that did not exist at that version: what is held may be newer. 0 is a version not known."""
+        """Drop an object that did not exist at that version, unless a newer one is held. 0 means that the version is
+        not known.
+        """
 
 
 class WatchObserver(Protocol):
@@ -62,14 +65,14 @@ class WatchObserver(Protocol):
         """Count the end of a watch: closed, expired or error."""
 
     def event_seen(self, resource: str, now: datetime) -> None:
-        """Note a sign of life: a list, an event or a bookmark."""
+        """Record a sign of life: a list, an event or a bookmark."""
 
     def malformed(self, resource: str) -> None:
         """Count an object that could not be decoded."""
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False):
-    """The part of an object's metadata that says which object, and which version of it."""
+    """The part of an object's metadata that identifies the object and its version."""
 
     name: str = ""
     namespace: str = ""
@@ -82,12 +85,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def version(self) -> int:
-        """The resource version as a number; a deletion has one of its own. 0 if it is none."""
+        """The resource version as a number; a deletion has its own. 0 if it is not a number."""
         return int(self.resource_version) if self.resource_version.isdigit() else 0
 
 
 class ObjectHead(msgspec.Struct, frozen=True, gc=False):
-    """Any object of the API, read only as far as its metadata."""
+    """Any object of the API, decoded only as far as its metadata."""
 
     metadata: ObjectMeta
 
@@ -98,8 +101,8 @@ _HEAD: Final = msgspec.json.Decoder(ObjectHead)
 class Reflector(Generic[T]):
     """Lists and watches one kind. `run` never returns and raises nothing but cancellation.
 
-    `decode` turns an object's JSON into a record. An object it refuses is treated as one that does not exist,
-    counted, and logged once per version; all others go on.
+    `decode` turns an object's JSON into a record. An object that it rejects is treated as absent, counted, and logged
+    once per version; other objects are not affected.
     """
 
     def __init__(  # noqa: PLR0913 - a composition of ports
@@ -137,7 +140,7 @@ class Reflector(Generic[T]):
             try:
                 asked_to_wait = await self._list_and_watch()
             except Exception:
-                # A bug in a sink may have left it half-way: start from a list again.
+                # A bug in a sink may have left it inconsistent: start from a list again.
                 logger.exception("Reflector failed", extra={"resource": self._resource.label})
                 self._version = None
                 asked_to_wait = 0.0
@@ -147,14 +150,14 @@ class Reflector(Generic[T]):
                 await self._clock.sleep(wait)
 
     def relist(self) -> None:
-        """Ask for a new list now, because what the sink holds was found to be wrong."""
+        """Request a new list now, because the content of the sink was found to be wrong."""
         if self._watching is None:
             self._version = None
         else:
             self._watching.cancel()
 
     async def _list_and_watch(self) -> float:
-        """List if needed and watch until the watch ends. Returns the seconds the server asked us to wait."""
+        """List if needed and watch until the watch ends. Returns the seconds that the server asked us to wait."""
         try:
             if self._version is None:
                 await self._list()
@@ -192,7 +195,7 @@ class Reflector(Generic[T]):
             self._watching = None
 
     async def _watch(self) -> None:
-        # Watches opened together must not end together.
+        # Watches that were opened together must not end together.
         timeout = self._rng.randint(240, 290)
         async with self._api.watch(
             self._resource, self._version or "", timeout_seconds=timeout, silence=SILENCE_SECONDS
@@ -217,7 +220,7 @@ class Reflector(Generic[T]):
         elif event.type in {"ADDED", "MODIFIED"}:
             item = self._take(event.object)
             if item is None:
-                # A version we cannot read must not leave an older one standing: a relist would drop it too.
+                # A version that cannot be read must not leave an older one in place: a relist would drop it too.
                 self._sink.delete(meta.key, meta.version)
             else:
                 self._sink.upsert(item)

@@ -1,8 +1,9 @@
-"""Finds what the watches missed: compares what the cluster lists with what we hold, repairs it and counts it.
+"""Detects what the watches missed: compares the cluster's lists with the cache, repairs the cache and counts the
+differences.
 
-Only metadata is listed, in large pages, and each check sends a bounded number of requests: kinds take turns, and a
-kind with more pages than are left goes on where it stopped. A difference counts only when a second look, at the
-next check, finds it unrepaired: until then the watch may simply be on its way.
+Only metadata is listed, in large pages, and each check sends a bounded number of requests: kinds take turns, and a kind
+with more pages than are left continues where it stopped. A difference counts only if the next check still sees it:
+until then the watch event may simply be in transit.
 """
 
 import asyncio
@@ -21,10 +22,10 @@ from kube.errors import KubeError, NotFound
 from kube.objects.api_resource import Resource
 
 PAGE: Final = 5_000
-"""Objects a page: about 7 MB of metadata. 100,000 objects are 20 requests, so they are seen every 2 minutes."""
+"""Objects a page: about 7 MB of metadata. 100,000 objects are 20 requests, so all are compared every 2 minutes."""
 
 REPAIRS: Final = 20
-"""Objects of a kind repaired one by one. More than that, and a new list is cheaper."""
+"""Objects of a kind that are repaired individually. For more than that, a new list is cheaper."""
 
 KINDS: Final = ("missing", "extra", "outdated")
 
@@ -35,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Versioned(Protocol):
-    """What every record says about itself."""
+    """What every record has."""
 
     @property
     def uid(self) -> str: ...
@@ -55,10 +56,10 @@ class Held(Protocol[T]):
 
     @property
     def version(self) -> int:
-        """How far lists and watch have come."""
+        """The version up to which lists and watch have been applied."""
 
     def remember(self, item: T, as_of: int) -> None:
-        """Take the answer to a read that was sent at `version` `as_of`."""
+        """Store the response to a read that was sent at `version` `as_of`."""
 
     def forget(self, key: str, version: int) -> None:
         """Drop an object that did not exist at that version."""
@@ -74,7 +75,7 @@ class Relisting(Protocol):
 
 
 class DriftObserver(Protocol):
-    """The gauge of objects that differed at the last look; 0 is reported too."""
+    """The gauge of objects that differed at the last check; 0 is reported too."""
 
     def drift(self, resource: str, kind: str, objects: int) -> None: ...
 
@@ -91,7 +92,9 @@ class DriftPart(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A difference seen once. `listed` is the object's version in the list, 0 if absent; `as_of` the list's own."""
+    """A difference that was seen once. `listed` is the object's version in the list, 0 if absent; `as_of` the list's
+    own.
+    """
 
     kind: str
     listed: int
@@ -99,9 +102,9 @@ class Suspicion:
 
 
 def suspect(held: Versioned | None, listed: int, as_of: int) -> Suspicion | None:
-    """Compare a listed object with what is held. Versions order all objects of a kind (KEP-5504).
+    """Compare a listed object with the cached one. Versions order all objects of a kind (KEP-5504).
 
-    What is held must be as listed, unless it is newer than the list.
+    The cached object must be as listed, unless it is newer than the list.
     """
     if held is None:
         return Suspicion("missing", listed, as_of)
@@ -110,7 +113,7 @@ def suspect(held: Versioned | None, listed: int, as_of: int) -> Suspicion | None
 
 
 def still_suspect(held: Versioned | None, suspicion: Suspicion) -> bool:
-    """Say whether a difference seen before is still there."""
+    """Return whether a difference seen before still exists."""
     if held is None:
         return suspicion.kind != "extra"
     return held.resource_version != suspicion.listed and held.resource_version <= suspicion.as_of
@@ -144,9 +147,10 @@ class _Walk:
             await asyncio.sleep(0)
 
     def finish(self, as_of: int) -> None:
-        """Suspect what is held and was not listed, unless it is newer than the list.
+        """Suspect cached objects that were not listed, unless they are newer than the list.
 
-        A list older than what was shown before it comes from a server restored from a backup: then all may be wrong.
+        If the list is older than what was shown before it, the server was restored from a backup: then everything may
+        be wrong.
         """
         if as_of < self._began_at:
             self.part.reflector.relist()
@@ -157,7 +161,7 @@ class _Walk:
         self._unlisted = set()
 
     def standing(self) -> dict[str, Suspicion]:
-        """Hand out the suspicions that are still there, and forget them all."""
+        """Return the suspicions that still hold, and forget all of them."""
         items = self.part.held.items
         standing = {
             key: suspicion for key, suspicion in self.suspicions.items() if still_suspect(items.get(key), suspicion)
@@ -167,7 +171,7 @@ class _Walk:
 
 
 class DriftCheck:
-    """Checks all kinds in turn. `requests` bounds the requests of one check."""
+    """Checks all kinds in turn. `requests` bounds the requests of a check."""
 
     def __init__(
         self, api: KubeApi, parts: Iterable[DriftPart[Any]], observer: DriftObserver, *, requests: int = 12
@@ -179,10 +183,10 @@ class DriftCheck:
         self._turns = deque(_Walk(part) for part in parts)
 
     async def check(self) -> None:
-        """Take the second look at what the last check found, then the first look at as much as the budget allows.
+        """Check the differences found by the last check again, then compare as many further pages as the budget allows.
 
-        Repairs come on top of the budget, at most REPAIRS a kind. A request that fails is logged, and its kind has
-        to wait for its next turn.
+        Repairs come on top of the budget, at most REPAIRS a kind. A request that fails is logged, and its kind waits
+        for its next turn.
         """
         self._left = self._requests
         for walk in self._turns:
@@ -226,7 +230,7 @@ class DriftCheck:
     async def _confirm(self, walk: _Walk) -> None:
         standing = walk.standing()
         drifted: Counter[str] = Counter()
-        # Read one by one, an object does not say whether the selector of its part still picks it.
+        # Read individually, an object does not show whether the selector of its part still selects it.
         if len(standing) > REPAIRS or (standing and walk.part.resource.field_selector):
             drifted.update(suspicion.kind for suspicion in standing.values())
             walk.part.reflector.relist()
@@ -241,7 +245,7 @@ class DriftCheck:
             )
 
     async def _repair(self, walk: _Walk, key: str, suspicion: Suspicion) -> bool:
-        """Read the object and put what is true into the collection. Returns whether we were wrong about it."""
+        """Read the object and store its actual state. Returns whether the cache was wrong."""
         part, as_of = walk.part, walk.part.held.version
         namespace, _, name = key.rpartition("/")
         try:
@@ -254,12 +258,12 @@ class DriftCheck:
             return wrong
         try:
             item = part.decode(raw)
-        except Exception:  # any failure of a decoder means the object is malformed; the reflector has said so
+        except Exception:  # any failure of a decoder means the object is malformed; the reflector has logged it
             walk.malformed[key] = suspicion.listed
             return False
         wrong = still_suspect(part.held.items.get(key), suspicion)
         part.held.remember(item, as_of)
         if wrong and still_suspect(part.held.items.get(key), suspicion):
-            # The watch went on meanwhile, so that the answer may be late: a list tells for certain.
+            # The watch has continued meanwhile, so this response may be outdated: only a list is certain.
             part.reflector.relist()
         return wrong

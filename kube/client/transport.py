@@ -14,9 +14,9 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 
 class Request(Struct, frozen=True):
-    """One HTTP request. `timeout` is in seconds: for `send` of the whole exchange, for `stream` of each silence.
+    """An HTTP request. `timeout` is in seconds: for `send` of the whole exchange, for `stream` of each silence.
 
-    An `urgent` one does not wait until others have been answered: a renewal of the Lease.
+    An `urgent` request does not wait for others to be answered: a renewal of the Lease.
     """
 
     method: str
@@ -30,7 +30,7 @@ class Request(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True):
-    """A complete answer, whatever its status. Header names are looked up in any case."""
+    """A complete response, whatever its status. Header names are case-insensitive."""
 
     status: int
     body: bytes
@@ -38,7 +38,7 @@ class Response(Struct, frozen=True):
 
 
 class StreamResponse(Struct, frozen=True):
-    """An answer that is still arriving. `lines` yields each line without its end, and an unended rest last."""
+    """A response that is still arriving. `lines` yields each line without its end, and an unterminated rest last."""
 
     status: int
     lines: AsyncIterator[bytes]
@@ -46,10 +46,10 @@ class StreamResponse(Struct, frozen=True):
 
 
 class Transport(Protocol):
-    """Sends requests. Raises kube.errors.Unavailable when there is no answer; judges no status."""
+    """Sends requests. Raises kube.errors.Unavailable if there is no response; does not interpret the status."""
 
     async def send(self, request: Request) -> Response:
-        """Return the complete answer."""
+        """Return the complete response."""
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
-        """Return the answer as soon as its headers are there."""
+        """Return the response as soon as its headers have arrived."""

@@ -1,6 +1,6 @@
-"""Configuration files: YAML, versioned, decoded strictly by a dataclass. What is wrong is named with its path and line.
+"""Configuration files: YAML, versioned, decoded strictly by a dataclass. Errors name path and line.
 
-pydantic decodes. It is imported when a document is read: a process that is configured by flags needs none of it.
+pydantic decodes. It is imported when a document is read: a process that is configured by flags does not need it.
 """
 
 import json
@@ -31,22 +31,23 @@ CAMEL_KEYS: Final[Mapping[str, object]] = {
     "alias_generator": camel,
     "use_attribute_docstrings": True,
 }
-"""The `__pydantic_config__` of a dataclass that stands in a file: keys in camelCase, and no others."""
+"""The `__pydantic_config__` of a dataclass that appears in a file: keys in camelCase, and no others."""
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
 Schema = Mapping[str, Any]
 
 _MOST_SHOWN: Final = 60
-"""Characters of a wrong text."""
+"""Characters of a wrong value that are shown."""
 _LONGEST_NUMBER: Final = 100
-"""Bits. Python refuses to write out numbers of thousands of digits."""
+"""Bits. Python refuses to print numbers of thousands of digits."""
 
 
 class ConfigurationError(ValueError):
-    """A document that cannot be used. `place` is a path such as `profiles[0].scores.BinPack`, empty for all of it.
+    """A document that cannot be used. `place` is a path such as `profiles[0].scores.BinPack`, empty for the whole
+    document.
 
-    `line`: where in the text that is, None if it is nowhere in particular.
+    `line` is where in the text that is, None if it has no line.
     """
 
     def __init__(self, place: str, problem: str, line: int | None = None) -> None:
@@ -59,7 +60,7 @@ class ConfigurationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AsText(Generic[T]):
-    """Annotates a field whose value stands in a file as text.
+    """Annotates a field whose value is text in a file.
 
     `read` raises ValueError with a sentence for the user, `write` returns what it reads back, `expected` describes it.
     """
@@ -87,14 +88,14 @@ class AsText(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile(Generic[T]):
-    """One kind of configuration file. `content` is a dataclass whose fields are its keys beside apiVersion and kind."""
+    """A kind of configuration file. `content` is a dataclass whose fields are its keys besides apiVersion and kind."""
 
     kind: str
     content: type[T]
     api_version: str = API_VERSION
 
     def parse(self, text: str) -> T:
-        """Return what a document says. Raises ConfigurationError for the first thing that is wrong with it."""
+        """Return the content of a document. Raises ConfigurationError for the first error."""
         try:
             document = load_strictly(text)
         except ValueError as error:
@@ -120,7 +121,7 @@ class ConfigurationFile(Generic[T]):
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": self.kind}
 
     def _without_head(self, document: object, text: str) -> Mapping[Any, object]:
-        """Say first of all that it is another kind of file: everything else would be wrong with it too."""
+        """Report first that it is another kind of file: every other error would follow from that."""
         if not isinstance(document, Mapping):
             raise ConfigurationError("", f"expected a mapping with apiVersion and kind, found {show(document)}")
         for key, expected in (("apiVersion", self.api_version), ("kind", self.kind)):
@@ -134,7 +135,7 @@ class ConfigurationFile(Generic[T]):
 
         adapter = self._adapter()
         try:
-            # The JSON mode is the strict one in which lists are tuples and words are members of enumerations.
+            # The JSON mode is the strict one in which lists are accepted as tuples and strings as enumeration members.
             return adapter.validate_json(json.dumps(content, default=str), strict=True)
         except ValidationError as error:
             raise misfit(error, adapter, text) from error
@@ -148,12 +149,12 @@ class ConfigurationFile(Generic[T]):
 def misfit(
     error: "ValidationError", adapter: "TypeAdapter[Any]", text: str | None = None, place: Place = ()
 ) -> ConfigurationError:
-    """Return the first thing that pydantic complains about, in the words of who wrote the document.
+    """Return pydantic's first error in terms of the document.
 
-    `place` is where in the document the part is that was decoded.
+    `place` is where in the document the decoded part is.
     """
     errors = error.errors(include_url=False)
-    # A key that is unknown is often a mistyped one of those that are missing.
+    # An unknown key is often a mistyped one of those that are missing.
     first = next((detail for detail in errors if detail["type"] in _UNKNOWN_KEY), errors[0])
     there = (*place, *first["loc"])
     line = None if text is None else line_of(text, there)
@@ -161,7 +162,7 @@ def misfit(
 
 
 def decode_part(kind: type[T], content: object, text: str, place: Place) -> T:
-    """Return what a part of a document says, as a dataclass that knows nothing of documents.
+    """Return the content of a part of a document, as a dataclass that does not depend on documents.
 
     Its keys are the fields in camelCase, and no others. Raises ConfigurationError with the place in the whole document.
     """
@@ -177,14 +178,14 @@ def decode_part(kind: type[T], content: object, text: str, place: Place) -> T:
 
 
 def dump_part(value: object) -> Any:
-    """Return what `decode_part` reads the same from."""
+    """Return what `decode_part` decodes to the same value."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - as above
 
     return TypeAdapter(type(value)).dump_python(value, mode="json", by_alias=True)
 
 
 def path_of(place: Place) -> str:
-    """Return a place as people write it: `profiles[0].scores`."""
+    """Return a place in the usual notation: `profiles[0].scores`."""
     path = ""
     for step in place:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
@@ -228,7 +229,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "dataclass_type": "a mapping",
     "none_required": "nothing",
 }
-"""Type of a pydantic error -> what was expected, in the words of who writes YAML."""
+"""Type of a pydantic error -> what was expected, in terms of YAML."""
 
 
 _UNKNOWN_KEY: Final = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
@@ -255,7 +256,7 @@ def _problem(error: "ErrorDetails", schema: Schema) -> str:
 
 
 def _limit(error: "ErrorDetails", schema: Schema) -> str:
-    """Return which limit a value of the right type exceeds, empty if it is none of these."""
+    """Return the limit that a value of the right type exceeds, empty for any other error."""
     limits, shown = error.get("ctx", {}), show(error["input"])
     match error["type"]:
         case "too_short":
@@ -281,7 +282,7 @@ def _bounds(schema: Schema) -> str:
 
 
 def _schema_at(schema: Schema, place: "tuple[str | int, ...] | list[str | int]") -> Schema:
-    """Return the part of a JSON schema that speaks of a place, empty if none does."""
+    """Return the part of a JSON schema that describes a place, empty if none does."""
     part = _resolved(schema, schema)
     for step in place:
         below = part.get("items") if isinstance(step, int) else part.get("properties", {}).get(step)
@@ -304,7 +305,7 @@ def _resolved(part: Schema, schema: Schema) -> Schema:
 
 
 def _odd_keys(value: object, place: Place) -> Iterator[tuple[Place, object]]:
-    """Yield the keys that are no texts, with the place of the mapping they are in."""
+    """Yield the keys that are not strings, with the place of the mapping they are in."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             if not isinstance(key, str):

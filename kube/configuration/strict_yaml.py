@@ -1,6 +1,6 @@
-"""YAML of configuration files, without its traps: a key given twice, and `off` read as false.
+"""YAML of configuration files, without its traps: duplicate keys, and `off` read as false.
 
-Aliases are refused, because a few lines of them stand for more than any memory holds.
+Aliases are rejected, because a few lines of them can expand to more than any memory holds.
 """
 
 from collections.abc import Hashable
@@ -10,7 +10,7 @@ import yaml
 
 
 def load_strictly(text: str) -> object:
-    """Return what a document says. Raises ValueError when it is not YAML, has aliases, or says a key twice."""
+    """Return the content of a document. Raises ValueError if it is not YAML, has aliases or a duplicate key."""
     try:
         return yaml.load(text, Loader=_StrictLoader)
     except RecursionError as error:
@@ -20,9 +20,9 @@ def load_strictly(text: str) -> object:
 
 
 def line_of(text: str, place: tuple[str | int, ...]) -> int | None:
-    """Return the line, from 1, on which a document says what is at a place: that of the nearest key above it.
+    """Return the line, from 1, of a place in a document: that of the nearest key above it.
 
-    None if the document says nothing on the way there.
+    None if the document has no such place.
     """
     node = yaml.compose(text, Loader=_StrictLoader)
     line: int | None = None
@@ -45,7 +45,7 @@ def _below(node: yaml.Node | None, step: str | int) -> tuple[int, yaml.Node] | N
 
 
 def _told(error: yaml.YAMLError) -> str:
-    """Return what is wrong and where, in one line."""
+    """Return the error and its position, in one line."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if mark is None:
         return " ".join(str(error).split())
@@ -73,7 +73,7 @@ class _StrictLoader(yaml.SafeLoader):
         seen: set[Hashable] = set()
         for key in (self.construct_object(key, deep=True) for key, _ in node.value):
             if not isinstance(key, Hashable):
-                continue  # refused below, with its place
+                continue  # rejected below, with its place
             if key in seen:
                 raise ValueError(f'duplicate key "{key}" near line {node.end_mark.line}')
             seen.add(key)

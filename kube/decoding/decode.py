@@ -1,7 +1,7 @@
 """Objects of the API as records: bytes in, one frozen record out, or MalformedObject for this object alone.
 
-Each item of a list is decoded by itself, so that one that is malformed is contained. Documents from files take the
-same way.
+Each item of a list is decoded separately, so that a malformed one does not affect the others. Documents from files are
+decoded the same way.
 """
 
 from collections.abc import Callable, Mapping
@@ -104,7 +104,7 @@ Decode = Callable[[bytes | Raw], Record]
 
 
 def decoders(own_prefix: str) -> Mapping[str, Decode]:
-    """Return the decoder of each kind, keeping the annotations that start with this prefix of ours."""
+    """Return the decoder of each kind, which keeps the annotations with this prefix of our own."""
     return {
         "PersistentVolumeClaim": partial(decode_claim, own_prefix=own_prefix),
         "PersistentVolume": partial(decode_volume, own_prefix=own_prefix),
@@ -145,7 +145,7 @@ class _AnyObject(Struct):
 
 
 def _malformed(kind: str, raw: bytes | Raw, path: str, problem: str) -> MalformedObject:
-    """Name the object as well as its remains allow."""
+    """Identify the malformed object as far as its remains allow."""
     try:
         metadata = msgspec.json.decode(raw, type=_AnyObject).metadata or _AnyMetadata()
     except (DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Affinity, topology spread, host ports and inline disks of pods as records, decoded once for those of equal bytes."""
+"""Affinity, topology spread, host ports and inline disks of pods as records, decoded once for equal bytes."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -45,7 +45,7 @@ def affinity(raw: wire.RawPart) -> Affinity:
 
 
 def constraints(spec: wire_compute.PodSpec, affinity: Affinity) -> Constraints | None:
-    """Return the pod's constraints, shared, or None when it has none."""
+    """Return the pod's constraints, shared, or None if it has none."""
     spread = decoded_part(_SPREADS, spec.topology_spread_constraints, "$.spec.topologySpreadConstraints") or ()
     ports = tuple(_host_ports(spec))
     disks = _inline_disks(spec.volumes or ())
@@ -70,9 +70,10 @@ def constraints(spec: wire_compute.PodSpec, affinity: Affinity) -> Constraints |
 
 
 def _unsupported(spec: wire_compute.PodSpec) -> Iterable[str]:
-    """Yield the fields by which kube-scheduler chooses a node and that are not understood (kube.rules.unsupported).
+    """Yield the fields that affect kube-scheduler's choice of a node and are not supported here
+    (kube.rules.unsupported).
 
-    That a pod needs declared features of its node is inferred by component-helpers/nodedeclaredfeatures/features.
+    Whether a pod needs declared features of its node is inferred by component-helpers/nodedeclaredfeatures/features.
     """
     for name, part in (("spec.resourceClaims", spec.resource_claims), ("spec.schedulingGroup", spec.scheduling_group)):
         if part is not UNSET and bytes(part) not in _EMPTY:
@@ -95,7 +96,7 @@ _OF_DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def _host_ports(spec: wire_compute.PodSpec) -> Iterable[HostPort]:
-    """Yield what containers and restartable init containers take of the node (GetHostPorts in pkg/scheduler/util)."""
+    """Yield the host ports of containers and restartable init containers (GetHostPorts in pkg/scheduler/util)."""
     lasting = (container for container in spec.init_containers or () if container.restart_policy == "Always")
     for container in (*(spec.containers or ()), *lasting):
         for port in container.ports or ():
@@ -176,7 +177,7 @@ def _inline_disks(volumes: Iterable[wire_compute.PodVolume]) -> tuple[InlineDisk
 
 
 def is_inline_disk(volume: wire_compute.PodVolume) -> bool:
-    """Whether the volume is of a kind that pods may not share as they like."""
+    """Whether the volume is of a kind that pods cannot share freely."""
     return _disk(volume) is not None
 
 

@@ -1,7 +1,7 @@
-"""What is reported about storage on claims and CSINodes, as records; strictly contained.
+"""Health reports about storage on claims and CSINodes, as records; strictly contained.
 
-Others write it, and the fields are alpha: a report that cannot be read counts as absent and is counted, and never
-makes its object malformed. Fields: KEP-1432 as merged for Kubernetes 1.37 (`status.healthStatus` of claims,
+Other components write them, and the fields are alpha: a report that cannot be read counts as absent and is counted, and
+never makes its object malformed. Fields: KEP-1432 as merged for Kubernetes 1.37 (`status.healthStatus` of claims,
 `status.storageHealth` of CSINodes) and the annotations of csi-addons' Volume Condition Reporter, one for each node.
 """
 
@@ -21,7 +21,7 @@ ADDONS_PREFIX: Final = "csiaddons.openshift.io/volumehealth."
 """Followed by the node's uid: kubernetes-csi-addons, docs/volume-condition.md."""
 
 MOST_REPORTS: Final = 256
-"""Read from one list, of which the API allows 16 conditions; the rest is not read."""
+"""Reports read from one list, of which the API allows 16 conditions; the rest is ignored."""
 LONGEST: Final = 1024
 """Characters kept of a text: as many bytes as KEP-1432 allows in a message."""
 
@@ -71,7 +71,7 @@ _NULL: Final = b"null"
 
 
 def claim_health(status: RawPart, annotations: RawPart) -> ClaimHealth | None:
-    """Read both kinds of reports; None when there are none."""
+    """Read both kinds of reports; None if there are none."""
     native, written = _bytes(status), _bytes(annotations)
     if native == _NULL and _NEEDLE not in written:
         return None
@@ -90,7 +90,7 @@ def claim_health(status: RawPart, annotations: RawPart) -> ClaimHealth | None:
 
 
 def storage_reports(status: RawPart) -> StorageReports | None:
-    """Return what a CSINode's `status` says of the storage of its drivers; None if it says nothing."""
+    """Return what a CSINode's `status` reports about the storage of its drivers; None if nothing."""
     raw = _bytes(status)
     if raw == _NULL:
         return None
@@ -103,7 +103,7 @@ def storage_reports(status: RawPart) -> StorageReports | None:
 
 
 class _Reading:
-    """Reads reports one by one, and counts those that it cannot read."""
+    """Reads reports individually, and counts those that it cannot read."""
 
     def __init__(self) -> None:
         self.unreadable = 0

@@ -1,4 +1,4 @@
-"""What objects of all kinds have in common: metadata, annotations worth keeping, amounts, selectors."""
+"""What objects of all kinds have in common: metadata, the annotations that are kept, quantities, selectors."""
 
 import re
 from collections.abc import Iterable
@@ -38,10 +38,10 @@ KEPT_ANNOTATIONS: Final = frozenset(
         *PROVISIONER_ANNOTATIONS,
     }
 )
-"""What records keep beside our own annotations: those by which Kubernetes binds, provisions and defaults."""
+"""Annotations that records keep besides our own: those by which Kubernetes binds, provisions and defaults."""
 
 LONGEST_ANNOTATION: Final = 4096
-"""Characters. A longer value counts as absent: nothing we or the binder write comes near it."""
+"""Characters. A longer value counts as absent: no value written by us or by the binder comes near it."""
 
 MOST_OWN_ANNOTATIONS: Final = 16 * 2**10
 """Characters of all annotations with our prefix, which any user may write; the longest are dropped first."""
@@ -53,7 +53,7 @@ _WHERE: Final = re.compile(r"(?P<problem>.*) - at `(?P<path>[^`]*)`", re.DOTALL)
 
 
 class FieldError(ValueError):
-    """A field holds what it must not. `path` is a JSON path such as `$.spec.capacity`."""
+    """A field with an invalid value. `path` is a JSON path such as `$.spec.capacity`."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -62,13 +62,13 @@ class FieldError(ValueError):
 
 
 def field_error(error: Exception, root: str = "$") -> FieldError:
-    """Split a decoder's message into where and what. `root` is the path of the part that was decoded."""
+    """Split a decoder's message into path and problem. `root` is the path of the part that was decoded."""
     match = _WHERE.fullmatch(str(error))
     return FieldError(root + match["path"][1:], match["problem"]) if match else FieldError(root, str(error))
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """Who an object is. Namespaced objects without a namespace are in `default`, as kubectl has it."""
+    """The identity of an object. Namespaced objects without a namespace are in `default`, as with kubectl."""
 
     name: str
     namespace: str
@@ -91,7 +91,7 @@ def labels(metadata: wire.Metadata) -> Pairs:
 
 
 def kept_annotations(metadata: wire.Metadata, own_prefix: str) -> Pairs:
-    """Return the annotations some rule may read: ours and those of KEPT_ANNOTATIONS."""
+    """Return the annotations that some rule may read: ours and those of KEPT_ANNOTATIONS."""
     return decoded_part(_annotations(own_prefix), metadata.annotations, "$.metadata.annotations") or ()
 
 
@@ -122,7 +122,7 @@ def _is_short(value: str | None) -> bool:
 
 
 def present(part: P | None, path: str) -> P:
-    """Return a part that an object cannot do without."""
+    """Return a part that an object must have."""
     if part is None:
         raise FieldError(path, "is missing")
     return part

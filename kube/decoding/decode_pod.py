@@ -20,24 +20,24 @@ from kube.rules.resource_fit import in_scheduler_units
 Requests = dict[str, int]
 _POD_LEVEL: Final = ("cpu", "memory", "hugepages-")
 _SCORED_DEFAULTS: Final[Mapping[str, int]] = {"cpu": NANO // 10, "memory": 200 * 2**20 * NANO}
-"""What a container that requests none counts with when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
+"""What a container without requests counts as when nodes are scored (pkg/scheduler/util/pod_resources.go)."""
 
 _EVICTIONS: Final = frozenset({"PreemptionByScheduler", "EvictionByEvictionAPI"})
 """Reasons of the condition DisruptionTarget; the API writes the second one for every eviction."""
 
 _PER_NODE: Final = frozenset({"DaemonSet", "Node"})
-"""Controllers of pods that belong to their node; a Node is that of a static pod's mirror."""
+"""Controllers of pods that belong to their node; a Node owns a static pod's mirror."""
 
 _RESIZE: Final = "PodResizePending"
 
 _NO_DEFAULTS: Final[Mapping[str, int]] = {}
 
 _TEMPLATES: Final = 16 * 2**20
-"""Templates remembered; with the states of resizing some are remembered more than once."""
+"""Templates cached; a template is cached once for each state of resizing."""
 
 
 class _Wants(Struct, frozen=True, gc=False):
-    """What a pod asks for. Pods of one template ask for the same, whatever their names, nodes and volumes."""
+    """What a pod requests. Pods of one template request the same, whatever their names, nodes and volumes."""
 
     requests: tuple[tuple[str, int], ...]
     scored: tuple[int, int] | None
@@ -48,7 +48,7 @@ class _Wants(Struct, frozen=True, gc=False):
 
 
 def pod(raw: wire_compute.Pod) -> model.Pod:
-    """Read a pod. Without a spec it says nothing and is malformed."""
+    """Read a pod. A pod without a spec is malformed."""
     who = identity(raw.metadata)
     metadata, spec = present(raw.metadata, "$.metadata"), present(raw.spec, "$.spec")
     status = raw.status or wire_compute.PodStatus()
@@ -82,7 +82,7 @@ def pod(raw: wire_compute.Pod) -> model.Pod:
 
 
 def _wants(spec: wire_compute.PodSpec, status: wire_compute.PodStatus) -> _Wants:
-    """Work out what a pod asks for, or remember it: everything that is read here is in the template's text."""
+    """Compute what a pod requests, or return it from the cache: everything read here is part of the cache key."""
     asking = replace(
         spec,
         node_name=None,
@@ -126,12 +126,14 @@ _WANTS: Final = DecodedParts(_worked_out, _TEMPLATES)
 
 
 def _says_evicted(condition: wire_compute.Condition) -> bool:
-    """Whether it tells of an eviction. Node controllers disrupt pods too (KEP-3329)."""
+    """Whether the condition reports an eviction. Node controllers disrupt pods too (KEP-3329)."""
     return condition.type == "DisruptionTarget" and condition.status == "True" and condition.reason in _EVICTIONS
 
 
 def _says_unschedulable(condition: wire_compute.Condition) -> bool:
-    """Whether it tells that no node was found (updatePod in pkg/scheduler/schedule_one.go); of a gate it is not."""
+    """Whether the condition reports that no node was found (updatePod in pkg/scheduler/schedule_one.go), and not a
+    gate.
+    """
     return (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
 
 
@@ -162,12 +164,14 @@ def _scored(spec: wire_compute.PodSpec, status: wire_compute.PodStatus, requests
 def effective_requests(
     spec: wire_compute.PodSpec, status: wire_compute.PodStatus, defaults: Mapping[str, int] = _NO_DEFAULTS
 ) -> Requests:
-    """Return what the pod asks of a node, as PodRequests of component-helpers/resource does with status resources.
+    """Return the effective requests of the pod, as PodRequests of component-helpers/resource does with status
+    resources.
 
     Containers add up; an init container needs its own plus those of the restartable ones before it (KEP-753), and the
-    larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead comes on top. A container or a pod
-    resized in place counts with the largest of what it wants, has and was promised, and without what it wants if that
-    cannot be (KEP-1287, KEP-5419). `defaults` is what a container counts with of a resource it does not request.
+    larger of both counts; a pod-level request replaces the sum (KEP-2837); overhead is added. A container or a pod that
+    is resized in place counts with the largest of desired, actual and allocated resources, and without the desired ones
+    if they are infeasible (KEP-1287, KEP-5419). `defaults` is what a container counts as for a resource that it does
+    not request.
     """
     resized = _Resized(status, defaults)
     total: Requests = {}
@@ -192,7 +196,7 @@ def effective_requests(
 
 
 class _Resized:
-    """What the kubelet says the pod and its containers have and were promised."""
+    """The actual and allocated resources of the pod and its containers, as reported by the kubelet."""
 
     def __init__(self, status: wire_compute.PodStatus, defaults: Mapping[str, int]) -> None:
         self._defaults = defaults
@@ -214,7 +218,9 @@ class _Resized:
         return {**self._defaults, **self._effective(_requests(container), self._held.get(container.name))}
 
     def pod_level(self, resources: wire.Resources | None) -> Requests:
-        """Return what replaces the containers' sum: only what the spec names, and of that only what a pod may say."""
+        """Return what replaces the containers' sum: the resources that the spec names, restricted to those allowed for
+        pods.
+        """
         wanted = amounts(resources.requests if resources else None, "$.spec.resources.requests")
         counted = self._effective(wanted, self._pod_held)
         return {name: counted.get(name, 0) for name in wanted if name.startswith(_POD_LEVEL)}
@@ -255,7 +261,7 @@ def _raise(total: Requests, least: Requests) -> None:
 
 
 def disruption_budget(budget: wire.PodDisruptionBudget) -> DisruptionBudget:
-    """Read a budget. What its controller has not looked at since the spec changed allows nothing."""
+    """Read a budget. If its controller has not processed the current spec yet, it allows no disruption."""
     who = identity(budget.metadata)
     spec, status = budget.spec or wire.BudgetSpec(), budget.status or wire.BudgetStatus()
     generation = budget.metadata.generation if budget.metadata is not None else None

@@ -1,9 +1,9 @@
 """Records of the storage kinds: claims, volumes, classes, capacities, drivers, attachments.
 
-A claim, a volume or an attachment without a spec says nothing and is malformed; the other kinds mean something
-without one. A field that is absent or null has the value the API server would have put there.
+A claim, a volume or an attachment without a spec is malformed; for the other kinds the spec is optional. A field that
+is absent or null gets the value that the API server defaults it to.
 
-A claim and its volume name each other: those texts are shared between the two records.
+A claim and its volume refer to each other by name: the two records share these strings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -92,7 +92,9 @@ def volume(raw: wire.Volume, own_prefix: str) -> model.Volume:
 
 
 def _effective_class(annotations: model.Pairs, storage_class: str | None) -> str | None:
-    """Return the class as component-helpers has it: the beta annotation wins, even when it is empty."""
+    """Return the effective class as component-helpers does: the beta annotation takes precedence, even when it is
+    empty.
+    """
     from_annotation = model.value_of(annotations, model.BETA_CLASS_ANNOTATION)
     if from_annotation is not None:
         return from_annotation

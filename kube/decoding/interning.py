@@ -1,8 +1,8 @@
 """One object for equal values: a cluster repeats the same few labels, modes and affinities a hundred thousand times.
 
-Sharing only saves memory, so it is bounded in bytes: what namespace users write must not be kept after their objects.
-A pool has two generations. When the younger is full the older is dropped, and what was asked for in between has moved
-to the younger: values that repeat stay, those seen once go. What was shared stays shared.
+Sharing only saves memory, so it is bounded in bytes: values written by namespace users must not outlive their objects.
+A pool has two generations. When the younger one is full, the older one is dropped; values that were used in between
+have moved to the younger: values that repeat stay, those used once go. Values already shared stay shared.
 """
 
 import sys
@@ -19,20 +19,22 @@ POOL_BYTES: Final = 4 * 2**20
 """Of one generation: 5,000 local volumes, each with a node affinity of its own, are some 4 MB."""
 
 LARGEST_SHARED: Final = 32 * 2**10
-"""Bytes of a value. A larger one hardly repeats."""
+"""Bytes of a value. A larger one is unlikely to repeat."""
 
 _LONGEST_SHARED_PART: Final = 4096
 """Bytes of the text that a value was decoded from."""
 
 _LONGEST_NAME: Final = 256
-"""Characters of a text that may be a name, which Python's own pool takes; it lets go of what is not used any more."""
+"""Characters of a text that may be a name, which Python's own pool interns; it drops strings that are no longer
+used.
+"""
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
 
 
 class Generations(Generic[V]):
-    """Keeps what is asked for, within so many bytes a generation."""
+    """A cache of two generations, limited in bytes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -59,7 +61,7 @@ class Generations(Generic[V]):
 
 
 class Pool:
-    """Hands out the first of all equal values it has seen."""
+    """Returns the first of all equal values it has seen."""
 
     def __init__(self, most_bytes: int = POOL_BYTES) -> None:
         self._kept: Generations[Hashable] = Generations(most_bytes)
@@ -74,7 +76,7 @@ class Pool:
 
 
 class DecodedParts(Generic[V]):
-    """Decodes a raw part of an object once for all objects that carry the very same bytes."""
+    """Decodes a raw part of an object once for all objects that have exactly the same bytes."""
 
     def __init__(self, decode: Callable[[bytes], V], most_bytes: int = POOL_BYTES) -> None:
         self._decode = decode

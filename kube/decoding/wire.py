@@ -1,8 +1,9 @@
 """The API's JSON as it arrives, reduced to the fields that are read.
 
-Every field may be absent or null, as Go's decoder allows; a field of another type fails its object only. What
-the values mean is said in kube.decoding.decode_storage, kube.decoding.decode_pod and kube.decoding.decode_node. Parts
-that many objects repeat byte by byte stay raw here, so that each distinct one is decoded once.
+Every field may be absent or null, as Go's decoder allows; a field of a wrong type makes only its own object malformed.
+The meaning of the values is defined in kube.decoding.decode_storage, kube.decoding.decode_pod and
+kube.decoding.decode_node. Parts that many objects repeat byte by byte stay raw here, so that each distinct one is
+decoded once.
 """
 
 from datetime import datetime
@@ -113,7 +114,7 @@ OtherSource = dict[str, object] | None
 
 
 class VolumeSpec(Wire):
-    """A volume's source is whichever of the fields from `csi` on is there."""
+    """A volume's source is whichever of the fields from `csi` on is set."""
 
     capacity: Amounts = None
     access_modes: Texts = None

@@ -1,4 +1,4 @@
-"""The API's JSON of pods and nodes, as kube.decoding.wire has it of storage."""
+"""The API's JSON of pods and nodes, like kube.decoding.wire for storage."""
 
 from msgspec import UNSET, field
 

@@ -1,7 +1,7 @@
-"""Holds a Lease so that of several processes only one works, and stops the work before another may begin.
+"""Holds a Lease so that only one of several processes is active, and stops the work before another may begin.
 
 Every request has a deadline below the renew deadline, no error of the transport ends the election, the work is
-cancelled at the deadline by the monotonic clock, and the lease is released on the way out.
+cancelled at the deadline by the monotonic clock, and the Lease is released on exit.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from kube.leaderelection.lease import (
 from kube.objects.api_resource import LEASES
 
 JITTER: Final = 1.2
-"""As in client-go: waiting candidates spread their tries over 1 to 2.2 times the retry time."""
+"""As in client-go: waiting candidates spread their attempts over 1 to 2.2 times the retry time."""
 
 _FAILED: Final = (KubeError, TimeoutError, msgspec.DecodeError)
 
@@ -46,12 +46,12 @@ class LeaderObserver(Protocol):
 
 
 def new_identity() -> str:
-    """Return a name for this process that no other process has, not even this one restarted."""
+    """Return a name for this process that is unique, even across restarts."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class Elector:
-    """Competes for one lease under one identity."""
+    """Competes for a Lease under one identity."""
 
     def __init__(  # noqa: PLR0913 - a composition of ports
         self,
@@ -77,10 +77,10 @@ class Elector:
         self._complaint = ""
 
     async def run(self, work: Callable[[Leadership], Awaitable[None]]) -> None:
-        """Stand by, and run `work` whenever we lead; cancel it when the lease is lost and stand by again.
+        """Stand by, and run `work` whenever this process leads; cancel it when the Lease is lost and stand by again.
 
-        Returns when `work` returns and raises what it raises, except LeadershipLost. When cancelled, lets the
-        cancelled work end first, then releases the lease.
+        Returns when `work` returns and raises what it raises, except LeadershipLost. When cancelled, waits for the
+        cancelled work first, then releases the Lease.
         """
         while True:
             term = await self._stand_by()
@@ -132,7 +132,7 @@ class Elector:
         return Leadership(self._clock, self._identity, decision.transitions, self._timing, sent)
 
     async def _lead(self, term: Leadership, work: Callable[[Leadership], Awaitable[None]]) -> bool:
-        """Work until the work or the term is over. Returns whether the work ended by itself."""
+        """Run the work until it ends or the term is over. Returns whether the work ended by itself."""
         job = asyncio.ensure_future(work(term))
         renewing = asyncio.ensure_future(self._keep_renewing(term))
         try:
@@ -144,7 +144,7 @@ class Elector:
         except LeadershipLost:
             return False
         finally:
-            # The lease is renewed until the work has ended, so that its last writes are still covered by it.
+            # The Lease is renewed until the work has ended, so that its last writes are still covered by it.
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
             renewing.cancel()
@@ -178,7 +178,8 @@ class Elector:
         try:
             self._note(parse_lease(await self._patch(self._observed.record, spec), self._timing))
         except (Conflict, Invalid):
-            # Somebody wrote it: another holder, or a person who added a label, or our own write whose answer was lost.
+            # It was changed: by another holder, by a person who added a label, or by our own write whose response was
+            # lost.
             record = await self._read()
             if record is None or record.holder != self._identity:
                 raise LeadershipLost("another process holds the lease") from None
@@ -189,7 +190,7 @@ class Elector:
         term.renew(sent)
 
     async def _release(self) -> None:
-        """Give the lease up, so that the next holder need not wait. Best effort: otherwise it expires."""
+        """Release the Lease, so that the next holder need not wait. Best effort: otherwise it expires."""
 
         async def release() -> None:
             record = await self._read()
@@ -220,7 +221,7 @@ class Elector:
         self._observed = observe(self._observed, record, self._clock.monotonic())
 
     def _complain(self, error: Exception | None) -> None:
-        """Log a failure when it is new; the same one every two seconds tells nothing."""
+        """Log a failure when it is new; repeating it every two seconds adds nothing."""
         complaint = str(error) if error is not None else ""
         if complaint and complaint != self._complaint:
             logger.warning("Lease request failed", extra={"lease": self._lease, "error": complaint})

@@ -1,7 +1,7 @@
-"""Proof that this process may write, asked for right before each write.
+"""The check, right before each write, that this process may still write.
 
-Leadership is a promise that runs out by itself: when the last renewal is too old by the monotonic clock, it is
-gone, whether or not anybody noticed. So a process that was stopped and wakes up after its time does not write.
+Leadership expires by itself: when the last renewal is too old by the monotonic clock, it is lost, whether or not that
+was noticed. So a process that was suspended and resumes after its time does not write.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from kube.leaderelection.lease import LeaseTiming
 
 
 class Leadership:
-    """One term as holder of a lease. `holder` and `transition` together name the term (for fencing).
+    """A term as holder of a Lease. `holder` and `transition` together identify the term (for fencing).
 
-    Times are monotonic seconds; a renewal counts from when its request was sent, which is never too late.
+    Times are monotonic seconds; a renewal counts from when its request was sent, which is the safe side.
     """
 
     def __init__(self, clock: Clock, holder: str, transition: int, timing: LeaseTiming, renewed: float) -> None:
@@ -36,7 +36,7 @@ class Leadership:
         return cls(clock, holder, 0, LeaseTiming(), inf)
 
     def check(self) -> None:
-        """Raise LeadershipLost unless we may write now. Once lost, a term does not come back."""
+        """Raise LeadershipLost unless this process may write now. A lost term never comes back."""
         if not self._over and self.left() > 0:
             return
         self._over = True
@@ -47,7 +47,7 @@ class Leadership:
         return not self._over and self.left() > 0
 
     def left(self) -> float:
-        """Return the seconds until we must have stopped, unless renewed."""
+        """Return the seconds until the work must have stopped, unless the Lease is renewed."""
         return self._renewed + self._timing.renew_deadline - self._clock.monotonic()
 
     def until_others_may_lead(self) -> float:
@@ -55,17 +55,17 @@ class Leadership:
         return self._renewed + self._timing.duration - self._clock.monotonic()
 
     def renew(self, sent: float) -> None:
-        """Note a renewal whose request was sent at that time."""
+        """Record a renewal whose request was sent at that time."""
         self._renewed = max(self._renewed, sent)
 
     def end(self) -> None:
-        """End the term for good."""
+        """End the term permanently."""
         self._over = True
 
 
 @contextmanager
 def one_loss() -> Iterator[None]:
-    """Turn every LeadershipLost of the tasks of a group into one."""
+    """Merge every LeadershipLost of the tasks of a group into one."""
     lost = False
     try:
         yield
@@ -76,7 +76,7 @@ def one_loss() -> Iterator[None]:
 
 
 class FencedTransport:
-    """Lets a write through only while the term lasts, and gives it no more time than the term has.
+    """Forwards a write only while the term lasts, and limits its timeout to what is left of the term.
 
     It belongs next to the network: whatever waits (a rate limit, a queue) waits before the check.
     """
@@ -86,7 +86,7 @@ class FencedTransport:
         self._leadership = leadership
 
     async def send(self, request: Request) -> Response:
-        """Send; for anything but a read, raise LeadershipLost if the term is over."""
+        """Send; for a write, raise LeadershipLost if the term is over."""
         if request.method == "GET":
             return await self._inner.send(request)
         self._leadership.check()
@@ -94,5 +94,5 @@ class FencedTransport:
         return await self._inner.send(replace(request, timeout=timeout))
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
-        """Pass on: only reads are streamed."""
+        """Forward: only reads are streamed."""
         return self._inner.stream(request)

@@ -1,7 +1,7 @@
 """Who may hold a Lease: the rules of client-go's leader election, as a pure function.
 
-Clocks of different machines are never compared: a lease counts as abandoned when *we* have seen no change of it
-for its duration, by our own monotonic clock.
+Clocks of different machines are never compared: a Lease counts as abandoned when this process has seen no change of it
+for its duration, by its own monotonic clock.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from kube.clock import micro_time
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """Seconds. A holder that has not renewed within `renew_deadline` stops working; others wait `duration`.
+    """Seconds. A holder that has not renewed within `renew_deadline` stops working; others wait for `duration`.
 
-    The difference is the margin in which a request that is already on its way must end. `retry` is the pause
-    between two tries of either side.
+    The difference is the margin in which a request already in flight must end. `retry` is the pause between two
+    attempts of either side.
     """
 
     duration: float = 15.0
@@ -33,7 +33,7 @@ class LeaseTiming:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A Lease as stored. `holder` is empty when it was released; `duration` is in seconds, as the holder wrote it."""
+    """A Lease as stored. `holder` is empty if it was released; `duration` is in seconds, as the holder wrote it."""
 
     resource_version: str
     holder: str
@@ -44,7 +44,7 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A record, and our monotonic time when we first saw it in this form."""
+    """A record, and our monotonic time when it was first seen in this form."""
 
     record: LeaseRecord
     since: float
@@ -52,28 +52,28 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Take the lease. `transitions` is the number to write, one more than the last holder's."""
+    """Acquire the Lease. `transitions` is the number to write, one more than the last holder's."""
 
     transitions: int
 
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """It is ours: write the present time."""
+    """The Lease is ours: write the present time."""
 
     transitions: int
 
 
 @dataclass(frozen=True, slots=True)
 class StandBy:
-    """Somebody else holds it, and may do so for `seconds` more as far as we know."""
+    """Another process holds it, and may do so for `seconds` more as far as is known."""
 
     holder: str
     seconds: float
 
 
 def decide(observed: Observed | None, me: str, now: float) -> Acquire | Renew | StandBy:
-    """Decide what to do about a lease. `now` is monotonic; None means that there is no Lease object yet."""
+    """Decide what to do about a Lease. `now` is monotonic; None means that there is no Lease object yet."""
     if observed is None:
         return Acquire(transitions=0)
     record = observed.record
@@ -86,7 +86,7 @@ def decide(observed: Observed | None, me: str, now: float) -> Acquire | Renew | 
 
 
 def observe(before: Observed | None, record: LeaseRecord, now: float) -> Observed:
-    """Remember a record; the time counts from when it last changed."""
+    """Record an observation; the time counts from the last change."""
     return before if before is not None and before.record == record else Observed(record, now)
 
 
@@ -107,7 +107,7 @@ class _Lease(msgspec.Struct):
 
 
 def parse_lease(raw: bytes, timing: LeaseTiming) -> LeaseRecord:
-    """Read a Lease object. Fields that are absent count as a released lease of our own duration."""
+    """Read a Lease object. Absent fields count as a released Lease of our own duration."""
     lease = msgspec.json.decode(raw, type=_Lease)
     spec = lease.spec
     return LeaseRecord(
@@ -120,7 +120,7 @@ def parse_lease(raw: bytes, timing: LeaseTiming) -> LeaseRecord:
 
 
 def held_spec(holder: str, transitions: int, now: datetime, timing: LeaseTiming, *, acquired: bool) -> dict[str, Any]:
-    """Return the spec that takes (`acquired`) or renews a lease. `now` is UTC."""
+    """Return the spec that acquires (`acquired`) or renews a Lease. `now` is UTC."""
     spec = {
         "holderIdentity": holder,
         "leaseDurationSeconds": ceil(timing.duration),
@@ -131,5 +131,5 @@ def held_spec(holder: str, transitions: int, now: datetime, timing: LeaseTiming,
 
 
 def released_spec(now: datetime) -> dict[str, Any]:
-    """Return the spec of a released lease, as client-go leaves it: the next holder need not wait."""
+    """Return the spec of a released Lease, as client-go writes it: the next holder need not wait."""
     return {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(now)}

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind of the API, or the objects of it that a field selector picks. `group` is empty for the core group.
+    """A kind of the API, or those of its objects that a field selector selects. `group` is empty for the core group.
 
-    Two parts of one kind have names, which tell them apart in logs and metrics.
+    Two parts of one kind have names, which distinguish them in logs and metrics.
     """
 
     group: str
@@ -22,11 +22,11 @@ class Resource:
 
     @property
     def label(self) -> str:
-        """Return what it is called in logs and metrics: the plural, and the part."""
+        """Return its name in logs and metrics: the plural, and the part."""
         return f"{self.plural}/{self.part}" if self.part else self.plural
 
     def selected(self, part: str, field_selector: str) -> "Resource":
-        """Return the part of the kind that the selector picks: lists and watches show nothing else."""
+        """Return the part of the kind that the selector selects: lists and watches return nothing else."""
         return replace(self, part=part, field_selector=field_selector)
 
     @property

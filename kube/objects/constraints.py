@@ -1,6 +1,6 @@
-"""What a pod says about where it wants to run beside nodeSelector, requirements on nodes and tolerations.
+"""A pod's scheduling constraints besides nodeSelector, requirements on nodes and tolerations.
 
-Few pods say any of it and all pods of one template say the same, so it is one shared record that most pods lack.
+Few pods have any, and all pods of one template have the same, so they are one shared record that most pods lack.
 """
 
 from typing import Final
@@ -22,9 +22,9 @@ IGNORE: Final = "Ignore"
 
 
 class InlineDisk(Struct, frozen=True, gc=False):
-    """A disk by the field that names it and by what tells it from others of its kind.
+    """A disk by the field that names it and by what distinguishes it from others of its kind.
 
-    `monitors` are those of Ceph: disks without a common one are different. Of EBS a second read-only user is refused
+    `monitors` are those of Ceph: disks without a common one are different. For EBS a second read-only user is rejected
     too, so there `read_only` is never true.
     """
 
@@ -34,24 +34,24 @@ class InlineDisk(Struct, frozen=True, gc=False):
     read_only: bool = False
 
     def excludes(self, other: "InlineDisk") -> bool:
-        """Whether pods with these two may not be on one node."""
+        """Whether pods with these two may not be on the same node."""
         if self.kind != other.kind or self.identity != other.identity or (self.read_only and other.read_only):
             return False
         return self.kind != RBD or not frozenset(self.monitors).isdisjoint(other.monitors)
 
 
 class PreferredNodes(Struct, frozen=True, gc=False):
-    """A wish for nodes, worth 1 to 100. A term without requirements matches no node."""
+    """A preference for nodes, with a weight of 1 to 100. A term without requirements matches no node."""
 
     weight: int
     term: NodeSelectorTerm
 
 
 class PodTerm(Struct, frozen=True, gc=False):
-    """One term of pod (anti-)affinity: pods selected by labels, in some namespaces, in one topology domain.
+    """A term of pod (anti-)affinity: pods selected by labels, in some namespaces, in one topology domain.
 
     A selector of None selects no pod, an empty one every pod. Without namespaces and `namespace_selector` (None) the
-    term means the namespace of its own pod; an empty `namespace_selector` means all namespaces.
+    term applies to the namespace of its own pod; an empty `namespace_selector` means all namespaces.
     """
 
     topology_key: str
@@ -61,14 +61,14 @@ class PodTerm(Struct, frozen=True, gc=False):
 
 
 class WeightedPodTerm(Struct, frozen=True, gc=False):
-    """A wish for or against the neighbourhood of pods, worth 1 to 100."""
+    """A preference for or against being near certain pods, with a weight of 1 to 100."""
 
     weight: int
     term: PodTerm
 
 
 class SpreadConstraint(Struct, frozen=True, gc=False):
-    """One of topologySpreadConstraints. `min_domains` is 1 when not said; a selector of None selects no pod."""
+    """One of topologySpreadConstraints. `min_domains` is 1 if not set; a selector of None selects no pod."""
 
     max_skew: int
     topology_key: str
@@ -81,7 +81,7 @@ class SpreadConstraint(Struct, frozen=True, gc=False):
 
 
 class HostPort(Struct, frozen=True, gc=False):
-    """A port of the node that a container takes. `ip` 0.0.0.0 is all addresses."""
+    """A port of the node that a container uses. `ip` 0.0.0.0 means all addresses."""
 
     port: int
     protocol: str = "TCP"
@@ -89,9 +89,10 @@ class HostPort(Struct, frozen=True, gc=False):
 
 
 class Constraints(Struct, frozen=True, gc=False):
-    """All of it for one pod. `affinity` and `anti_affinity` are the required terms; `preempts` is preemptionPolicy.
+    """All constraints of one pod. `affinity` and `anti_affinity` are the required terms; `preempts` is
+    preemptionPolicy.
 
-    `unsupported` names the fields by which kube-scheduler chooses a node and that nobody here understands.
+    `unsupported` names the fields that affect kube-scheduler's choice of a node and are not supported here.
     """
 
     preferred_nodes: tuple[PreferredNodes, ...] = ()
@@ -112,7 +113,7 @@ class Constraints(Struct, frozen=True, gc=False):
 
     @property
     def is_required(self) -> bool:
-        """Whether any of it can keep the pod off a node because of other pods."""
+        """Whether any of it can exclude nodes because of other pods."""
         spread = any(constraint.when_unsatisfiable == DO_NOT_SCHEDULE for constraint in self.spread)
         return bool(self.affinity or self.anti_affinity or self.ports or self.disks or spread)
 

@@ -1,7 +1,7 @@
-"""Answers of pure functions remembered within so many bytes.
+"""Caches of pure functions, bounded in bytes.
 
-`lru_cache` bounds their number. That is no bound where namespace users write the arguments: a node selector term of
-20,000 values would keep 2 MB long after its pod.
+`lru_cache` bounds the number of entries. That is no bound where namespace users write the arguments: a node selector
+term of 20,000 values would keep 2 MB long after its pod is gone.
 """
 
 import sys
@@ -15,13 +15,13 @@ V = TypeVar("V")
 
 
 def remembered(most_bytes: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
-    """Have a pure function of one frozen value work out equal values once, and keep so many bytes of them.
+    """Cache a pure function of one frozen value, within so many bytes.
 
-    When there is no room left, everything is forgotten. An argument that is larger alone is never kept.
+    When there is no room left, everything is dropped. An argument that alone exceeds the limit is never cached.
     """
 
     def wrap(function: Callable[[K], V]) -> Callable[[K], V]:
-        # The dict's own method, so that what is known costs what a dict costs: terms are asked once a node.
+        # The dict's own method, so that a hit costs no more than a dict lookup: terms are evaluated once per node.
         return _Answers(function, most_bytes).__getitem__
 
     return wrap
@@ -47,7 +47,7 @@ class _Answers(dict[K, V]):
 
 
 def size_of(value: object) -> int:
-    """Return about how many bytes a value takes, with all that it holds."""
+    """Return about how many bytes a value takes, including everything it holds."""
     size = sys.getsizeof(value)
     if isinstance(value, tuple | frozenset):
         return size + sum(map(size_of, value))

@@ -1,8 +1,8 @@
 """Kubernetes objects as slim frozen records: only the fields that a decision uses.
 
-Records are flat, hold interned strings and tuples, and are kept out of the cyclic garbage collector, because a
-cluster has hundreds of thousands of them. Quantities are integers in nano-units (see kube.rules.quantity), so they are
-exact. A field that Kubernetes defaults carries the default; `None` always means "not said" and is explained.
+Records are flat, hold interned strings and tuples, and are kept out of the cyclic garbage collector, because a cluster
+has hundreds of thousands of them. Quantities are integers in nano-units (see kube.rules.quantity), so they are exact. A
+field that Kubernetes defaults carries the default; `None` always means "not set" and is explained.
 `kube.decoding.decode` makes records from the API's JSON.
 """
 
@@ -33,7 +33,9 @@ PROVISIONER_ANNOTATIONS: Final = (
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
 )
-"""The PV controller names here whom it asked to make a volume. From then on one may be on its way."""
+"""The PV controller writes here which provisioner is to provision the volume. From then on a volume may be on its
+way.
+"""
 
 Pairs = tuple[tuple[str, str], ...]
 """Labels or annotations, sorted by key; equal label sets are one shared object."""
@@ -96,9 +98,9 @@ class ClaimReference(Struct, frozen=True, gc=False):
 class Claim(Namespaced, frozen=True, gc=False):
     """A PersistentVolumeClaim.
 
-    `owner` is the uid of its controller, which for a generic ephemeral volume is the pod; empty when there is none.
-    `storage_class` is the effective class: the beta annotation if present (even empty), else the field; None when
-    neither is there. `annotations` keeps only keys that some rule reads (kube.decoding.decode.KEPT_ANNOTATIONS).
+    `owner` is the uid of its controller, which for a generic ephemeral volume is the pod; empty if there is none.
+    `storage_class` is the effective class: the beta annotation if present (even empty), else the field; None if neither
+    is set. `annotations` keeps only keys that some rule reads (kube.decoding.decode.KEPT_ANNOTATIONS).
     """
 
     storage_class: str | None = None
@@ -117,12 +119,12 @@ class Claim(Namespaced, frozen=True, gc=False):
 
     @property
     def bind_completed(self) -> bool:
-        """Whether the PV controller takes the claim for bound, with a volume or without (syncBoundClaim)."""
+        """Whether the PV controller considers the claim bound, with a volume or without (syncBoundClaim)."""
         return value_of(self.annotations, BIND_COMPLETED) is not None
 
     @property
     def fully_bound(self) -> bool:
-        """Whether kube-scheduler takes the claim for bound (isPVCFullyBound in volumebinding/binder.go)."""
+        """Whether kube-scheduler considers the claim bound (isPVCFullyBound in volumebinding/binder.go)."""
         return bool(self.volume_name) and self.bind_completed
 
     @property
@@ -134,9 +136,9 @@ class Claim(Namespaced, frozen=True, gc=False):
 class Volume(Struct, frozen=True, gc=False):
     """A PersistentVolume.
 
-    `phase` is empty when the object has none yet, which is not Available. `node_affinity` is None when there is
-    no `spec.nodeAffinity.required`. `driver` and `handle` are empty for volumes that are not CSI.
-    `source` is the name of the field that says what the volume is: csi, local, hostPath, nfs, ...
+    `phase` is empty when the object has none yet, which is not Available. `node_affinity` is None when there is no
+    `spec.nodeAffinity.required`. `driver` and `handle` are empty for volumes that are not CSI. `source` is the name of
+    the field with the volume's source: csi, local, hostPath, nfs, ...
     """
 
     name: str
@@ -161,9 +163,9 @@ class Volume(Struct, frozen=True, gc=False):
 
 
 class StorageClass(Struct, frozen=True, gc=False):
-    """A StorageClass. `binding_mode` is None when the object has none, which the binder treats as an error.
+    """A StorageClass. `binding_mode` is None if the object has none, which the binder treats as an error.
 
-    `allowed_topologies` are its allowedTopologies as a node selector, None when a volume may be made anywhere.
+    `allowed_topologies` are its allowedTopologies as a node selector, None if volumes may be provisioned anywhere.
     """
 
     name: str
@@ -178,7 +180,7 @@ class StorageClass(Struct, frozen=True, gc=False):
 
 
 class Toleration(Struct, frozen=True, gc=False):
-    """Defaults as Kubernetes has them: operator Equal, an empty effect tolerates every effect."""
+    """Defaults as in Kubernetes: operator Equal, an empty effect tolerates every effect."""
 
     key: str = ""
     operator: str = "Equal"
@@ -204,11 +206,11 @@ class PodClaim(Struct, frozen=True, gc=False):
 class Pod(Namespaced, frozen=True, gc=False):
     """A Pod. `requests` are the effective requests (KEP-753 restartable init containers and overhead included).
 
-    `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None when there is none. `scored` is (cpu,
-    memory) with upstream's defaults for containers that request nothing, None when that is what `requests` says.
-    `started` is when a kubelet took it, None before; `evicted` says that it ends because somebody had it evicted.
-    `unschedulable`: the last attempt of its scheduler found no node (condition PodScheduled, reason Unschedulable).
-    `per_node` pods are a DaemonSet's or static: they belong to their node and go nowhere else.
+    `node_affinity` is requiredDuringSchedulingIgnoredDuringExecution, None if there is none. `scored` is (cpu, memory)
+    with upstream's defaults for containers that request nothing, None if equal to `requests`. `started` is when a
+    kubelet accepted it, None before; `evicted`: it is ending because it was evicted. `unschedulable`: the last attempt
+    of its scheduler found no node (condition PodScheduled, reason Unschedulable). `per_node`: the pod belongs to its
+    node (a DaemonSet's or static pod) and cannot run elsewhere.
     """
 
     node_name: str = ""
@@ -256,7 +258,7 @@ class Node(Struct, frozen=True, gc=False):
 
 
 class Namespace(Struct, frozen=True, gc=False):
-    """A Namespace: what selectors of namespaces ask about."""
+    """A Namespace: what namespace selectors match."""
 
     name: str
     uid: str
@@ -265,7 +267,7 @@ class Namespace(Struct, frozen=True, gc=False):
 
 
 class NodeDriver(Struct, frozen=True, gc=False):
-    """One driver registered on a node. `attach_limit` is None when the driver states no limit."""
+    """A driver registered on a node. `attach_limit` is None if the driver states no limit."""
 
     name: str
     node_id: str = ""
@@ -294,7 +296,7 @@ class CSIDriver(Struct, frozen=True, gc=False):
 
 
 class CSIStorageCapacity(Namespaced, frozen=True, gc=False):
-    """Free capacity of a class in a topology. None means the driver did not say."""
+    """Free capacity of a class in a topology. None if the driver did not report it."""
 
     storage_class: str = ""
     node_topology: LabelSelector | None = None
@@ -318,7 +320,7 @@ Record = Volume | StorageClass | Node | CSINode | CSIDriver | VolumeAttachment |
 
 
 def value_of(pairs: Pairs, key: str) -> str | None:
-    """Return the value of a label or annotation, or None when the key is absent."""
+    """Return the value of a label or annotation, or None if the key is absent."""
     for name, value in pairs:
         if name == key:
             return value

@@ -1,6 +1,6 @@
-"""What others report about storage on claims and CSINodes, as records (KEP-1432 and csi-addons).
+"""Health reports about storage on claims and CSINodes, as records (KEP-1432 and csi-addons).
 
-`kube.decoding.decode_health` makes them; what they mean for a volume is said in csi.health.sources.
+`kube.decoding.decode_health` reads them; csi.health.sources defines what they mean for a volume.
 """
 
 from datetime import datetime
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class HealthCondition(Struct, frozen=True, gc=False):
-    """One of `status.healthStatus.healthConditions` of a claim: Kubernetes 1.37, gate CSIVolumeHealth (KEP-1432)."""
+    """An entry of `status.healthStatus.healthConditions` of a claim: Kubernetes 1.37, gate CSIVolumeHealth."""
 
     status: str
     reason: str = ""
@@ -17,7 +17,9 @@ class HealthCondition(Struct, frozen=True, gc=False):
 
 
 class NodeReport(Struct, frozen=True, gc=False):
-    """What csi-addons' Volume Condition Reporter on one node says of a claim's volume, and since when if it says so."""
+    """What csi-addons' Volume Condition Reporter on a node reports about a claim's volume, and since when if it states
+    that.
+    """
 
     node: str
     healthy: bool
@@ -25,9 +27,9 @@ class NodeReport(Struct, frozen=True, gc=False):
 
 
 class ClaimHealth(Struct, frozen=True, gc=False):
-    """All that is reported of a claim's volume on the claim itself.
+    """Everything reported about a claim's volume on the claim itself.
 
-    `conditions` is None when nobody wrote the field; empty means that no adverse condition is known. `since` is when
+    `conditions` is None if the field was never written; empty means that no adverse condition is known. `since` is when
     the present set of them first appeared. `unreadable` counts reports that could not be read: they count as absent.
     """
 

@@ -1,5 +1,5 @@
-"""Kubernetes's rules about pods near or apart from others: inter-pod affinity and topology spread.
+"""Kubernetes's rules about pods relative to other pods: inter-pod affinity and topology spread.
 
-Open `placed_pods` first: it is what the rules ask about the pods of a cluster. Never a rule about one pod and one node
+Open `placed_pods` first: it is what the rules read about the pods of a cluster. Never a rule about one pod and one node
 alone; those are in `kube.rules`.
 """

@@ -1,7 +1,7 @@
 """The filter of required pod affinity and anti-affinity, in both directions.
 
-Source: plugins/interpodaffinity/filtering.go. A domain is every node with the same value of the topology key; what is
-allowed comes out as a set of nodes.
+Source: plugins/interpodaffinity/filtering.go. A domain is every node with the same value of the topology key; the
+result is a set of allowed nodes.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kube.pod_topology.pod_groups import group_of
 
 
 class Side(Enum):
-    """Whose term it is that decides, and which way."""
+    """Whose term decides, and in which direction."""
 
     AFFINITY = auto()
     ANTI_AFFINITY = auto()
@@ -23,7 +23,7 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TermVerdict:
-    """The nodes, as bits, that one term leaves."""
+    """The nodes, as bits, that a term allows."""
 
     allowed: int
     side: Side
@@ -31,7 +31,7 @@ class TermVerdict:
 
 
 def affinity_verdicts(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
-    """Return what each term decides, of the pod's own and of those of placed pods that mean it."""
+    """Return the verdict of each term, of the pod's own and of those of placed pods that select it."""
     constraints = pod.constraints or NO_CONSTRAINTS
     return [
         *near(pod, constraints.affinity, placed),
@@ -43,10 +43,10 @@ def affinity_verdicts(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
 def near(
     pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods, at_least: PlacedPods | None = None
 ) -> list[TermVerdict]:
-    """Each term needs, in the node's domain, a pod that all terms mean; the first of a series needs none.
+    """Each term requires, in the node's domain, a pod that all terms select; the first pod of a series is exempt.
 
-    `at_least` are the pods that are sure to be where they are, if that is not sure of all of `placed`: the others are
-    no company, and yet the pod is not the first of a series beside them.
+    `at_least` are the pods whose place is certain, if that is not so for all of `placed`: the other pods do not satisfy
+    a term, but beside them the pod is not the first of a series either.
     """
     if not terms:
         return []
@@ -58,7 +58,7 @@ def near(
 
 
 def _company(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[int]:
-    """Return for each term the nodes in whose domain there is a pod that all terms mean."""
+    """Return for each term the nodes in whose domain there is a pod that all terms select."""
     meant = [
         places
         for group, places in groups_meant(terms[0], pod.namespace, placed)
@@ -69,13 +69,13 @@ def _company(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[i
 
 
 def _means_itself(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> bool:
-    """Whether the pod's terms all mean pods like itself, so that it may be the first of a series."""
+    """Whether all of the pod's terms select pods like itself, so that it may be the first of a series."""
     itself = group_of(pod)
     return all(means(term, pod.namespace, itself, placed.namespaces) for term in terms)
 
 
 def apart(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[TermVerdict]:
-    """No pod that a term means may be in the node's domain."""
+    """No pod that a term selects may be in the node's domain."""
     verdicts = []
     for term in terms:
         numbers = {number for _, places in groups_meant(term, pod.namespace, placed) for number in places}
@@ -85,7 +85,7 @@ def apart(pod: Pod, terms: tuple[PodTerm, ...], placed: PlacedPods) -> list[Term
 
 
 def kept_away(pod: Pod, placed: PlacedPods) -> list[TermVerdict]:
-    """Pods that are there keep this one out of their domains."""
+    """Placed pods keep this one out of their domains."""
     verdicts = []
     itself = group_of(pod)
     for group, places in placed.pod_groups.outspoken_about(itself):

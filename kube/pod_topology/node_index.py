@@ -1,8 +1,9 @@
-"""Which nodes have which labels and taints, as sets of bits: one bit a node, so that a rule is asked once for all.
+"""Which nodes have which labels and taints, as bit sets with one bit per node, so that a rule is evaluated once for
+all.
 
 Every label and every taint is interned as the set of nodes that have it. A selector becomes a few operations on such
-sets, whatever the number of nodes. The plain rules of kube.rules.selectors and kube.rules.taints say what is right;
-this must agree with them.
+sets, whatever the number of nodes. The plain rules of kube.rules.selectors and kube.rules.taints are authoritative;
+this module must agree with them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,8 +30,8 @@ _Taints = Map[Taint, int]
 class NodeIndex:
     """Sets of nodes, as bits by number.
 
-    `values` is label key -> value -> nodes, `taints` are those that refuse pods, `wishes` those that only prefer
-    others. Answers are remembered for as long as the index lives.
+    `values` is label key -> value -> nodes, `taints` are those that repel pods, `wishes` the PreferNoSchedule ones.
+    Results are cached for the lifetime of the index.
     """
 
     everything: int = 0
@@ -84,13 +85,13 @@ class NodeIndex:
         return NodeIndex(self.everything | bit, values, taints, wishes, self.names.set(new.name, bit))
 
     def without_node(self, number: int, node: Node) -> "NodeIndex":
-        """Return the index without a node: its number is free."""
+        """Return the index without a node; its number becomes free."""
         bit = 1 << number
         everything = self.everything & ~bit
         return NodeIndex(everything, *_cleared(self, bit, node), self.names.delete(node.name))
 
     def selected(self, node_selector: Pairs, affinity: NodeSelector | None) -> int:
-        """Return the nodes that fulfil a pod's node selector and required node affinity."""
+        """Return the nodes that match a pod's node selector and required node affinity."""
         asked = (node_selector, affinity)
         nodes = self._selected.get(asked)
         if nodes is None:
@@ -110,7 +111,7 @@ class NodeIndex:
         return nodes
 
     def reaching(self, affinity: NodeSelector | None) -> int:
-        """Return the nodes from which a volume of this affinity is accessible; names of nodes are not compared."""
+        """Return the nodes from which a volume with this affinity is accessible; names of nodes are not compared."""
         if affinity is None:
             return self.everything
         nodes = self._reaching.get(affinity)
@@ -122,7 +123,7 @@ class NodeIndex:
         return nodes
 
     def alike(self, keys: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the nodes, parted into sets within which all have the same of the labels of these keys."""
+        """Return the nodes, partitioned into sets with equal values of these label keys."""
         groups = self._alike.get(keys)
         if groups is None:
             groups = (self.everything,) if self.everything else ()
@@ -132,7 +133,7 @@ class NodeIndex:
         return groups
 
     def tolerated(self, tolerations: tuple[Toleration, ...]) -> int:
-        """Return the nodes none of whose taints keeps a pod with these tolerations away."""
+        """Return the nodes none of whose taints repels a pod with these tolerations."""
         nodes = self._tolerated.get(tolerations)
         if nodes is None:
             nodes = self.everything & ~_untolerated(self.taints, tolerations)
@@ -160,7 +161,7 @@ class NodeIndex:
         return nodes
 
     def _holding(self, requirement: Requirement) -> int:
-        """Ask each value that occurs, once; nodes without the key are asked as one."""
+        """Evaluate each value that occurs once; nodes without the key are evaluated as one."""
         if requirement.operator == "In":
             known = self.values.get(requirement.key, _NO_VALUES)
             return _union(known.get(value, 0) for value in requirement.values)
@@ -182,7 +183,7 @@ class NodeIndex:
             yield nodes
 
     def _named(self, requirement: Requirement) -> int:
-        """Ask for the node's name; any other field is empty."""
+        """Evaluate the node's name; any other field is empty."""
         value = requirement.values[0]
         bits = self.names.get(value, 0) if requirement.key == NAME_FIELD else 0 if value else self.everything
         return bits if requirement.operator == "In" else self.everything & ~bits

@@ -1,7 +1,7 @@
-"""Which pods are on which nodes, as the rules about other pods ask it, and which pods a term of affinity means.
+"""Which pods are on which nodes, for the rules about other pods, and which pods a term of affinity selects.
 
-Source: AffinityTerm.Matches in k8s.io/kube-scheduler/framework, and plugins/interpodaffinity. A namespace whose labels
-nobody told us has the one every namespace has, its name.
+Source: AffinityTerm.Matches in k8s.io/kube-scheduler/framework, and plugins/interpodaffinity. If the labels of a
+namespace are not known, it has only the one that every namespace has, its name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class Labelled(Protocol):
 
 
 class PlacedPods(Protocol):
-    """Nodes by number with the pods on them. `namespaces` are the labels of namespaces as far as they are known."""
+    """Nodes by number with the pods on them. `namespaces` are the labels of namespaces as far as known."""
 
     @property
     def nodes(self) -> Sequence[Labelled]: ...
@@ -40,7 +40,7 @@ class PlacedPods(Protocol):
 
 
 def means(term: PodTerm, owner: str, pod: PodGroup, namespaces: Mapping[str, Pairs]) -> bool:
-    """Whether a term of a pod in namespace `owner` means such a pod."""
+    """Whether a term of a pod in namespace `owner` selects such a pod."""
     if term.selector is None or not _means_namespace(term, owner, pod.namespace, namespaces):
         return False
     return matches_labels(term.selector, pod.labels)
@@ -56,7 +56,7 @@ def _means_namespace(term: PodTerm, owner: str, namespace: str, namespaces: Mapp
 
 
 def groups_meant(term: PodTerm, owner: str, placed: PlacedPods) -> Iterator[tuple[PodGroup, Places]]:
-    """Yield the groups of pods that a term means."""
+    """Yield the groups of pods that a term selects."""
     if term.selector is None:
         return
     groups = placed.pod_groups

@@ -1,7 +1,7 @@
-"""Which pods run where, by what selectors can ask about them: namespace, labels, and what they say of other pods.
+"""Which pods run where, by what selectors can match: namespace, labels, and their own constraints on other pods.
 
-Pods of one template are alike, so a selector is asked once for all of them, and a topology domain is counted by nodes,
-not by pods. Persistent: a pod more or less copies a few entries.
+Pods of one template are equal, so a selector is evaluated once for all of them, and a topology domain is counted by
+nodes, not by pods. Persistent: adding or removing a pod copies a few entries.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,11 +25,11 @@ _ANY_NAMESPACE: Final = ""
 _ANY_LABEL: Final = ("", "")
 _MOST_NAMESPACES: Final = 16
 _MOST_VALUES: Final = 16
-"""A term that names more of them is asked about every pod."""
+"""A term that names more values is evaluated for every pod."""
 
 
 class PodGroup(Struct, frozen=True, gc=False):
-    """Pods that are alike. `constraints` is None unless they say something of other pods."""
+    """Pods that are equal. `constraints` is None unless they constrain other pods."""
 
     namespace: str
     labels: Pairs
@@ -39,18 +39,18 @@ class PodGroup(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PodGroups:
-    """Groups by namespace, and apart from them what is said of other pods, in any namespace, and where it is said.
+    """Groups by namespace and, separately, the constraints on other pods, in any namespace, with their places.
 
-    Who says something is known there by namespace and constraints alone: the pods of a StatefulSet, each with its own
-    name among its labels, all say the same. `addressed` are those by what a pod needs to be meant, a namespace and a
-    label: nearly every term names both, and whoever places a pod need not ask all others whether they mean it.
+    Constraints are recorded by namespace and constraints only: the pods of a StatefulSet, each with its own name among
+    its labels, all have the same ones. `addressed` are those by what a pod needs in order to be selected, a namespace
+    and a label: nearly every term names both, so placing a pod does not require evaluating all the others.
     """
 
     groups: Map[str, Map[PodGroup, Map[int, int]]] = Map()
     outspoken: Map[PodGroup, Map[int, int]] = Map()
     addressed: Map[Address, Map[PodGroup, None]] = Map()
     _by_label: dict[str, dict[Label, list[PodGroup]]] = field(default_factory=dict, compare=False, repr=False)
-    """What `among` has filed so far: nothing but a memory of what the groups say."""
+    """Groups filed by `among` so far; a cache of what the groups contain."""
 
     @classmethod
     def of(cls, placed: Iterable[tuple[Pod, int]]) -> "PodGroups":
@@ -74,7 +74,7 @@ class PodGroups:
         )
 
     def with_pod(self, pod: Pod, number: int) -> "PodGroups":
-        """Return the groups with one more pod on a node."""
+        """Return the groups with a pod added on a node."""
         return self._changed(group_of(pod), number, 1)
 
     def without_pod(self, pod: Pod, number: int) -> "PodGroups":
@@ -89,9 +89,9 @@ class PodGroups:
         return groups
 
     def among(self, namespace: str, selector: LabelSelector) -> Iterator[tuple[PodGroup, Places]]:
-        """Yield the groups of a namespace that the selector may select, and where they are.
+        """Yield the groups of a namespace that the selector may select, and their places.
 
-        They are filed by their labels when a selector names one for the first time: a pod may have a hundred terms
+        They are filed by their labels when a selector names a label for the first time: a pod may have a hundred terms
         about ten thousand others.
         """
         known = self.groups.get(namespace, _NOBODY)
@@ -108,7 +108,7 @@ class PodGroups:
             yield group, known[group]
 
     def outspoken_about(self, pod: PodGroup) -> Iterator[tuple[PodGroup, Places]]:
-        """Yield, each once, who says something that may mean such a pod, and where they are."""
+        """Yield, each once, the groups whose constraints may select such a pod, and their places."""
         if not self.outspoken:
             return
         labels = (_ANY_LABEL, *pod.labels)
@@ -150,7 +150,7 @@ def _speaker(group: PodGroup) -> PodGroup:
 
 
 def _addresses(speaker: PodGroup) -> frozenset[Address]:
-    """Return namespaces and labels of which a pod must have one pair for any term of the speaker to mean it."""
+    """Return pairs of namespace and label of which a pod must have one for any term of the group to select it."""
     constraints = speaker.constraints or NO_CONSTRAINTS
     wishes = (*constraints.preferred_affinity, *constraints.preferred_anti_affinity)
     addresses: set[Address] = set()

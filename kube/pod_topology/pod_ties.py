@@ -1,7 +1,7 @@
-"""What pods require of other pods, as ties: which pods are meant, and within which topology domain it matters.
+"""What pods require of other pods, as ties: which pods are selected, and within which topology domain it matters.
 
-A tie is one required term of (anti-)affinity or one spread constraint that says DoNotSchedule, with the namespace it is
-said in. Pods that have the same ties and are meant by the same ties are interchangeable to one another.
+A tie is one required term of (anti-)affinity or one spread constraint with DoNotSchedule, together with the namespace
+of its pod. Pods that have the same ties and are selected by the same ties are interchangeable.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from kube.pod_topology.topology_spread import constraints_of, selector_of
 
 
 class TieKind(Enum):
-    """What is required of the pods that are meant."""
+    """What is required of the selected pods."""
 
     APART = auto()
     NEAR = auto()
@@ -28,7 +28,7 @@ class TieKind(Enum):
 
 
 class Tie(Struct, frozen=True, gc=False):
-    """One requirement. `owner` is the namespace of the pods that have it."""
+    """A requirement. `owner` is the namespace of the pods that have it."""
 
     kind: TieKind
     owner: str
@@ -46,7 +46,7 @@ _NO_NAMESPACES: Final[Mapping[str, Pairs]] = Map()
 def ties_of(pod: Pod) -> tuple[Tie, ...]:
     """Return what the pod requires of others.
 
-    Of namespaces nothing but the name is known here: a selector that asks for more of them means all of them.
+    Only the names of namespaces are known here: a selector that needs other labels counts as selecting all of them.
     """
     constraints = widened(pod.constraints) or NO_CONSTRAINTS
     ties = [Tie(TieKind.APART, pod.namespace, term) for term in constraints.anti_affinity]
@@ -58,7 +58,9 @@ def ties_of(pod: Pod) -> tuple[Tie, ...]:
 
 
 def widened(constraints: Constraints | None) -> Constraints | None:
-    """Return the constraints with every namespaceSelector that asks for unknown labels meaning all namespaces."""
+    """Return the constraints with every namespaceSelector on unknown labels replaced by one that selects all
+    namespaces.
+    """
     if constraints is None or not any(map(_asks_labels, (*constraints.affinity, *constraints.anti_affinity))):
         return constraints
     return replace(
@@ -85,7 +87,7 @@ class Ties:
         self._meaning: dict[tuple[str, Pairs], int] = {}
 
     def add(self, ties: Iterable[Tie]) -> int:
-        """Add ties and return their set. Not to be called once `meaning` was asked."""
+        """Add ties and return their set. Must not be called after `meaning`."""
         numbers = 0
         for tie in ties:
             number = self._numbers.get(tie)
@@ -98,7 +100,7 @@ class Ties:
         return numbers
 
     def meaning(self, pod: Pod) -> int:
-        """Return the ties that mean the pod."""
+        """Return the ties that select the pod."""
         asked = (pod.namespace, pod.labels)
         numbers = self._meaning.get(asked)
         if numbers is None:

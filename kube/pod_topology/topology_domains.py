@@ -8,13 +8,13 @@ from immutables import Map
 from kube.pod_topology.node_index import NodeIndex
 
 NODE_ITSELF: Final = ""
-"""Instead of a key: every node is a domain, as it is for host ports."""
+"""Used as a key: every node is its own domain, as for host ports."""
 
 _NO_DOMAINS: Final[Mapping[str, int]] = Map()
 
 
 class TopologyDomains:
-    """The topology domains of one key, as sets of nodes. `single`: every domain is a node of its own."""
+    """The topology domains of one key, as sets of nodes. `single`: every domain is a single node."""
 
     def __init__(self, index: NodeIndex, key: str) -> None:
         self._domains = tuple(index.values.get(key, _NO_DOMAINS).values())
@@ -30,7 +30,9 @@ class TopologyDomains:
         return sum(bits for bits in self._domains if bits & nodes)
 
     def loss(self, possible: int, fit: int) -> int:
-        """Return how many of the nodes in `fit` are lost at most when one pod comes to one node of `possible`."""
+        """Return how many of the nodes in `fit` are lost at most when a pod is placed on one of the nodes in
+        `possible`.
+        """
         if self._single:
             return int(bool(possible & fit & self._keyed))
         return max(((bits & fit).bit_count() for bits in self._domains if bits & possible), default=0)

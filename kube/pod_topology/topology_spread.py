@@ -1,7 +1,7 @@
-"""The filter of topology spread constraints that say DoNotSchedule.
+"""The filter of topology spread constraints with DoNotSchedule.
 
 Source: plugins/podtopologyspread/filtering.go and common.go. Two oddities are upstream's: pods that are being deleted
-do not count, and an empty selector counts none of the others but does count the pod itself.
+do not count, and an empty selector counts no other pod but does count the pod itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,9 @@ NOTHING_ASKED: Final = LabelSelector()
 
 @dataclass(frozen=True, slots=True)
 class SpreadVerdict:
-    """One constraint, counted: pods by domain, the fewest of them, and what the pod itself adds.
+    """A constraint, counted: pods by domain, the minimum of them, and what the pod itself adds.
 
-    `keyed` are the nodes that have the topology key, `allowed` those it leaves.
+    `keyed` are the nodes that have the topology key, `allowed` those that the constraint allows.
     """
 
     constraint: SpreadConstraint
@@ -36,9 +36,9 @@ class SpreadVerdict:
 
 
 def spread_verdicts(pod: Pod, placed: PlacedPods, at_least: PlacedPods | None = None) -> list[SpreadVerdict]:
-    """Return what each constraint that says DoNotSchedule decides.
+    """Return the verdict of each constraint with DoNotSchedule.
 
-    `at_least` counts the domains with the fewest pods where it is not sure of all of `placed` that they will be there.
+    `at_least` is used for the minimum over the domains if it is not certain that all of `placed` will be there.
     """
     hard = constraints_of(pod, DO_NOT_SCHEDULE)
     everywhere = with_all_keys(hard, placed) if hard else 0
@@ -52,7 +52,7 @@ def constraints_of(pod: Pod, when: str) -> tuple[SpreadConstraint, ...]:
 
 
 def with_all_keys(constraints: Iterable[SpreadConstraint], placed: PlacedPods) -> int:
-    """Return the nodes that have the topology keys of all constraints: no others take part in the counting."""
+    """Return the nodes that have the topology keys of all constraints: no others are counted."""
     nodes = placed.index.everything
     for constraint in constraints:
         nodes &= placed.index.with_key(constraint.topology_key)
@@ -69,7 +69,7 @@ def selector_of(constraint: SpreadConstraint, pod: Pod) -> LabelSelector | None:
 
 
 def taking_part(constraint: SpreadConstraint, pod: Pod, placed: PlacedPods) -> int:
-    """Return the nodes that the constraint's inclusion policies let count (KEP-3094)."""
+    """Return the nodes that the constraint's inclusion policies count (KEP-3094)."""
     nodes = placed.index.everything
     if constraint.node_affinity_policy == HONOR:
         nodes &= placed.index.selected(pod.node_selector, pod.node_affinity)
@@ -81,7 +81,7 @@ def taking_part(constraint: SpreadConstraint, pod: Pod, placed: PlacedPods) -> i
 def count_by_domain(
     key: str, selector: LabelSelector | None, pod: Pod, among: int, placed: PlacedPods
 ) -> dict[str, int]:
-    """Return how many selected pods of the pod's namespace are in each domain that `among` has nodes of."""
+    """Return how many selected pods of the pod's namespace are in each domain that has nodes of `among`."""
     counts = {value: 0 for value, bits in placed.index.values.get(key, {}).items() if bits & among}
     if selector is None or selector == NOTHING_ASKED:
         return counts

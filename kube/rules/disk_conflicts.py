@@ -1,4 +1,4 @@
-"""Disks that pods name in their own spec: pods that may not share one are not put on one node.
+"""Disks that pods name in their own spec: pods that may not share a disk are not placed on the same node.
 
 Source: isVolumeConflict in plugins/volumerestrictions/volume_restrictions.go.
 """
@@ -15,7 +15,7 @@ def disks_of(pod: Pod) -> tuple[InlineDisk, ...]:
 
 
 def disk_in_use(wanted: Iterable[InlineDisk], there: Iterable[Pod]) -> tuple[InlineDisk, Pod] | None:
-    """Return a wanted disk that a pod on the node uses, and that pod; None if all may be used there."""
+    """Return a wanted disk that a pod on the node uses, and that pod; None if there is no conflict."""
     pods = [(pod, disks) for pod in there if (disks := disks_of(pod))]
     for disk in wanted:
         for pod, disks in pods:

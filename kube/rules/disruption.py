@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many pods of an application may be taken away at this moment."""
+"""PodDisruptionBudgets: how many pods of an application may be evicted at this moment."""
 
 from kube.objects.model import LabelSelector, Namespaced, Pod
 from kube.rules.selectors import matches_labels

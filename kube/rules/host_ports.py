@@ -1,4 +1,4 @@
-"""Ports of the node that pods take: a port can be taken once, by protocol and address, and all addresses meet each.
+"""Host ports: a port can be used once per node, protocol and address; 0.0.0.0 conflicts with every address.
 
 Source: plugins/nodeports/node_ports.go and HostPortInfo in pkg/scheduler/framework.
 """
@@ -13,12 +13,12 @@ _ALL_ADDRESSES: Final = "0.0.0.0"
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the ports of its node that the pod takes."""
+    """Return the host ports that the pod uses."""
     return pod.constraints.ports if pod.constraints is not None else ()
 
 
 def conflicting_port(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> HostPort | None:
-    """Return the first taken port that one of the wanted ones conflicts with, or None."""
+    """Return the first port in use that conflicts with a wanted one, or None."""
     for used in taken:
         for port in wanted:
             same = (port.port, port.protocol) == (used.port, used.protocol)

@@ -1,8 +1,8 @@
-"""What is wrong with a pod's scheduling fields: in words that say where, and what was expected.
+"""Errors in a pod's scheduling fields, with their place and what was expected.
 
-The API server refuses such pods (pkg/apis/core/validation), but not those older than a rule, nor those in files; and a
-rule would silently match nothing. A value that a newer API server allows is a problem too: nobody here knows what it
-means.
+The API server rejects such pods (pkg/apis/core/validation), but not those older than a rule, nor those in files; and a
+rule would silently match nothing. A value that only a newer API server allows is an error too: its meaning is not known
+here.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ _LAST_PORT: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One field that cannot be meant as it is: its path in the pod, what was expected there, and what was found."""
+    """A field with an invalid value: its path in the pod, what was expected there, and what it holds."""
 
     path: str
     expected: str
@@ -47,7 +47,7 @@ class Problem:
 
 
 def problems(pod: Pod) -> tuple[Problem, ...]:
-    """Return everything that is wrong, in the order of the fields; nothing for a pod that can be scheduled."""
+    """Return all errors, in the order of the fields; none for a pod that can be scheduled."""
     return tuple(_problems(pod))
 
 

@@ -1,6 +1,6 @@
-"""Exact quantities, as k8s.io/apimachinery/pkg/api/resource reads them.
+"""Exact quantities, parsed as k8s.io/apimachinery/pkg/api/resource does.
 
-A quantity is an integer number of nano-units: the finest step Kubernetes keeps, so comparing and adding is exact.
+A quantity is an integer number of nano-units: the finest step that Kubernetes keeps, so comparisons and sums are exact.
 """
 
 import re
@@ -13,11 +13,12 @@ NANO: Final = 10**9
 """One whole unit (a byte, a core) in nano-units."""
 
 LARGEST: Final = 10**1009
-"""Where we stop counting. Kubernetes accepts `1e1000000000`; nothing real is larger than 10^1000 units, so anything
-above is as good as that and no text can make us build a number of a billion digits."""
+"""Larger values are capped. Kubernetes accepts `1e1000000000`; no real amount exceeds 10^1000 units, and the cap keeps
+a text from creating a number with a billion digits.
+"""
 
 _KNOWN_BYTES: Final = 2 * 2**20
-"""Of quantities that are remembered: 16,000 short ones."""
+"""Of cached quantities: 16,000 short ones."""
 
 _LARGEST_DIGITS: Final = 1009
 _LARGEST_BINARY: Final = (2**63 - 1) * NANO
@@ -41,13 +42,13 @@ _BINARY: Final[Mapping[str, int]] = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity. The message quotes it and says what is wrong."""
+    """The text is not a quantity. The message quotes it and states the problem."""
 
 
 def parse_quantity(quantity: str | int | float) -> int:
     """Return a quantity in nano-units, rounded up (away from zero) to the next one.
 
-    Text is read as `Quantity.UnmarshalJSON` does: spaces around it do not count, a binary suffix caps the value at
+    Text is read as by `Quantity.UnmarshalJSON`: surrounding spaces are ignored, a binary suffix caps the value at
     2^63-1, and oddities such as `.` (zero) or `5.` are legal. Numbers are what JSON and YAML carry without quotes.
     Raises QuantityError for anything else.
     """
@@ -80,9 +81,9 @@ def _parse(text: str) -> int:
 
 
 def _decimal(whole: str, fraction: str, exponent: int) -> tuple[bool, int]:
-    """Return whether Go reads this as a short number (which needs no digits), and the amount in nano-units.
+    """Return whether Go parses this as a short number (which needs no digits), and the amount in nano-units.
 
-    Go keeps scales in 32 bits and lets them wrap, differently for short and long numbers: so do we.
+    Go keeps scales in 32 bits and lets them wrap, differently for short and long numbers; this does the same.
     """
     scale = _int32(exponent - len(fraction))
     short = max(1, len(whole)) + len(fraction) <= _SHORT_DIGITS and scale >= -9
@@ -109,7 +110,7 @@ def _scaled(digits: str, exponent: int, factor: int = 1) -> int:
         return LARGEST
     if exponent >= 0:
         return int(digits) * factor * int(10**exponent)
-    if len(digits) + exponent < -20:  # less than any factor can lift to one nano-unit
+    if len(digits) + exponent < -20:  # too small to reach one nano-unit with any factor
         return 1
     kept = digits[: _LARGEST_DIGITS * 2]
     exponent += len(digits) - len(kept)
@@ -127,7 +128,7 @@ def _quoted(text: str) -> str:
 
 
 def format_quantity(nano: int, *, binary: bool = True) -> str:
-    """Return the shortest exact text for people: 10Gi, 1G, 500m. `binary=False` for what is not counted in bytes."""
+    """Return the shortest exact readable text: 10Gi, 1G, 500m. `binary=False` for what is not counted in bytes."""
     decimal = _format(nano, 1000, ("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
     if not binary or nano % NANO or abs(nano) > _LARGEST_BINARY:
         return decimal

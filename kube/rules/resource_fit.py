@@ -1,4 +1,4 @@
-"""What a node has left and whether a pod's requests fit, as the scheduler's NodeResourcesFit plugin reckons.
+"""What a node has left and whether a pod's requests fit, as the scheduler's NodeResourcesFit plugin computes it.
 
 Amounts are nano-units by resource name (`cpu`, `memory`, `pods`, `example.com/gpu`, ...).
 """
@@ -14,7 +14,7 @@ _CPU_STEP: Final = NANO // 1000
 
 
 def in_scheduler_units(requests: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Round up to what the scheduler counts in, cores to thousandths and all else to whole units; sorted by name."""
+    """Round up to the scheduler's units, cores to thousandths and all else to whole units; sorted by name."""
     return tuple(sorted((name, _rounded_up(name, wanted)) for name, wanted in requests.items()))
 
 
@@ -24,9 +24,9 @@ def _rounded_up(name: str, wanted: int) -> int:
 
 
 def free_resources(node: Node, pods: Iterable[Pod]) -> dict[str, int]:
-    """Return allocatable less what the pods on the node request; finished pods hold nothing.
+    """Return allocatable minus the requests of the pods on the node; finished pods count nothing.
 
-    Each pod takes one of `pods`. A resource the node does not offer appears, negative, if a pod requests it.
+    Each pod uses one of `pods`. A resource that the node does not offer appears, negative, if a pod requests it.
     """
     free = dict(node.allocatable)
     free.setdefault(PODS, 0)
@@ -40,13 +40,13 @@ def free_resources(node: Node, pods: Iterable[Pod]) -> dict[str, int]:
 
 
 def fits(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> list[tuple[str, int, int]]:
-    """Return (resource, wanted, free) for everything one more pod with these requests lacks: nothing if it fits."""
+    """Return (resource, wanted, free) for every resource that a pod with these requests lacks; empty if it fits."""
     wanted = {PODS: NANO} | {name: amount for name, amount in requests if amount > 0}
     return [(name, amount, free.get(name, 0)) for name, amount in wanted.items() if amount > free.get(name, 0)]
 
 
 def has_room(free: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> bool:
-    """Whether `fits` would find nothing lacking."""
+    """Whether `fits` would return nothing."""
     if free.get(PODS, 0) < NANO:
         return False
     return all(amount <= 0 or amount <= free.get(name, 0) for name, amount in requests)

@@ -1,4 +1,4 @@
-"""Label selectors and node selectors, as apimachinery's labels package and component-helpers' nodeaffinity match them.
+"""Label selectors and node selectors, matched as by apimachinery's labels package and component-helpers' nodeaffinity.
 
 A selector that Kubernetes refuses to parse is malformed. The API server validates most of them, but not those in
 objects older than a rule, nor those in files.
@@ -12,13 +12,13 @@ from kube.objects.memory import remembered
 from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Pairs, Requirement
 
 Labels = Mapping[str, str] | Pairs
-"""Labels as a record holds them, or as a dict, which is faster to ask often."""
+"""Labels as a record holds them, or as a dict, which is faster for repeated lookups."""
 
 NAME_FIELD: Final = "metadata.name"
 """The only field of a node that matchFields can select."""
 
 _PROBLEM_BYTES: Final = 8 * 2**20
-"""Of terms and of selectors whose problems are remembered: 10,000 local volumes have a term each of some 400 bytes."""
+"""Of terms and of selectors whose problems are cached: 10,000 local volumes have a term each of some 400 bytes."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -30,7 +30,7 @@ _COMPARISONS: Final = frozenset({"Gt", "Lt"})
 
 
 def matches_labels(selector: LabelSelector | None, labels: Labels) -> bool:
-    """Whether labels fulfil a whole selector. None and the empty one match everything, a malformed one nothing."""
+    """Whether labels match a whole selector. None and the empty selector match everything, a malformed one nothing."""
     if selector is None:
         return True
     return problem_of(selector) is None and _holds(_requirements(selector), _as_mapping(labels))
@@ -38,7 +38,7 @@ def matches_labels(selector: LabelSelector | None, labels: Labels) -> bool:
 
 @remembered(_PROBLEM_BYTES)
 def problem_of(selector: LabelSelector) -> str | None:
-    """Say why Kubernetes would not parse a label selector, or None if it would."""
+    """Return why Kubernetes would not parse a label selector, or None if it would."""
     return _first_problem(_requirements(selector), _SET_OPERATORS | _PRESENCE_OPERATORS)
 
 
@@ -48,16 +48,16 @@ def _requirements(selector: LabelSelector) -> tuple[Requirement, ...]:
 
 
 def node_matches(selector: NodeSelector | None, labels: Labels) -> bool:
-    """Whether a volume with this `nodeAffinity.required` can be reached from a node with these labels.
+    """Whether a volume with this `nodeAffinity.required` is accessible from a node with these labels.
 
-    As CheckNodeAffinity of component-helpers/storage/volume, which builds a node without a name: matchFields must
+    Like CheckNodeAffinity of component-helpers/storage/volume, which builds a node without a name: matchFields must
     parse but are not enforced, so a term of matchFields alone matches every node. None matches every node too.
     """
     return pod_node_affinity_matches(selector, labels, "")
 
 
 def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, node_name: str) -> bool:
-    """Whether a node fulfils a pod's required node affinity, matchFields included. None is fulfilled by every node."""
+    """Whether a node matches a pod's required node affinity, matchFields included. None is matched by every node."""
     if selector is None:
         return True
     known = _as_mapping(labels)
@@ -66,7 +66,7 @@ def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, nod
 
 @remembered(_PROBLEM_BYTES)
 def label_keys(selector: NodeSelector | None) -> tuple[str, ...]:
-    """Return the keys of the node labels that any term asks about, sorted: nodes alike in them are alike to it."""
+    """Return the keys of the node labels used by any term, sorted: nodes with equal values are equivalent."""
     terms = selector.terms if selector is not None else ()
     return tuple(sorted({requirement.key for term in terms for requirement in term.match_expressions}))
 
@@ -76,7 +76,7 @@ def _as_mapping(labels: Labels) -> Mapping[str, str]:
 
 
 def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], node_name: str) -> bool:
-    """Whether a node fulfils one term. Without a name the node's fields are not asked."""
+    """Whether a node matches a term. Without a name the node's fields are not checked."""
     if not term.match_expressions and not term.match_fields:
         return False
     if term_problem(term) is not None or not _holds(term.match_expressions, labels):
@@ -94,7 +94,7 @@ def _fields_hold(requirements: Iterable[Requirement], node_name: str) -> bool:
 
 @remembered(_PROBLEM_BYTES)
 def term_problem(term: NodeSelectorTerm) -> str | None:
-    """Say why Kubernetes would not parse a term, or None if it would."""
+    """Return why Kubernetes would not parse a term, or None if it would."""
     for requirement in term.match_fields:
         if requirement.operator not in _SET_OPERATORS:
             return f"{requirement.operator!r} is not an operator of matchFields: expected In or NotIn"
@@ -110,7 +110,7 @@ def _first_problem(requirements: Iterable[Requirement], operators: Set[str]) -> 
 
 
 def _problem(requirement: Requirement, operators: Set[str]) -> str | None:
-    """Say why `labels.NewRequirement` would refuse a requirement."""
+    """Return why `labels.NewRequirement` would reject a requirement."""
     if requirement.operator not in operators:
         return f"{requirement.operator!r} is not an operator: expected one of {', '.join(sorted(operators))}"
     if not is_label_key(requirement.key):
@@ -136,7 +136,7 @@ def is_label_key(key: str) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """Read what Go's ParseInt reads into 64 bits."""
+    """Parse what Go's ParseInt parses into 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -148,7 +148,7 @@ def _holds(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bo
 
 
 def requirement_holds(requirement: Requirement, value: str | None) -> bool:
-    """Whether a label's value, None when the label is absent, fulfils a requirement that has no problem."""
+    """Whether a label's value, None if the label is absent, satisfies a requirement that is valid."""
     return _OPERATIONS[requirement.operator](value, requirement.values)
 
 

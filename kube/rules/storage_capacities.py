@@ -1,8 +1,8 @@
-"""What drivers say they can still make, filed by class and by what a node's labels would have to be.
+"""The capacities that drivers report, indexed by class and by the node labels they apply to.
 
-A driver with local storage publishes a CSIStorageCapacity for each node and class, so that asking all of them about
-each node costs nodes times nodes. Nearly all name a label and its values; the others are asked one by one. Persistent:
-a change copies a few entries.
+A driver with local storage publishes a CSIStorageCapacity for each node and class, so that checking all of them for
+each node costs nodes times nodes. Nearly all name a label and its values; the others are checked one by one.
+Persistent: a change copies a few entries.
 
 Source: external-provisioner's pkg/capacity, which writes `nodeTopology.matchLabels` with the segments of a topology.
 """
@@ -19,19 +19,21 @@ from kube.store.index import Change
 
 Named = Map[str, CSIStorageCapacity]
 _Pin = tuple[str, tuple[str, ...]]
-"""A label key, and the values of it that come into question."""
+"""A label key, and its possible values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassCapacities:
-    """What is said of one class: by label key and value, of no label in particular, and how many ask for which key."""
+    """The capacities of one class: by label key and value, those without a particular label, and how many use which
+    key.
+    """
 
     pinned: Map[str, Map[str, Named]] = Map()
     unpinned: Named = Map()
     asked: Map[str, int] = Map()
 
     def changed(self, key: str, old: LabelSelector | None, new: CSIStorageCapacity | None) -> "ClassCapacities":
-        """Return the same with an object of this key gone (`old` is its topology) and another one there."""
+        """Return the same with one object of this key removed (`old` is its topology) and another one added."""
         pinned, unpinned, asked = self.pinned, self.unpinned, self.asked
         if old is not None:
             for label, value in _filed(old):
@@ -51,12 +53,12 @@ class ClassCapacities:
 
 @dataclass(frozen=True, slots=True)
 class StorageCapacities:
-    """The CSIStorageCapacities of a moment by class. One without a topology is about no node, and is not here."""
+    """The CSIStorageCapacities of a moment by class. Those without a topology apply to no node and are not included."""
 
     by_class: Map[str, ClassCapacities] = Map()
 
     def of_node(self, class_name: str, labels: Mapping[str, str]) -> Iterator[CSIStorageCapacity]:
-        """Yield what is said of a class for nodes with these labels."""
+        """Yield the capacities of a class for nodes with these labels."""
         known = self.by_class.get(class_name)
         if known is None:
             return
@@ -65,19 +67,19 @@ class StorageCapacities:
         yield from _matching(known.unpinned, labels)
 
     def deciding_labels(self, class_name: str) -> Iterable[str]:
-        """Return the keys of labels on which it depends what is said of a class."""
+        """Return the keys of the labels that determine which capacities of a class apply."""
         known = self.by_class.get(class_name)
         return known.asked.keys() if known is not None else ()
 
 
 class StorageCapacityIndex:
-    """Keeps StorageCapacities in step with a collection, as kube.store.index.Index does for words."""
+    """Keeps StorageCapacities in sync with a collection, as kube.store.index.Index does for words."""
 
     def __init__(self) -> None:
         self.entries = StorageCapacities()
 
     def update(self, changes: Iterable[Change[CSIStorageCapacity]]) -> None:
-        """Take over changes of objects."""
+        """Apply changes of objects."""
         by_class = self.entries.by_class
         for key, old, new in changes:
             if old is not None and old.node_topology is not None:

@@ -1,4 +1,4 @@
-"""Taints and tolerations, as the scheduler's TaintToleration and NodeUnschedulable plugins judge them.
+"""Taints and tolerations, evaluated as by the scheduler's TaintToleration and NodeUnschedulable plugins.
 
 The comparing operators `Gt` and `Lt` of tolerations (KEP-5471) are alpha and off by default: they tolerate nothing.
 """
@@ -9,7 +9,7 @@ from typing import Final
 from kube.objects.model import Taint, Toleration
 
 UNSCHEDULABLE: Final = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""What `spec.unschedulable` amounts to, whether or not the node controller has set the taint yet."""
+"""The taint that `spec.unschedulable` stands for, whether or not the node controller has set it yet."""
 
 REFUSING_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -26,7 +26,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 def untolerated_taint(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
     """Return the first taint that keeps a pod with these tolerations off a node; None if none does.
 
-    PreferNoSchedule is a wish and never does.
+    PreferNoSchedule is a preference and never does.
     """
     accepted = tuple(tolerations)
     for taint in taints:

@@ -20,14 +20,14 @@ _DELIMITER: Final = "__"
 
 
 LabelKeys = tuple[str, ...]
-"""Keys of node labels that decide about something, sorted, each once."""
+"""Keys of node labels that determine a result, sorted, each once."""
 
 NodeKind = tuple[str | None, ...]
-"""A node's values of such labels, in the order of the keys; None where it lacks the label."""
+"""A node's values of such labels, in the order of the keys; None if it lacks the label."""
 
 
 def kind_of_node(labels: Mapping[str, str], keys: LabelKeys, name: str = "") -> NodeKind:
-    """Return the node's kind: nodes of one kind are alike to whatever asks about these labels alone.
+    """Return the node's kind: nodes of one kind are equal for every rule that depends on these labels only.
 
     `metadata.name` among the keys stands for the node's name.
     """
@@ -35,18 +35,18 @@ def kind_of_node(labels: Mapping[str, str], keys: LabelKeys, name: str = "") -> 
 
 
 def labels_of_kind(kind: NodeKind, keys: LabelKeys) -> dict[str, str]:
-    """Return the labels that nodes of a kind have in common, of these keys."""
+    """Return the labels, of these keys, that nodes of a kind have in common."""
     return {key: value for key, value in zip(keys, kind, strict=True) if value is not None}
 
 
 def zone_of(labels: Mapping[str, str] | Pairs) -> str:
-    """Return the zone a node's or volume's labels name, the beta label if there is no other; empty if none does."""
+    """Return the zone in a node's or volume's labels, the beta label as a fallback; empty if there is none."""
     known = dict(labels)
     return known.get(ZONE_LABEL) or known.get(BETA_ZONE_LABEL, "")
 
 
 def volume_zone(volume: Volume) -> str:
-    """Return the one zone a volume's node affinity or its labels name; empty when there is none, or several."""
+    """Return the zone of a volume by its node affinity or labels; empty if there is none, or more than one."""
     terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
     wanted = (requirement for term in terms for requirement in term.match_expressions)
     zones = {
@@ -59,7 +59,7 @@ def volume_zone(volume: Volume) -> str:
 
 
 def is_on_one_node(volume: Volume) -> bool:
-    """Whether the volume is a piece of one node: of a kind that is, or with an affinity to a host."""
+    """Whether the volume is local to one node: by its kind, or by an affinity to a host."""
     return volume.source in {"local", "hostPath"} or HOSTNAME_LABEL in label_keys(volume.node_affinity)
 
 
@@ -72,8 +72,8 @@ def is_narrower_than_zone(affinity: NodeSelector | None) -> bool:
 def volume_zone_matches(volume_labels: Mapping[str, str] | Pairs, node_labels: Mapping[str, str] | Pairs) -> bool:
     """Whether the zone labels of a bound volume allow a node (VolumeZone).
 
-    A volume's label may name several places, `a__b`; one with an empty part says nothing. A node without any of the
-    labels is in a cluster that has no zones. A node may answer a beta label by its current name, not the reverse.
+    A volume's label may name several zones, `a__b`; a value with an empty part is ignored. A node without any of the
+    labels is in a cluster without zones. A node may match a beta label by its current name, but not the reverse.
     """
     wanted = [(key, value) for key, value in dict(volume_labels).items() if key in ZONE_LABELS]
     if not wanted:

@@ -1,10 +1,10 @@
-"""What a pod asks of its node by rules of kube-scheduler that are not ours: to place it would be a guess.
+"""Scheduling requirements of a pod that only kube-scheduler implements: placing the pod here would be a guess.
 
-Noticed are the fields that Kubernetes 1.36 has for them (plugins dynamicresources, nodedeclaredfeatures, gangscheduling
-and topologyaware), wherever they stand in the pod, and values that are new in fields we read
-(`kube.rules.pod_validation`). Not noticed is a field that a later Kubernetes adds, because a decoder drops what it does
-not know; an extended resource that a DeviceClass offers under a name of its own, which looks like one that no node has
-and is refused as such; and rules of plugins that a cluster adds to its own kube-scheduler.
+Detected are the fields that Kubernetes 1.36 has for them (plugins dynamicresources, nodedeclaredfeatures,
+gangscheduling and topologyaware), wherever they occur in the pod, and new values of fields that are read
+(`kube.rules.pod_validation`). Not detected are fields that a later Kubernetes version adds, because the decoder ignores
+unknown fields; an extended resource that a DeviceClass offers under its own name, which looks like one that no node has
+and is rejected as such; and rules of plugins that a cluster adds to its own kube-scheduler.
 """
 
 from kube.objects.model import Pod
@@ -17,5 +17,5 @@ def unsupported(pod: Pod) -> tuple[str, ...]:
 
 
 def not_understood(pod: Pod) -> tuple[str, ...]:
-    """Return everything of the pod that decides about its node and is not understood, in words."""
+    """Return everything of the pod that affects the choice of its node and is not supported, in words."""
     return (*unsupported(pod), *(f"{problem.path} {problem.found}" for problem in problems(pod)))

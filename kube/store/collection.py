@@ -1,10 +1,10 @@
-"""The objects of one kind as one persistent map, its indexes, and who wants to hear of changes.
+"""The objects of one kind as one persistent map, its indexes, and its listeners.
 
-Changes arrive from three sides that may overtake each other: a list, a watch, and the answers to single requests.
-Versions order them, across deletions and objects recreated under the same name as well: the API server gives every
-change of a kind, a deletion included, a larger version than all before it. So lists and watch together have shown
-everything up to a certain version, and of a direct answer only what is newer than that can be news. Persistent maps let
-a reader keep the state of one moment at no cost.
+Changes arrive from three sources that may overtake each other: a list, a watch, and the responses to single requests.
+Versions order them, also across deletions and recreated objects: the API server gives every change of a kind, a
+deletion included, a larger version than all before it. So lists and watch together are complete up to a certain
+version, and a direct response matters only if it is newer than that. Persistent maps let a reader keep the state of one
+moment at no cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,21 +25,21 @@ STEP: Final = 1_000
 """Objects taken from a list in one step: about 5 ms."""
 
 Listener = Callable[[T | None, T | None], None]
-"""Called with (old, new) after the change can be seen; None is absence."""
+"""Called with (old, new) after the change is visible; None means absent."""
 
 
 class Follower(Protocol[U_contra]):
-    """Keeps something in step with a collection (kube.store.index.Index)."""
+    """Keeps something in sync with a collection (kube.store.index.Index)."""
 
     def update(self, changes: Iterable[Change[U_contra]], /) -> None:
-        """Take over changes of objects."""
+        """Apply changes of objects."""
 
 
 class Collection(Generic[T]):
-    """Holds the objects of one kind by key. `synced` says whether a whole list has been taken yet.
+    """Holds the objects of one kind by key. `synced` tells whether a complete list has been received yet.
 
-    `version` is how far lists and watch have come: `items` shows every change up to it, and of later ones those that
-    direct answers showed. An object that is not held did not exist at `version`.
+    `version` is the version up to which lists and watch have been applied: `items` shows every change up to it, and of
+    later ones those seen in direct responses. An object that is not held did not exist at `version`.
     """
 
     def __init__(self, indexes: Sequence[Follower[T]] = (), on_change: Callable[[], None] = lambda: None) -> None:
@@ -52,7 +52,7 @@ class Collection(Generic[T]):
 
     @contextmanager
     def listening(self, listener: Listener[T]) -> Iterator[None]:
-        """Have the listener called on each change while inside."""
+        """Call the listener on each change while inside the context."""
         self.listeners.append(listener)
         try:
             yield
@@ -60,15 +60,17 @@ class Collection(Generic[T]):
             self.listeners.remove(listener)
 
     def replace(self, items: Iterable[T], resource_version: str) -> None:
-        """Take a whole list: it overrides all that is held, except what is newer than the list."""
+        """Replace the content by a complete list: it overrides everything that is held, except what is newer than the
+        list.
+        """
         for _ in self.replace_in_steps(items, resource_version):
             pass
 
     def replace_in_steps(self, items: Iterable[T], resource_version: str) -> Iterator[None]:
-        """Do as `replace`, and stop between any two steps, so that a large list does not hold up everything else."""
+        """Like `replace`, but pause between steps, so that a large list does not block everything else."""
         version = int(resource_version) if resource_version.isdigit() else 0
-        # A list older than what was shown before comes from a server restored from a backup, and nothing is newer
-        # than a list whose version is no number: believe all of it.
+        # A list older than what was shown before it comes from a server restored from a backup, and nothing is newer
+        # than a list whose version is not a number: trust the list completely.
         covered = inf if not version or version < self.version else version
         self.version = version
         unlisted = set(self.items)
@@ -85,26 +87,26 @@ class Collection(Generic[T]):
         self.synced = True
 
     def upsert(self, item: T) -> None:
-        """Take what the watch shows, unless a direct answer showed a newer version."""
+        """Store what the watch shows, unless a direct response showed a newer version."""
         self.version = max(self.version, item.resource_version)
         self._take((item,))
 
     def remember(self, item: T, as_of: int = 0) -> None:
-        """Take the answer to a single read or write, which may be late.
+        """Store the response to a single read or write, which may be late.
 
-        `as_of` is the collection's version when a read was sent: the answer is not older than that. An object that is
-        not held, and was not changed since `version`, is taken only if nothing else was shown in the meantime: it may
-        have been its deletion.
+        `as_of` is the collection's version when a read was sent: the response is not older than that. An object that is
+        not held, and was not changed since `version`, is stored only if nothing else was shown in the meantime, since
+        that may have been its deletion.
         """
         if item.resource_version > self.version or as_of >= self.version or record_key(item) in self.items:
             self._take((item,))
 
     def forget(self, key: str, version: int) -> None:
-        """Drop an object of which a direct answer says that it did not exist at that version."""
+        """Drop an object that did not exist at that version according to a direct response."""
         self._drop((key,), version)
 
     def delete(self, key: str, version: int = 0) -> None:
-        """Take from the watch that an object did not exist at that version; a newer one of its name stays.
+        """Apply a deletion from the watch: the object did not exist at that version; a newer one of its name stays.
 
         0 means that the version is not known: whatever is held is dropped.
         """
@@ -113,7 +115,7 @@ class Collection(Generic[T]):
         self._drop((key,), version or inf)
 
     def _take(self, items: Sequence[T], covered: float = -1) -> None:
-        """Take what is newer than what is held, or overrides it: `covered` is the version up to which items do."""
+        """Store what is newer than the held object, or overrides it: `covered` is the version up to which items do."""
         changes: list[Change[T]] = []
         mutation = self.items.mutate()
         for item in items:
@@ -128,7 +130,7 @@ class Collection(Generic[T]):
         self._changed(changes)
 
     def _drop(self, keys: Sequence[str], covered: float) -> None:
-        """Drop what is held under these keys, unless it is newer than the version `covered`."""
+        """Drop the objects held under these keys, unless they are newer than the version `covered`."""
         changes: list[Change[T]] = []
         mutation = self.items.mutate()
         for key in keys:

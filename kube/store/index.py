@@ -1,4 +1,4 @@
-"""From a word to the objects it leads to: persistent, and small where nearly every word leads to one object."""
+"""Maps a word to the keys of objects: persistent, and small where nearly every word has a single object."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
@@ -13,10 +13,12 @@ Keys = tuple[str, ...]
 """Keys, sorted, each once."""
 
 Change = tuple[str, T | None, T | None]
-"""Key, old, new; None is absence."""
+"""Key, old, new; None means absent."""
 
 _Held = str | Keys
-"""A single key is held bare: a cluster has hundreds of thousands of them, and a tuple around each costs 64 bytes."""
+"""A single key is held without a tuple: a cluster has hundreds of thousands of them, and a tuple costs 64 bytes
+each.
+"""
 
 
 class KeyMap(Mapping[str, Keys]):
@@ -51,14 +53,14 @@ def _keys(held: _Held) -> Keys:
 
 
 class Index(Generic[T]):
-    """Keeps a KeyMap in step with a collection. `words` returns each word of an object once."""
+    """Keeps a KeyMap in sync with a collection. `words` returns each word of an object once."""
 
     def __init__(self, words: Callable[[T], Keys]) -> None:
         self._words = words
         self.entries = KeyMap()
 
     def update(self, changes: Iterable[Change[T]]) -> None:
-        """Take over changes of objects."""
+        """Apply changes of objects."""
         mutation = self.entries.mutate()
         for key, old, new in changes:
             before = self._words(old) if old is not None else ()

@@ -1,4 +1,4 @@
-"""One node as the scheduler sees it: what is free on it, what is attached to it."""
+"""A node as the scheduler sees it: what is free on it, and what is attached to it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from kube.rules.taints import UNSCHEDULABLE
 from kube.store.snapshot import Snapshot
 
 UsedVolume = tuple[str, str]
-"""Driver and volume handle. A claim that has no volume yet counts as one of its class's provisioner."""
+"""Driver and volume handle. A claim without a volume counts as a volume of its class's provisioner."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node and what its pods leave of it.
+    """A node and what its pods leave free.
 
-    `free` is in nano-units by resource, `pods` included. `attached` are the distinct
-    CSI volumes used by pods there or attached, `attach_used` their number per driver, `attach_limit` the
-    limits the drivers state (a driver without one is absent).
+    `free` is in nano-units by resource, `pods` included. `attached` are the distinct CSI volumes used by pods there or
+    attached, `attach_used` their number per driver, `attach_limit` the limits that the drivers state (a driver without
+    a limit is absent).
     """
 
     node: Node
@@ -46,7 +46,7 @@ def node_view(snapshot: Snapshot, name: str) -> NodeView:
 
 
 def used_volume(snapshot: Snapshot, claim: Claim) -> UsedVolume | None:
-    """Return what a claim counts as towards attach limits (NodeVolumeLimits plugin); None when it does not count."""
+    """Return what a claim counts as towards attach limits (NodeVolumeLimits plugin); None if it does not count."""
     volume = snapshot.volumes.get(claim.volume_name)
     if volume is not None:
         return _csi_volume(volume)

@@ -1,6 +1,6 @@
-"""One immutable look at the cluster: every decision of a pass reads this and nothing else.
+"""An immutable view of the cluster: every decision of a pass reads this and nothing else.
 
-Maps are persistent (immutables.Map): taking a snapshot copies nothing, and a later change to the store does not show.
+Maps are persistent (immutables.Map): taking a snapshot copies nothing, and later changes of the store do not show.
 """
 
 from collections.abc import Mapping
@@ -28,18 +28,16 @@ _NONE: Final[Mapping[str, Keys]] = KeyMap()
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Objects by key (`namespace/name`, or the name), and the indexes rules ask for.
+    """Objects by key (`namespace/name`, or the name), and the indexes that rules use.
 
-    `pods_by_claim`: claim key -> keys of the pods that use it, finished ones left out.
-    `pods_by_node`: node name -> keys of the pods assigned to it, finished ones left out.
-    `volumes_by_claim`: claim key -> names of the volumes whose claimRef names it (whatever its uid).
-    `volumes_reserved_for`: claim key -> names of the volumes whose annotation reserves them for it.
-    `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
-    `attachments_by_node`: node name -> names of its VolumeAttachments.
-    `capacities_by_class`: the capacities by class and node labels.
-    `csi_nodes_by_ailing_driver`: driver -> names of the CSINodes that report a condition of its storage.
-    `constraining_pods`: key -> key of the pods that limit where others may go: by required anti-affinity, and while
-    they have no node by any rule about other pods (`Constraints.is_required`); finished ones left out.
+    `pods_by_claim`: claim key -> keys of the pods that use it, finished ones left out. `pods_by_node`: node name ->
+    keys of the pods assigned to it, finished ones left out. `volumes_by_claim`: claim key -> names of the volumes whose
+    claimRef names it (whatever its uid). `volumes_reserved_for`: claim key -> names of the volumes whose annotation
+    reserves them for it. `claims_by_volume`: volume name -> keys of the claims whose spec.volumeName is it.
+    `attachments_by_node`: node name -> names of its VolumeAttachments. `capacities_by_class`: the capacities by class
+    and node labels. `csi_nodes_by_ailing_driver`: driver -> names of the CSINodes that report a condition of its
+    storage. `constraining_pods`: key -> key of the pods that limit where others may go: by required anti-affinity, and
+    while they have no node by any rule about other pods (`Constraints.is_required`); finished ones left out.
     """
 
     claims: Map[str, Claim] = Map()

@@ -1,4 +1,4 @@
-"""What is known of the cluster: one collection per kind, the indexes rules ask for, and snapshots that cost nothing."""
+"""The cached state of the cluster: one collection per kind, the indexes that rules use, and snapshots at no cost."""
 
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ from kube.store.snapshot import Snapshot
 class Store:
     """Nine collections, and those that only some commands fill. `own_prefix` is the prefix of our annotations.
 
-    What only some fill is in no snapshot and does not count for `synced`: `budgets` (PodDisruptionBudgets) and
+    The optional ones are in no snapshot and do not count for `synced`: `budgets` (PodDisruptionBudgets) and
     `namespaces`.
     """
 
@@ -62,7 +62,7 @@ class Store:
 
     @property
     def synced(self) -> bool:
-        """Whether a whole list of every kind has been taken, the optional ones aside."""
+        """Whether a complete list of every kind has been received, the optional ones aside."""
         cluster_scoped = (self.volumes, self.classes, self.nodes, self.csi_nodes, self.csi_drivers, self.attachments)
         namespaced = (self.claims, self.pods, self.capacities)
         return all(collection.synced for collection in cluster_scoped) and all(

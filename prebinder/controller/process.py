@@ -31,8 +31,8 @@ from prebinder.controller.sweeps import all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
 from prebinder.errors import CommandError
 from prebinder.extender.part import ExtenderPart
+from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
-from prebinder.metrics.state import ClusterState
 from prebinder.preflight.class_outlook import outlooks
 from prebinder.runtime.clients import Access, own_namespace
 from prebinder.runtime.health_server import Checks, serve_pages

@@ -9,12 +9,12 @@ from prometheus_client import Gauge, generate_latest
 from kube.objects.api_resource import WATCHED, Resource
 from prebinder.metrics.api import EventMetrics, QueueMetrics, RequestMetrics, WatchMetrics
 from prebinder.metrics.binding import BindingMetrics, ReservationMetrics
+from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
+from prebinder.metrics.collectors.scheduler import SchedulerState, SchedulerStateCollector
 from prebinder.metrics.drivers import DriverMetrics
 from prebinder.metrics.extender import ExtenderMetrics
 from prebinder.metrics.process import JobMetrics, LeaderMetrics, new_registry
 from prebinder.metrics.scheduler import ConfigurationMetrics, SchedulerMetrics
-from prebinder.metrics.scheduler_state import SchedulerState, SchedulerStateCollector
-from prebinder.metrics.state import ClusterState, StateCollector
 
 
 class Instruments:

@@ -19,9 +19,9 @@ from csi.records import HealthRecords
 from csi.sweep import SweepProgress
 from kube.store.store import snapshot_of
 from prebinder.command_line.flags import FLAGS
+from prebinder.metrics.collectors.cluster import ClusterState
+from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.instruments import Instruments, SchedulerInstruments
-from prebinder.metrics.scheduler_state import SchedulerState
-from prebinder.metrics.state import ClusterState
 from tests.builders import EPOCH, claim, storage_class, volume
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from csi.records import HealthRecords
 from csi.sweep import SweepProgress
 from kube.objects.model import WAIT_FOR_FIRST_CONSUMER
 from kube.store.store import snapshot_of
+from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
-from prebinder.metrics.state import ClusterState
 from tests.builders import EPOCH, ZONE, claim, node, node_selector, pod, storage_class, volume
 
 PREFIX = "scheduler.cloud.example/"

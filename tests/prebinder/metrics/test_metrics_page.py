@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from kube.store.store import snapshot_of
+from prebinder.metrics.collectors.cluster import ClusterState
+from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.instruments import ExtenderInstruments, Instruments, SchedulerInstruments
-from prebinder.metrics.scheduler_state import SchedulerState
-from prebinder.metrics.state import ClusterState
 from tests.builders import EPOCH
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from binder.health.node_storage import NodeStorage
 from binder.health.reported_health import reported
@@ -15,6 +15,7 @@ from csi.health.verdict import UNHEALTHY, HealthState, badness
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
 from kube.store.snapshot import Snapshot
+from prebinder.metrics.collectors.gauges import gauge_family
 
 KnownHealth = Callable[[str, str], HealthRecord | None]
 """What is known of a volume, by driver and handle; safe to be called from any thread."""
@@ -52,19 +53,19 @@ def health_gauges(view: HealthView) -> Iterator[Metric]:
         if worst is not None and state in UNHEALTHY:
             key, age = (volume.driver, str(state)), (view.now - worst.since).total_seconds()
             oldest[key] = max(oldest.get(key, 0.0), age)
-    yield _family(
+    yield gauge_family(
         "pvc_prebinder_volumes",
         "CSI volumes by health; Unknown if not probed, or if the driver cannot report it.",
         ["driver_name", "zone", "health"],
         counts,
     )
-    yield _family(
+    yield gauge_family(
         "pvc_prebinder_oldest_unhealthy_volume_seconds",
         "Time since the volume that has been unhealthy longest became unhealthy.",
         ["driver_name", "health"],
         oldest,
     )
-    yield _family(
+    yield gauge_family(
         "pvc_prebinder_unreadable_health_reports",
         "Health reports of other components that cannot be decoded; they count as absent.",
         ["resource"],
@@ -74,13 +75,13 @@ def health_gauges(view: HealthView) -> Iterator[Metric]:
 
 def quarantine_gauges(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]:
     """`counts` is class -> volumes in quarantine, volumes that only its cap keeps out."""
-    yield _family(
+    yield gauge_family(
         "pvc_prebinder_quarantined_volumes",
         "Volumes kept from claims because of their health.",
         ["storage_class"],
         {(name,): inside for name, (inside, _) in counts.items()},
     )
-    yield _family(
+    yield gauge_family(
         "pvc_prebinder_quarantine_held_back_volumes",
         "Unhealthy Available volumes that any claim may get, because the cap on quarantine is reached.",
         ["storage_class"],
@@ -92,10 +93,3 @@ def _unreadable(snapshot: Snapshot) -> Mapping[tuple[str, ...], int]:
     claims = sum(claim.health.unreadable for claim in snapshot.claims.values() if claim.health is not None)
     nodes = sum(node.storage.unreadable for node in snapshot.csi_nodes.values() if node.storage is not None)
     return {("persistentvolumeclaims",): claims, ("csinodes",): nodes}
-
-
-def _family(name: str, help_text: str, labels: list[str], values: Mapping[tuple[str, ...], float]) -> Metric:
-    family = GaugeMetricFamily(name, help_text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, value)
-    return family

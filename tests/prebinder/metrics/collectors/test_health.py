@@ -11,7 +11,7 @@ from csi.health.verdict import HealthState, Verdict
 from csi.records import HealthRecords
 from kube.objects.reports import ClaimHealth, HealthCondition
 from kube.store.store import snapshot_of
-from prebinder.metrics.state import ClusterState, StateCollector
+from prebinder.metrics.collectors.cluster import ClusterState, StateCollector
 from tests.builders import EPOCH, claim, volume
 
 PREFIX = "scheduler.cloud.example/"

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from binder.matching.rejection import Reason
 from kube.store.store import snapshot_of
+from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
-from prebinder.metrics.state import ClusterState
 from tests.builders import EPOCH, claim, pod, storage_class
 
 GATE = "scheduler.cloud.example/volumes"

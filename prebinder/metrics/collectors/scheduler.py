@@ -1,13 +1,13 @@
-"""Gauges of the standalone scheduler, computed at each scrape: pods by queue, and how full the nodes are."""
+"""Gauges of the standalone scheduler, pods by queue, and how full the nodes are."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from prebinder.metrics.state import cache_gauges
+from prebinder.metrics.collectors.gauges import cache_gauges, gauge_family
 from scheduler.state.node_info import NodeInfo
 
 _RESOURCES: Final = ("cpu", "memory", "pods")
@@ -37,26 +37,18 @@ class SchedulerStateCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         state = self.state
         yield from cache_gauges(state.loop_lag, state.synced)
-        pending = GaugeMetricFamily(
+        yield gauge_family(
             "scheduler_pending_pods",
             "Pods without a node: to be scheduled next (active), after a pause (backoff) or a change that may "
             "help (unschedulable); with scheduling gates (gated); rejected as invalid (invalid); being scheduled "
             "(in_work).",
-            labels=["queue"],
+            ["queue"],
+            {(queue,): pods for queue, pods in state.queues.items()},
         )
-        for queue, pods in state.queues.items():
-            pending.add_metric([queue], pods)
-        yield pending
         yield _requested(state.nodes)
 
 
 def _requested(nodes: Sequence[NodeInfo]) -> Metric:
-    family = GaugeMetricFamily(
-        "pvc_prebinder_scheduler_node_requested_ratio",
-        "Share of a node's allocatable resources that its pods request: minimum, mean and maximum over the "
-        "nodes of a zone.",
-        labels=["zone", "resource", "stat"],
-    )
     shares: dict[tuple[str, str], list[float]] = {}
     for node in nodes:
         for resource in _RESOURCES:
@@ -64,8 +56,15 @@ def _requested(nodes: Sequence[NodeInfo]) -> Metric:
             if offered > 0:
                 requested = offered - node.free.get(resource, 0)
                 shares.setdefault((node.zone, resource), []).append(requested / offered)
-    for (zone, resource), ratios in shares.items():
-        stats = {"min": min(ratios), "mean": sum(ratios) / len(ratios), "max": max(ratios)}
-        for stat, value in stats.items():
-            family.add_metric([zone, resource, stat], value)
-    return family
+    ratios: dict[tuple[str, ...], float] = {
+        (*of, stat): ratio
+        for of, known in shares.items()
+        for stat, ratio in (("min", min(known)), ("mean", sum(known) / len(known)), ("max", max(known)))
+    }
+    return gauge_family(
+        "pvc_prebinder_scheduler_node_requested_ratio",
+        "Share of a node's allocatable resources that its pods request: minimum, mean and maximum over the "
+        "nodes of a zone.",
+        ["zone", "resource", "stat"],
+        ratios,
+    )

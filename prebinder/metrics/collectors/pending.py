@@ -13,6 +13,7 @@ from binder.reservation.contract import Annotations
 from kube.objects.model import Claim
 from kube.store.snapshot import Snapshot
 from prebinder.metrics.class_label import OTHER
+from prebinder.metrics.collectors.gauges import gauge_family
 
 
 def pending_gauges(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> Iterator[Metric]:
@@ -22,9 +23,9 @@ def pending_gauges(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime
     which no claim is, and no label holds what users choose.
     """
     labels = ["storage_class", "reason"]
-    counts: Counter[tuple[str, str]] = Counter()
-    ages: dict[tuple[str, str], float] = {}
-    namespaces: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    counts: Counter[tuple[str, ...]] = Counter()
+    ages: dict[tuple[str, ...], float] = {}
+    namespaces: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for claim in snapshot.claims.values():
         if claim.phase != "Pending":
             continue
@@ -32,18 +33,16 @@ def pending_gauges(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime
         counts[key] += 1
         ages[key] = max(ages.get(key, 0.0), _age(claim.created, now))
         namespaces[key].add(claim.namespace)
-    pending = GaugeMetricFamily("pvc_prebinder_pending_claims", "Claims that are not bound, by reason.", labels=labels)
-    oldest = GaugeMetricFamily(
-        "pvc_prebinder_oldest_pending_claim_seconds", "Age of the oldest claim that is not bound.", labels=labels
+    yield gauge_family("pvc_prebinder_pending_claims", "Claims that are not bound, by reason.", labels, counts)
+    yield gauge_family(
+        "pvc_prebinder_oldest_pending_claim_seconds", "Age of the oldest claim that is not bound.", labels, ages
     )
-    spread = GaugeMetricFamily(
-        "pvc_prebinder_pending_namespaces", "Namespaces with claims that are not bound, by reason.", labels=labels
+    yield gauge_family(
+        "pvc_prebinder_pending_namespaces",
+        "Namespaces with claims that are not bound, by reason.",
+        labels,
+        {key: len(names) for key, names in namespaces.items()},
     )
-    for key, count in counts.items():
-        pending.add_metric(key, count)
-        oldest.add_metric(key, ages[key])
-        spread.add_metric(key, len(namespaces[key]))
-    yield from (pending, oldest, spread)
 
 
 def gated_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) -> Iterator[Metric]:

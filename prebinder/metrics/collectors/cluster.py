@@ -1,11 +1,11 @@
-"""Gauges computed at each scrape from an immutable snapshot of the cluster: no bookkeeping that could go wrong."""
+"""The gauges of the controller, from an immutable snapshot of the cluster and what the process says of itself."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from binder.matching.rejection import Reason
@@ -13,8 +13,9 @@ from binder.reservation.contract import Annotations
 from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 from prebinder.metrics.class_label import OTHER
-from prebinder.metrics.health_state import HealthView, KnownHealth, health_gauges, quarantine_gauges
-from prebinder.metrics.pending_state import class_label_of, gated_gauges, pending_gauges
+from prebinder.metrics.collectors.gauges import cache_gauges, gauge_family
+from prebinder.metrics.collectors.health import HealthView, KnownHealth, health_gauges, quarantine_gauges
+from prebinder.metrics.collectors.pending import class_label_of, gated_gauges, pending_gauges
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class StateCollector(Collector):
         state = self.state
         yield from cache_gauges(state.loop_lag, state.synced)
         yield _endpoints(state.endpoints_up)
-        yield from _queues(state)
+        yield from _queues(state.queues)
         if state.snapshot is not None:
             yield from pending_gauges(state.snapshot, state.told, self.now)
             yield from gated_gauges(state.snapshot, state.annotations, self.now)
@@ -62,46 +63,32 @@ class StateCollector(Collector):
             yield from quarantine_gauges(state.quarantine)
 
 
-def cache_gauges(loop_lag: float, synced: Mapping[str, bool]) -> Iterator[Metric]:
-    """Yield how late the event loop runs, in seconds, and for each kind whether it has been listed."""
-    yield GaugeMetricFamily("pvc_prebinder_event_loop_lag_seconds", "Lag of the event loop.", value=loop_lag)
-    family = GaugeMetricFamily(
-        "pvc_prebinder_cache_synced", "1 once a complete list was received.", labels=["resource"]
-    )
-    for resource, is_synced in synced.items():
-        family.add_metric([resource], int(is_synced))
-    yield family
-
-
 def _endpoints(endpoints_up: Mapping[str, bool]) -> Metric:
-    family = GaugeMetricFamily(
-        "pvc_prebinder_csi_endpoint_up", "1 while the driver answers under its configured name.", labels=["driver_name"]
+    return gauge_family(
+        "pvc_prebinder_csi_endpoint_up",
+        "1 while the driver answers under its configured name.",
+        ["driver_name"],
+        {(driver,): int(is_up) for driver, is_up in endpoints_up.items()},
     )
-    for driver, is_up in endpoints_up.items():
-        family.add_metric([driver], int(is_up))
-    return family
 
 
-def _queues(state: ClusterState) -> Iterator[Metric]:
-    unfinished = GaugeMetricFamily(
+def _queues(queues: Mapping[str, tuple[float, float]]) -> Iterator[Metric]:
+    yield gauge_family(
         "workqueue_unfinished_work_seconds",
         "Total time that the keys in progress have been in progress.",
-        labels=["name"],
+        ["name"],
+        {(name,): seconds for name, (seconds, _) in queues.items()},
     )
-    longest = GaugeMetricFamily(
+    yield gauge_family(
         "workqueue_longest_running_processor_seconds",
         "Time since work began on the key that has been in progress longest.",
-        labels=["name"],
+        ["name"],
+        {(name,): seconds for name, (_, seconds) in queues.items()},
     )
-    for name, (sum_seconds, longest_seconds) in state.queues.items():
-        unfinished.add_metric([name], sum_seconds)
-        longest.add_metric([name], longest_seconds)
-    yield unfinished
-    yield longest
 
 
 def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
-    counts: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, ...]] = Counter()
     zones = {"", *(zone_of(node.labels) for node in snapshot.nodes.values())}
     for key in snapshot.volumes_reserved_for:
         claim = snapshot.claims.get(key)
@@ -110,11 +97,9 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
             # Whoever may change the claim may write any zone on it.
             zone = reservation.zone if reservation.zone in zones else OTHER
             counts[zone, class_label_of(claim, snapshot)] += 1
-    family = GaugeMetricFamily(
+    return gauge_family(
         "pvc_prebinder_reservations",
         "Claims that are not bound yet and for which a volume is reserved.",
-        labels=["zone", "storage_class"],
+        ["zone", "storage_class"],
+        counts,
     )
-    for labels, count in counts.items():
-        family.add_metric(labels, count)
-    return family

@@ -1,0 +1,26 @@
+"""Families of gauges as values, and those that every process has."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+
+def gauge_family(
+    name: str, help_text: str, labels: Sequence[str], values: Mapping[tuple[str, ...], float]
+) -> GaugeMetricFamily:
+    """Return a gauge for each combination of label values."""
+    family = GaugeMetricFamily(name, help_text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+def cache_gauges(loop_lag: float, synced: Mapping[str, bool]) -> Iterator[Metric]:
+    """Yield how late the event loop runs, in seconds, and for each kind whether it has been listed."""
+    yield GaugeMetricFamily("pvc_prebinder_event_loop_lag_seconds", "Lag of the event loop.", value=loop_lag)
+    yield gauge_family(
+        "pvc_prebinder_cache_synced",
+        "1 once a complete list was received.",
+        ["resource"],
+        {(resource,): int(is_synced) for resource, is_synced in synced.items()},
+    )

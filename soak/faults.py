@@ -9,10 +9,10 @@ from typing import Final
 
 from devcluster.errors import ClusterError
 from devcluster.processes.component import Component
-from soak.network import Network
-from soak.replica import Replica
 from soak.schedule import NETWORK_KINDS, Operation
-from soak.stage import Stage
+from soak.stage.network import Network
+from soak.stage.replica import Replica
+from soak.stage.stage import Stage
 
 _RESTART_SECONDS: Final = 120.0
 

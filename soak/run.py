@@ -9,7 +9,6 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
-from soak.client import Document
 from soak.faults import Faults, all_well
 from soak.judge.cluster import Cluster
 from soak.judge.history import Change
@@ -19,7 +18,8 @@ from soak.judge.replay import replay
 from soak.judge.rules import Violation
 from soak.judge.writes import Authors, Parties, Party, Write, read
 from soak.schedule import Operation, Schedule
-from soak.stage import Stage, staged
+from soak.stage.client import Document
+from soak.stage.stage import Stage, staged
 from soak.terrain import PREFIX
 from soak.users import Users
 

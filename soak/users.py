@@ -9,8 +9,8 @@ from typing import Any, Final
 import aiohttp
 
 from soak import terrain
-from soak.client import Client, Document, Refused
 from soak.schedule import Operation
+from soak.stage.client import Client, Document, Refused
 from soak.terrain import NAMESPACE, NODES, PREFIX
 
 _AT_ONCE: Final = 12

@@ -15,15 +15,15 @@ import pytest
 import pytest_asyncio
 
 from soak import terrain
-from soak.client import Client, Document, Refused
 from soak.judge.facts import GATE, PREFIX
 from soak.judge.replay import replay
 from soak.judge.rules import Violation
 from soak.judge.writes import Authors, Parties, read
-from soak.rights import SYSTEM
 from soak.run import judge_rest
 from soak.schedule import Setting
-from soak.stage import Stage, staged
+from soak.stage.client import Client, Document, Refused
+from soak.stage.rights import SYSTEM
+from soak.stage.stage import Stage, staged
 from soak.terrain import NAMESPACE
 
 SETTING = Setting((0.0, 0.0), None, False, "10m")

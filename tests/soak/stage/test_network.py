@@ -8,7 +8,7 @@ from random import Random
 import pytest_asyncio
 
 from devcluster.processes.ports import LOOPBACK
-from soak.network import Network, network_to
+from soak.stage.network import Network, network_to
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 SECONDS = 10.0

@@ -1,6 +1,7 @@
-"""`python -m soak.skewed_replica SECONDS FLAGS...`: the controller, with a wall clock that is ahead by so many seconds.
+"""`python -m soak.stage.skewed_replica SECONDS FLAGS...`: the controller, with a wall clock so many seconds ahead.
 
-The one module here that imports the product: it composes what `pvc-prebinder controller` composes, with another clock.
+The one module of a soak that imports the product: it composes what `pvc-prebinder controller` composes, with another
+clock.
 """
 
 import asyncio

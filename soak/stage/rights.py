@@ -11,7 +11,7 @@ import yaml
 from devcluster.cluster import DevCluster
 from devcluster.errors import ClusterError
 
-MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
+MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
 COMPONENTS: Final = ("complete", "scheduling-gate", "scheduler")
 LIMITS: Final = "account-limits"
 """The component with the policies that hold the ServiceAccounts to what they need."""

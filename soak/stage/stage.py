@@ -15,13 +15,14 @@ from devcluster.control_plane import kubeconfig
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import spread
 from devcluster.processes.ports import LOOPBACK, free_ports
-from soak import rights, terrain
-from soak.client import Client, Document
-from soak.network import Network, network_to
-from soak.recorder import FLAGS, Recorder, recording
-from soak.replica import Replica
-from soak.rights import SYSTEM
+from soak import terrain
 from soak.schedule import Setting
+from soak.stage import rights
+from soak.stage.client import Client, Document
+from soak.stage.network import Network, network_to
+from soak.stage.recorder import FLAGS, Recorder, recording
+from soak.stage.replica import Replica
+from soak.stage.rights import SYSTEM
 
 _TOKENS: Final = 60
 """More lives than a process has in half an hour."""
@@ -133,7 +134,7 @@ def controller_flags(number: int, setting: Setting) -> list[str]:
 
 async def _controller(cluster: DevCluster, client: Client, number: int, server: str, setting: Setting) -> Replica:
     skew = setting.skews[number]
-    program = ["-m", "soak.skewed_replica", str(skew)] if skew else ["-m", "prebinder.cli", "controller"]
+    program = ["-m", "soak.stage.skewed_replica", str(skew)] if skew else ["-m", "prebinder.cli", "controller"]
     renew = await _tokens(cluster, client, f"replica-{number}", "pvc-prebinder", server)
     flags = ["--mode=annotate", *controller_flags(number, setting)]
     return await _process(cluster, f"controller-{number}", [*program, *flags], renew)

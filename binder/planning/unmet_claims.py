@@ -198,7 +198,8 @@ def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
     if claim.selector is not None:
         wanted += f", labels {selector_text(claim.selector)}"
     total = sum(counts.values())
-    offered = f"{total} volumes of the class: {reasons_text(counts)}" if total else "no Available volume of the class"
+    volumes = f"{total} volume{'' if total == 1 else 's'} of the class"
+    offered = f"{volumes}: {reasons_text(counts)}" if total else "no Available volume of the class"
     return Rejection(Reason.NO_VOLUME_FITS, claim.key, wanted, offered)
 
 

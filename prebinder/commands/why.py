@@ -20,6 +20,7 @@ from prebinder.why.answering import answer_live, report_on
 from prebinder.why.reading.file import facts_from
 from prebinder.why.reading.live import LiveReader
 from prebinder.why.rendering.printer import Printer
+from prebinder.why.rendering.text import printable
 from prebinder.why.report.report import WhyReport
 from prebinder.why.targets import Target, parse_selector, parse_target
 
@@ -119,7 +120,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     _complain(faults)
     chosen = "" if everywhere else namespace or ("default" if targets else "")
     report = report_on(facts, targets, chosen, selector)
-    printer.print(report, now)
+    printer.print(report, facts.now)
     return exit_code(report)
 
 
@@ -150,7 +151,7 @@ async def _live(access: ClusterAccess, question: Question, printer: Printer, *, 
 
 def _complain(faults: Sequence[str]) -> None:
     for fault in faults:
-        sys.stderr.write(f"pvc-prebinder why: left out {fault}\n")
+        sys.stderr.write(f"pvc-prebinder why: left out {printable(fault)}\n")
 
 
 def console_for(color: str) -> Console:

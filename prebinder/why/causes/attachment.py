@@ -1,7 +1,8 @@
 """Causes after a node was chosen: a volume that cannot be attached there, or mounted."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -10,12 +11,17 @@ from kube.store.snapshot import Snapshot
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import claim_link, pod_link, volume_link
 from prebinder.why.causes.reported import quoted
+from prebinder.why.causes.volume_state import volume_unhealthy as unhealthy
+from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _MULTI_ATTACH: Final = re.compile(r"Multi-Attach error|already (?:exclusively )?(?:attached|used by pod)")
+_VOLUME: Final = re.compile(r'volume "([^"]+)"')
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
 _FAILED: Final[Mapping[str, Reason]] = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
+_OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started", "FailedCreatePodSandBox"})
+"""What the kubelet reports of a pod only when its volumes are mounted (syncPod in kubelet.go)."""
 
 
 def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
@@ -24,23 +30,12 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
     for claim, volume in _volumes_of(pod, snapshot):
         if not set(volume.access_modes) <= _ONE_NODE:
             continue
-        holders = [
-            one
-            for one in snapshot.attachments.values()
-            if one.volume_name == volume.name and one.node_name != pod.node_name and one.attached
-        ]
-        if not holders:
+        attached = [one for one in snapshot.attachments.values() if one.volume_name == volume.name and one.attached]
+        holders = [one for one in attached if one.node_name != pod.node_name]
+        if not holders or len(holders) < len(attached):
             continue
         holder = holders[0].node_name
-        node = snapshot.nodes.get(holder) if facts.has(Source.NODES) else None
-        down = facts.has(Source.NODES) and (node is None or _is_down(node.taints))
-        note = "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it"
-        step = Step(f"kubectl get pods -A --field-selector spec.nodeName={holder}", note)
-        if down and node is not None:
-            step = Step(
-                f"kubectl taint node {holder} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-                "only if that node is switched off: its pods are deleted at once, and unwritten data is lost",
-            )
+        state, step = _about_holder(facts, holder)
         return Finding(
             Reason.ATTACH_CONFLICT,
             f"Volume {volume.name} is still attached to node {holder}, and may be attached to one node only.",
@@ -48,11 +43,61 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
                 pod_link(pod, f"on node {pod.node_name}"),
                 claim_link(claim),
                 volume_link(volume),
-                Link("Node", holder, "not ready" if down else "has the volume"),
+                Link("Node", holder, state),
             ),
-            (Evidence(f"volumeattachment/{holders[0].name}", f"attached to {pod.node_name}", f"attached to {holder}"),),
+            (
+                Evidence(
+                    f"volumeattachment/{holders[0].name}", f"attached to {pod.node_name}", f"attached to {holder}"
+                ),
+                *_detach_error(facts, holders[0].name),
+            ),
             (step,),
         )
+    return None
+
+
+def _about_holder(facts: Facts, holder: str) -> tuple[str, Step]:
+    """Return the state of the node that has the volume, and what makes it let go."""
+    wait = Step(
+        f"kubectl get pods -A --field-selector spec.nodeName={holder}",
+        "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it",
+    )
+    if not facts.has(Source.NODES):
+        return "has the volume", wait
+    node = facts.snapshot.nodes.get(holder)
+    if node is None:
+        return "not found", wait
+    if not _is_down(node.taints):
+        return "has the volume", wait
+    return "not ready", Step(
+        f"kubectl taint node {holder} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "only if that node is switched off: its pods are deleted at once, and unwritten data is lost",
+    )
+
+
+def _detach_error(facts: Facts, name: str) -> Iterator[Evidence]:
+    details = facts.attachments.get(name)
+    if details is not None and details.detach_error:
+        words = " ".join(details.detach_error.split())
+        yield Evidence(f"volumeattachment/{name} status.detachError", "", f'"{words}"')
+
+
+def volume_unhealthy(facts: Facts, pod: Pod) -> Finding | None:
+    """A volume of the pod is reported unhealthy: that it cannot be attached or mounted follows from it."""
+    failing = next(_failures(facts, pod), None)
+    if failing is None:
+        return None
+    snapshot = facts.need(Source.CLAIMS, Source.VOLUMES)
+    for claim, volume in _volumes_of(pod, snapshot):
+        finding = unhealthy(facts, volume)
+        if finding is not None:
+            links = (pod_link(pod, f"on node {pod.node_name}"), claim_link(claim), *finding.links)
+            return replace(
+                finding,
+                message=f"Volume {volume.name} of the pod is unhealthy: {finding.evidence[0].found}.",
+                links=links,
+                evidence=(*finding.evidence, quoted(facts, failing)),
+            )
     return None
 
 
@@ -83,10 +128,9 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
 
 def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
     """Attaching or mounting fails, by the Events of attachdetach-controller and kubelet."""
-    for event in facts.events_of("Pod", pod.key):
-        code = _FAILED.get(event.reason)
-        if code is None:
-            continue
+    facts.need(Source.EVENTS)
+    for event in _failures(facts, pod):
+        code = _FAILED[event.reason]
         if _MULTI_ATTACH.search(event.note):
             code = Reason.ATTACH_CONFLICT
         verb = "mounted" if code is Reason.MOUNT_FAILED else "attached"
@@ -98,6 +142,19 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
             (Step(f"kubectl -n {pod.namespace} describe pod {pod.name}"),),
         )
     return None
+
+
+def _failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
+    """Yield the Events about failures of attaching and mounting that nothing later has settled, the latest first."""
+    attached: set[str] = set()
+    for event in facts.events_of("Pod", pod.key):
+        volumes = set(_VOLUME.findall(event.note))
+        if event.reason in _OVER:
+            return
+        if event.reason == "SuccessfulAttachVolume":
+            attached |= volumes
+        elif event.reason in _FAILED and not (attached and volumes <= attached):
+            yield event
 
 
 def _volumes_of(pod: Pod, snapshot: Snapshot) -> list[tuple[Claim, Volume]]:

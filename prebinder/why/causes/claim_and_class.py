@@ -1,8 +1,9 @@
 """Causes in the claim itself and its StorageClass."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from shlex import quote
 
-from binder.matching.matching import class_of, default_class
+from binder.matching.matching import class_of, default_class, is_mine
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import (
@@ -10,7 +11,6 @@ from kube.objects.model import (
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     Claim,
-    StorageClass,
     value_of,
 )
 from prebinder.why.causes.finding import Finding, Step
@@ -27,7 +27,7 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 
-def lost(_: Facts, claim: Claim) -> Finding | None:
+def lost(facts: Facts, claim: Claim) -> Finding | None:
     """The volume of a bound claim is gone (phase Lost: syncBoundClaim in persistentvolume/pv_controller.go)."""
     if claim.phase != "Lost":
         return None
@@ -36,12 +36,37 @@ def lost(_: Facts, claim: Claim) -> Finding | None:
         f"The claim was bound to volume {claim.volume_name}, which is gone or belongs to another claim.",
         (claim_link(claim), Link("PersistentVolume", claim.volume_name, "lost")),
         (Evidence(claim_object(claim, "status.phase"), "Bound", "Lost"),),
-        (
-            Step(
-                f"kubectl get pv {claim.volume_name} -o yaml",
-                "do not delete the claim before the data is found or restored",
-            ),
-        ),
+        (_restore(facts, claim),),
+    )
+
+
+def about_to_be_lost(facts: Facts, claim: Claim) -> Finding | None:
+    """The volume of a bound claim does not exist, or names another claim, and the PV controller has not said so yet.
+
+    Source: `bound to non-existent persistentvolume` of the scheduler, and syncBoundClaim in pv_controller.go.
+    """
+    if not facts.has(Source.VOLUMES):  # The claim's own word has to do.
+        return None
+    volume = facts.snapshot.volumes.get(claim.volume_name)
+    if volume is not None and (volume.claim is None or is_mine(claim, volume)):
+        return None
+    state = "does not exist" if volume is None else "belongs to another claim"
+    return Finding(
+        Reason.CLAIM_LOST,
+        f"The claim is bound to volume {claim.volume_name}, which {state}.",
+        (claim_link(claim), Link("PersistentVolume", claim.volume_name, "not found" if volume is None else "not ours")),
+        (Evidence(claim_object(claim, "spec.volumeName"), f"volume {claim.volume_name} of this claim", state),),
+        (_restore(facts, claim),),
+    )
+
+
+def _restore(facts: Facts, claim: Claim) -> Step:
+    """Return how a lost volume is looked for: a PersistentVolume that is created again is bound again."""
+    is_gone = facts.has(Source.VOLUMES) and claim.volume_name not in facts.snapshot.volumes
+    return Step(
+        f"kubectl get pv {quote(claim.volume_name)} -o yaml" if not is_gone else "kubectl get pv",
+        "do not delete the claim before the data is found or restored"
+        + (f"; a volume created again as {claim.volume_name} for the same data is bound to it" if is_gone else ""),
     )
 
 
@@ -56,20 +81,25 @@ def no_storage_class(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if claim.storage_class is None:
         message = "The claim names no StorageClass, and no class is marked as the default."
-        command = (
-            f"kubectl annotate storageclass {_any_class(classes)} storageclass.kubernetes.io/is-default-class=true"
-        )
-        note = "makes a class the default for all claims that name none"
+        step = _choose_default(classes)
     else:
         message = 'The claim opted out of classes (storageClassName: ""), and no volume without a class fits.'
-        command, note = "kubectl get pv", "create a volume without a class, or create the claim again with a class"
+        step = Step("kubectl get pv", "create a volume without a class, or create the claim again with a class")
     evidence = Evidence(claim_object(claim, "spec.storageClassName"), "a StorageClass", "none")
-    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence,), (Step(command, note),))
+    return Finding(Reason.NO_STORAGE_CLASS, message, (claim_link(claim),), (evidence,), (step,))
 
 
-def _any_class(classes: Mapping[str, StorageClass]) -> str:
+def _choose_default(classes: Iterable[str]) -> Step:
     names = sorted(classes)
-    return names[0] if len(names) == 1 else "NAME"
+    mark = "storageclass.kubernetes.io/is-default-class=true"
+    if len(names) == 1:
+        return Step(
+            f"kubectl annotate storageclass {names[0]} {mark}", "makes it the default for all claims that name none"
+        )
+    return Step(
+        "kubectl get storageclass",
+        f"choose one of them and annotate it with {mark}" if names else "there is none: create one",
+    )
 
 
 def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
@@ -148,7 +178,9 @@ def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
     storage_class = facts.need(Source.CLASSES).classes.get(class_of(wanted))
     if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return None
-    if claim.key in facts.need(Source.VOLUMES).volumes_by_claim or any(users_of(facts, claim)):
+    if claim.key in facts.need(Source.VOLUMES).volumes_by_claim:
+        return None
+    if any(not pod.deleting for pod in users_of(facts, claim)):
         return None
     return Finding(
         Reason.WAIT_FOR_FIRST_CONSUMER,

@@ -1,12 +1,14 @@
 """Causes in what a new volume is to be filled with: a snapshot, another claim, or a populator's object."""
 
+from shlex import quote
+
 from binder.matching.evidence import quantity_text
 from binder.matching.rejection import Reason
 from kube.objects.model import Claim
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import claim_link, claim_object
 from prebinder.why.facts.details import DataSource
-from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.facts.facts import NOT_SERVED, Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _SNAPSHOTS = "snapshot.storage.k8s.io"
@@ -26,12 +28,13 @@ def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
     if problem is None:
         return None
     resource = "pvc" if source.kind == "PersistentVolumeClaim" else "volumesnapshot"
+    namespace = source.namespace or claim.namespace
     return Finding(
         Reason.DATA_SOURCE_NOT_READY,
         f"The claim is to be filled from {source.kind} {source.name}, and {problem}.",
-        (claim_link(claim), Link(source.kind, source.name, problem)),
+        (claim_link(claim), Link(source.kind, f"{namespace}/{source.name}", problem)),
         (Evidence(claim_object(claim, "spec.dataSourceRef"), f"{source.kind} {source.name}, ready", problem),),
-        (Step(f"kubectl -n {source.namespace or claim.namespace} describe {resource} {source.name}"),),
+        (Step(f"kubectl -n {quote(namespace)} describe {resource} {quote(source.name)}"),),
     )
 
 
@@ -47,7 +50,7 @@ def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
         (Evidence(claim_object(claim, "spec.dataSourceRef"), "", f"{source.kind}.{source.api_group} {source.name}"),),
         (
             Step(
-                f"kubectl get volumepopulators | grep {source.kind}",
+                f"kubectl get volumepopulators | grep {quote(source.kind)}",
                 f"is the populator for {source.kind} installed and running?",
             ),
         ),
@@ -60,6 +63,9 @@ def _source(facts: Facts, claim: Claim) -> DataSource | None:
 
 
 def _problem_of_snapshot(facts: Facts, claim: Claim, source: DataSource) -> str | None:
+    if facts.skipped.get(Source.SNAPSHOTS) == NOT_SERVED:
+        facts.has(Source.SNAPSHOTS)
+        return "this cluster has no VolumeSnapshots: its snapshot controller is not installed"
     facts.need(Source.SNAPSHOTS)
     snapshot = facts.snapshots.get(f"{source.namespace or claim.namespace}/{source.name}")
     if snapshot is None:

@@ -24,6 +24,7 @@ from prebinder.why.causes.objects import (
 from prebinder.why.causes.precedence import (
     BOUND_CLAIM_CHECKS,
     CLAIM_CHECKS,
+    DECISIVE,
     PLACED_POD_CHECKS,
     POD_CHECKS,
     POD_FIRST_CHECKS,
@@ -40,7 +41,9 @@ _NOTHING_IN_THE_WAY: Final = "Nothing is in its way: it is being worked on."
 _LONG: Final = timedelta(minutes=10)
 """After which it is no answer any more that something is on its way."""
 
-_NOT_OF_A_POD: Final = frozenset({Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING})
+_NOT_OF_A_POD: Final = frozenset(
+    {Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING, Reason.RESIZE_FAILED}
+)
 """Of a claim, and no reason for its pod to wait."""
 
 
@@ -54,9 +57,13 @@ class _Examination:
     def first(self, checks: Iterable[Callable[[Facts, S], Finding | None]], subject: S) -> Finding | None:
         """Return what the first check finds that finds anything. Raises Unread for sources nobody tried to read."""
         for check in checks:
+            before, self.blocked = self.blocked, set()
             finding = self.attempt(check, subject)
+            is_blocked, self.blocked = bool(self.blocked), self.blocked | before
             if finding is not None:
                 return finding
+            if is_blocked and check in DECISIVE:
+                return None
         return None
 
     def attempt(self, check: Callable[[Facts, S], Finding | None], subject: S) -> Finding | None:
@@ -108,7 +115,7 @@ def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
     if waiting is not None:
         return waiting
     for pod in examination.facts.snapshot.pods.values():
-        if claim.key in pod.claim_keys and not (pod.node_name or pod.finished):
+        if claim.key in pod.claim_keys and not (pod.node_name or pod.finished or pod.deleting):
             behind = _of_pod(examination, pod, without=claim.key)
             if behind is not None:
                 return replace(behind, links=(claim_link(claim), *behind.links))
@@ -139,7 +146,20 @@ def _of_claim_alone(examination: _Examination, claim: Claim) -> Finding | None:
         volume = examination.facts.snapshot.volumes.get(claim.volume_name)
         links = (claim_link(claim), *((volume_link(volume),) if volume is not None else ()))
         return Finding(Reason.BOUND, f"Bound to volume {claim.volume_name}.", links, problem=False)
-    return examination.first(CLAIM_CHECKS, claim)
+    return _followed(examination, examination.first(CLAIM_CHECKS, claim), {claim.key})
+
+
+def _followed(examination: _Examination, finding: Finding | None, seen: set[str]) -> Finding | None:
+    """Return the cause in the claim that is to be copied, if that is what a claim waits for."""
+    if finding is None or finding.code is not Reason.DATA_SOURCE_NOT_READY:
+        return finding
+    original = examination.facts.snapshot.claims.get(finding.links[-1].name)
+    if original is None or original.fully_bound or original.key in seen:
+        return finding
+    behind = _followed(examination, examination.first(CLAIM_CHECKS, original), {*seen, original.key})
+    if behind is None or not behind.problem:
+        return finding
+    return replace(behind, links=(*finding.links[:-1], *behind.links))
 
 
 def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding | None:
@@ -154,7 +174,7 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
     if finding is not None and finding.problem:
         return finding
     if pod.node_name:
-        return examination.first(PLACED_POD_CHECKS, pod) or _settled(pod)
+        return examination.first(PLACED_POD_CHECKS, pod) or (None if examination.blocked else _settled(pod))
     return finding or examination.first(POD_CHECKS, pod)
 
 
@@ -166,7 +186,7 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
         if claim is None or key == without:
             continue
         finding = _of_claim_alone(examination, claim)
-        if finding is None and _holds_up(examination.facts, claim):
+        if finding is None and not examination.blocked and _holds_up(examination.facts, claim):
             message = f"The scheduler waits until claim {claim.name} is bound, and nothing is in the way of that."
             finding = Finding(Reason.IMMEDIATE_CLAIM, message, (claim_link(claim),), problem=False)
         if finding is None or finding.code in _NOT_OF_A_POD:
@@ -185,7 +205,7 @@ def _settled(pod: Pod) -> Finding:
 
 def _holds_up(facts: Facts, claim: Claim) -> bool:
     """Whether the scheduler waits for the claim to be bound before it looks at any node."""
-    mode = binding_mode(claim, facts.snapshot.classes)
+    mode = binding_mode(with_default_class(facts, claim), facts.snapshot.classes)
     return not claim.fully_bound and (mode == IMMEDIATE or bool(claim.volume_name))
 
 
@@ -239,11 +259,14 @@ def _unexplained(kind: str, key: str, since: datetime | None, examination: _Exam
     namespace, _, name = key.partition("/")
     look = (Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}"),)
     words = last_words(facts, kind, key)
-    if examination.blocked:
-        missing = ", ".join(f"{source} ({facts.skipped[source]})" for source in sorted(examination.blocked))
+    is_old = since is not None and facts.now - since > _LONG
+    # What would only have added to another answer may be the whole answer where nothing else explains it.
+    unknown = examination.blocked or {source for source in facts.asked if is_old and source in facts.skipped}
+    if unknown:
+        missing = ", ".join(f"{source} ({facts.skipped[source]})" for source in sorted(unknown))
         message = f"Cannot tell without {missing}."
         return Finding(Reason.INCONCLUSIVE, message, evidence=words, next=look, problem=False)
-    if since is not None and facts.now - since > _LONG:
+    if since is not None and is_old:
         message = f"Nothing is in its way, and it has taken {age_text(facts.now - since)}."
         return Finding(Reason.PROGRESSING, message, evidence=words, next=look)
     return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, evidence=words, next=look, problem=False)

@@ -31,7 +31,7 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     details = facts.claims.get(claim.key)
     finalizers = details.finalizers if details is not None else ()
     since = "" if details is None or details.deleted is None else f" for {age_text(facts.now - details.deleted)}"
-    users = [pod for pod in users_of(facts, claim) if pod.node_name]
+    users = [pod for pod in users_of(facts, claim) if pod.node_name] if facts.has(Source.PODS) else []
     held = f"pod {named(pod.name for pod in users)} still uses it" if users else "its finalizers are not removed"
     if users:
         step = Step(
@@ -70,10 +70,14 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     if failed is not None:
         message = f"The volume cannot grow {sizes}: {failed.type}."
         return Finding(Reason.RESIZE_FAILED, message, (claim_link(claim),), evidence, (step,))
-    if waiting is not None and waiting.type == "FileSystemResizePending" and not any(users_of(facts, claim)):
+    if waiting is not None and waiting.type == "FileSystemResizePending" and _is_unused(facts, claim):
         step = Step(f"kubectl -n {claim.namespace} get pods", "the file system grows when a pod uses the claim")
     message = f"The claim is bound, and its volume has not grown yet {sizes}."
     return Finding(Reason.RESIZE_PENDING, message, (claim_link(claim),), evidence, (step,))
+
+
+def _is_unused(facts: Facts, claim: Claim) -> bool:
+    return facts.has(Source.PODS) and not any(users_of(facts, claim))
 
 
 def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
@@ -85,17 +89,22 @@ def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
         holder = next((user for user in users_of(facts, claim) if user.node_name and user.key != pod.key), None)
         if holder is None:
             continue
+        step = Step(
+            f"kubectl -n {holder.namespace} delete pod {holder.name}",
+            "ends what that pod does; its controller, if it has one, starts it again",
+        )
+        if holder.deleting:
+            step = Step(
+                f"kubectl -n {holder.namespace} get pod {holder.name} --watch",
+                f"it is being deleted: wait until node {holder.node_name} has ended it",
+            )
         return Finding(
             Reason.VOLUME_IN_USE,
-            f"Claim {claim.name} is ReadWriteOncePod, and pod {holder.name} uses it.",
+            f"Claim {claim.name} is ReadWriteOncePod, and pod {holder.name} uses it"
+            f"{', which is being deleted' if holder.deleting else ''}.",
             (pod_link(pod), claim_link(claim), pod_link(holder, f"on node {holder.node_name}")),
             (Evidence(claim_object(claim, "spec.accessModes"), "no other pod", f"in use by pod {holder.name}"),),
-            (
-                Step(
-                    f"kubectl -n {holder.namespace} delete pod {holder.name}",
-                    "ends what that pod does; its controller, if it has one, starts it again",
-                ),
-            ),
+            (step,),
         )
     return None
 

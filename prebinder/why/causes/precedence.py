@@ -51,6 +51,8 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     provisioning.driver_on_no_node,
     provisioning.no_allowed_topology,
     provisioning.no_capacity,
+    # Whatever it said before it died.
+    provisioning.provisioner_stopped,
     # What the provisioner itself reports, or that it says nothing.
     reported.refused_by_provisioner,
     provisioning.provisioner_silent,
@@ -59,11 +61,23 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
 )
 """About a claim that is not bound. What remains is explained by the pod that waits for it."""
 
-BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (claim_and_class.lost, lifecycle.terminating, lifecycle.resize)
+BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
+    claim_and_class.lost,
+    lifecycle.terminating,
+    claim_and_class.about_to_be_lost,
+    lifecycle.resize,
+)
 """About a claim whose bind is complete."""
 
-POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (scheduling.claim_not_found, devices.device_claim_missing)
+POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (
+    scheduling.claim_not_found,
+    scheduling.claim_not_owned,
+    devices.device_claim_missing,
+)
 """About a pod without a node, before its claims."""
+
+DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consumer})
+"""Checks without whose answer those behind them say nothing: what they look for may be as it should be."""
 
 POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     # A gate of ours, and what keeps the controller from lifting it.
@@ -72,6 +86,8 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.scheduling_gated,
     scheduling.scheduler_not_running,
     reported.extender_unavailable,
+    # A node was chosen already: what the others say is no reason any more.
+    scheduling.nominated,
     # What no node can mend, before what some node could.
     lifecycle.used_by_another_pod,
     topology.volumes_in_different_zones,
@@ -80,13 +96,15 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.volumes_rule_out_nodes,
     topology.no_node_fits,
     devices.device_claim_pending,
-    # Last, a symptom that is all there is to see.
+    # Last, what only a text says: nodes that an extender refuses, and a symptom that is all there is to see.
+    reported.refused_by_extender,
     reported.bind_timeout,
 )
 """About a pod without a node, after its claims."""
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     attachment.attach_conflict,
+    attachment.volume_unhealthy,
     attachment.attach_failed,
     attachment.reported_by_kubelet,
 )

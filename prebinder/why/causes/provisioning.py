@@ -1,14 +1,22 @@
 """Causes in making a volume: the provisioner, where its driver runs, and what room it has."""
 
 import re
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from shlex import quote
 from typing import Final
 
 from binder.matching.evidence import affinity_text, quantity_text
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
-from kube.objects.model import NO_PROVISIONER, SELECTED_NODE, Claim, StorageClass, value_of
+from kube.objects.model import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    Claim,
+    StorageClass,
+    value_of,
+)
 from kube.rules.quantity import NANO
 from kube.rules.selectors import label_keys, node_matches
 from prebinder.why.causes.finding import Finding, Step
@@ -21,6 +29,7 @@ from prebinder.why.causes.objects import (
     named,
     with_default_class,
 )
+from prebinder.why.facts.details import EventRecord
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -57,9 +66,16 @@ def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return None
     snapshot = facts.need(Source.VOLUMES)
-    if claim.key in snapshot.volumes_by_claim or fits_some_volume(facts, wanted):
+    if claim.key in snapshot.volumes_by_claim:
         return None
-    return storage_class
+    # With a node chosen for it the scheduler has decided that a volume is made, whatever fits elsewhere.
+    is_decided = binds_late(storage_class) and value_of(claim.annotations, SELECTED_NODE) is not None
+    return storage_class if is_decided or not fits_some_volume(facts, wanted) else None
+
+
+def binds_late(storage_class: StorageClass) -> bool:
+    """Whether the scheduler has a say in where volumes of the class are made."""
+    return storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
@@ -190,6 +206,8 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
     ]
     if any(-(-size // NANO) >= -(-claim.request // NANO) for size in sizes):
         return None
+    if not sizes and not binds_late(storage_class):  # Only the scheduler depends on the objects.
+        return None
     found = f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity stated for class {storage_class.name}"
     return Finding(
         Reason.INSUFFICIENT_STORAGE,
@@ -206,27 +224,44 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
     )
 
 
-def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
-    """The driver is installed, and its provisioner does not act: its Lease has lapsed, or it never began.
+def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
+    """The Lease of the driver's provisioner has lapsed, and it has said nothing since.
 
-    external-provisioner holds a Lease named after the driver (leader_election.go of csi-lib-utils) and writes the Event
-    Provisioning when it begins.
+    external-provisioner holds a Lease named after the driver (leader_election.go of csi-lib-utils).
+    """
+    storage_class = provisioner_of(facts, claim)
+    if storage_class is None or not facts.has(Source.LEASES):
+        return None
+    driver = driver_of(storage_class)
+    renewed = _renewed(facts, driver)
+    if renewed is None or facts.now - renewed < _ALIVE:
+        return None
+    # One without leader election works on beside a Lease that is left of an earlier one.
+    if any(event.last is not None and event.last - renewed > _ALIVE for event in _of_provisioner(facts, claim, driver)):
+        return None
+    return _no_answer(claim, storage_class, f"its Lease was last renewed {age_text(facts.now - renewed)} ago")
+
+
+def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
+    """The driver is installed, it was asked, and there is no sign of its provisioner.
+
+    It writes the Event Provisioning when it begins with a claim (controller.go of
+    sig-storage-lib-external-provisioner).
     """
     storage_class = provisioner_of(facts, claim)
     if storage_class is None or _has_worked(facts, claim, driver_of(storage_class)):
         return None
-    driver = driver_of(storage_class)
     age = facts.now - claim.created if claim.created is not None else timedelta()
-    lease = _lease_of(facts, driver) if facts.has(Source.LEASES) else None
-    if lease is not None and lease < _ALIVE:
+    if facts.has(Source.LEASES) and _renewed(facts, driver_of(storage_class)) is not None:
         return None
     waits = facts.events_of("PersistentVolumeClaim", claim.key)
-    is_asked = any(event.reason == "ExternalProvisioning" for event in waits)
-    if lease is None and (age < _PATIENCE or not is_asked):
+    if age < _PATIENCE or not any(event.reason == "ExternalProvisioning" for event in waits):
         return None
-    found = (
-        f"its Lease was last renewed {age_text(lease)} ago" if lease is not None else "it has not begun with the claim"
-    )
+    return _no_answer(claim, storage_class, "it has not begun with the claim")
+
+
+def _no_answer(claim: Claim, storage_class: StorageClass, found: str) -> Finding:
+    driver = driver_of(storage_class)
     return Finding(
         Reason.PROVISIONER_MISSING,
         f"The provisioner of {driver} does not answer: {found}.",
@@ -236,13 +271,13 @@ def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
     )
 
 
-def _lease_of(facts: Facts, driver: str) -> timedelta | None:
-    """Return how long ago the provisioner renewed its Lease, None if it has none."""
+def _renewed(facts: Facts, driver: str) -> datetime | None:
+    """Return when the provisioner last renewed its Lease, None if it has none."""
     name = re.sub(r"[^a-zA-Z0-9-]", "-", driver)
-    ages = [
-        facts.now - lease.renewed for lease in facts.leases.values() if lease.name == name and lease.renewed is not None
-    ]
-    return min(ages, default=None)
+    return max(
+        (lease.renewed for lease in facts.leases.values() if lease.name == name and lease.renewed is not None),
+        default=None,
+    )
 
 
 def _nodes_with(facts: Facts, driver: str) -> list[str]:
@@ -251,11 +286,17 @@ def _nodes_with(facts: Facts, driver: str) -> list[str]:
 
 
 def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:
-    events = facts.events_of("PersistentVolumeClaim", claim.key)
-    return any(driver in event.reporter or event.reason == "Provisioning" for event in events)
+    return any(_of_provisioner(facts, claim, driver))
+
+
+def _of_provisioner(facts: Facts, claim: Claim, driver: str) -> Iterator[EventRecord]:
+    """Yield what the provisioner has said of the claim, the latest first."""
+    for event in facts.events_of("PersistentVolumeClaim", claim.key):
+        if driver in event.reporter or event.reason == "Provisioning":
+            yield event
 
 
 def _stem(driver: str) -> str:
     """Return the word of a driver's name by which its workloads are usually called: `ebs` of `ebs.csi.aws.com`."""
     words = driver.rsplit("/", maxsplit=1)[-1].split(".")
-    return next((word for word in words if word not in {"csi", "com", "io", "org", "disk"}), words[0])
+    return quote(next((word for word in words if word not in {"csi", "com", "io", "org", "disk"}), words[0]))

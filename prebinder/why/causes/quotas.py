@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
+from shlex import quote
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -14,6 +16,9 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Link
 
 _EXCEEDED: Final = re.compile(r"exceeded quota: (?P<quota>[^,\s]+)")
+_STILL_TRIED: Final = timedelta(minutes=30)
+"""Controllers try again after 17 minutes at the latest: of what was refused earlier nobody wants a claim any more."""
+
 _FORBIDDEN: Final = re.compile(r"persistentvolumeclaims \"(?P<claim>[^\"]+)\" is forbidden: exceeded quota")
 
 
@@ -41,7 +46,7 @@ def quota_exceeded(facts: Facts, namespace: str, name: str) -> Finding | None:
                 Link("ResourceQuota", quota_name, full),
             ),
             (quoted(facts, event),),
-            (Step(f"kubectl -n {namespace} describe quota {quota_name}", "free some of it, or have it raised"),),
+            (Step(f"kubectl -n {namespace} describe quota {quote(quota_name)}", "free some of it, or have it raised"),),
         )
     return None
 
@@ -53,7 +58,8 @@ def refused_claims(facts: Facts) -> Iterator[tuple[str, str]]:
     refused = set()
     for key, event in events_with(facts, _FORBIDDEN):
         found = _FORBIDDEN.search(event.note)
-        if found is not None:
+        is_tried = event.last is None or facts.now - event.last < _STILL_TRIED
+        if found is not None and is_tried:
             refused.add((key.partition("/")[0], found["claim"]))
     for namespace, name in sorted(refused):
         if f"{namespace}/{name}" not in facts.snapshot.claims:

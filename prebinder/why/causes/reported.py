@@ -5,7 +5,7 @@ recognized by a word that its component cannot leave out, such as a gRPC code.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from binder.matching.rejection import Reason
@@ -44,6 +44,12 @@ _ADVICE: Final[Mapping[Reason, str]] = {
 _EXTENDER: Final = re.compile(
     r"Post \"?https?://[^\"]*/?(?:filter|prioritize)|extender.*(?:refused|timeout|deadline)", re.IGNORECASE
 )
+_REFUSED_BY_EXTENDER: Final = re.compile(
+    rf"claim \S+ would get (?:a new )?volume.*?: (?P<code>{Reason.RESERVED_FOR_OTHER}|{Reason.UNHEALTHY})\b[^,]*,? "
+    r"(?P<why>[^,.]*)"
+)
+"""What our extender says against a node (scheduler.extender.rules), as kube-scheduler repeats it."""
+
 _BIND_TIMEOUT: Final = re.compile(
     r"running PreBind plugin \"?VolumeBinding|timed out waiting for the condition|provisioning failed for PVC"
 )
@@ -73,28 +79,47 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
 
 def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
     """kube-scheduler cannot ask an extender that must not be ignored (extender.go: a filter error fails the pod)."""
-    event = _first(facts.events_of("Pod", pod.key), _EXTENDER)
-    if event is None:
+    words = _of_scheduler(facts, pod, _EXTENDER)
+    if words is None:
         return None
     return Finding(
         Reason.EXTENDER_UNAVAILABLE,
         "The scheduler cannot reach an extender, and places no pod without its answer.",
         (pod_link(pod), Link("Scheduler", pod.scheduler_name, "extender unavailable")),
-        (quoted(facts, event),),
+        (words,),
         (Step("kubectl get pods -A -l app.kubernetes.io/name=pvc-prebinder", "is the extender running?"),),
+    )
+
+
+def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
+    """Nodes fit by Kubernetes' rules, and pvc-prebinder's extender keeps the pod from the volumes there."""
+    words = _of_scheduler(facts, pod, _REFUSED_BY_EXTENDER)
+    refused = None if words is None else _REFUSED_BY_EXTENDER.search(words.found)
+    if words is None or refused is None:
+        return None
+    code = Reason(refused["code"])
+    is_reserved = code is Reason.RESERVED_FOR_OTHER
+    message = "reserved for another claim" if is_reserved else "unhealthy"
+    note = "a reservation ends by itself when it expires or its pod is gone" if is_reserved else "repair the volume"
+    return Finding(
+        code,
+        f"The volumes that the pod's claims would get on nodes that fit are {message}.",
+        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "asks the extender of pvc-prebinder")),
+        (words,),
+        (Step("kubectl get pv -o yaml | grep -e '^    name:' -e reserved-for: -e health:", note),),
     )
 
 
 def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
     """Binding the pod's volumes took too long, and its claims say no more (PreBind in volume_binding.go, 600 s)."""
-    event = _first(facts.events_of("Pod", pod.key), _BIND_TIMEOUT)
-    if event is None:
+    words = _of_scheduler(facts, pod, _BIND_TIMEOUT)
+    if words is None:
         return None
     return Finding(
         Reason.BIND_TIMEOUT,
         "The scheduler chose a node, and the pod's volumes were not bound in time.",
         (pod_link(pod),),
-        (quoted(facts, event),),
+        (words,),
         (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler tries again by itself"),),
     )
 
@@ -102,10 +127,8 @@ def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
 def quoted(facts: Facts, event: EventRecord) -> Evidence:
     """Return an Event as evidence: whose it is, how old, and its words."""
     age = f", {age_text(facts.now - event.last)} ago" if event.last is not None else ""
-    note = " ".join(event.note.split())
-    if len(note) > _LONGEST_QUOTE:
-        note = note[:_LONGEST_QUOTE] + "..."
-    return Evidence(f"Event {event.reason} of {event.reporter or 'an unknown component'}{age}", "", f'"{note}"')
+    words = f'"{_shortened(event.note)}"'
+    return Evidence(f"Event {event.reason} of {event.reporter or 'an unknown component'}{age}", "", words)
 
 
 def last_words(facts: Facts, kind: str, key: str) -> tuple[Evidence, ...]:
@@ -121,5 +144,23 @@ def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, E
                 yield key, event
 
 
-def _first(events: Iterable[EventRecord], pattern: re.Pattern[str]) -> EventRecord | None:
-    return next((event for event in events if pattern.search(event.note)), None)
+def _of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence | None:
+    """Return what the scheduler last said of the pod, if it has this text.
+
+    The pod's condition is never older than an Event of it, and does not expire.
+    """
+    details = facts.pods.get(pod.key)
+    conditions = () if details is None else details.conditions
+    said = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+    if said and not pattern.search(said):
+        return None
+    events = (event for event in facts.events_of("Pod", pod.key) if event.reason == "FailedScheduling")
+    last = next(events, None)
+    if last is not None and pattern.search(last.note):
+        return quoted(facts, last)
+    return Evidence(f"pod/{pod.key} condition PodScheduled", "", f'"{_shortened(said)}"') if said else None
+
+
+def _shortened(note: str) -> str:
+    words = " ".join(note.split())
+    return words if len(words) <= _LONGEST_QUOTE else words[:_LONGEST_QUOTE] + "..."

@@ -1,14 +1,26 @@
 """Causes between a pod and its scheduler: missing claims, scheduling gates, a scheduler that is not there."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
+from shlex import quote
 from typing import Final
 
+from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
-from kube.objects.model import SELECTED_NODE, Claim, Pod, value_of
+from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import age_text, claim_link, named, pod_link, pod_object, users_of
+from prebinder.why.causes.objects import (
+    age_text,
+    claim_link,
+    named,
+    pod_link,
+    pod_object,
+    users_of,
+    with_default_class,
+)
+from prebinder.why.causes.quotas import quota_exceeded
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -18,8 +30,8 @@ _KNOWN_SCHEDULER_LEASES: Final[Mapping[str, str]] = {"default-scheduler": "kube-
 _PATIENCE: Final = timedelta(seconds=10)
 """How long a scheduler that works may take to say something of a new pod."""
 
-_ALIVE: Final = 60.0
-"""Seconds since a Lease was renewed: four times what leader election allows."""
+_ALIVE: Final = timedelta(seconds=60)
+"""Since a Lease was renewed: four times what leader election allows."""
 
 
 def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
@@ -29,6 +41,9 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
         key = f"{pod.namespace}/{volume.name}"
         if key in claims:
             continue
+        refused = quota_exceeded(facts, pod.namespace, volume.name)
+        if refused is not None:
+            return replace(refused, links=(pod_link(pod), *refused.links))
         if volume.ephemeral:
             message = f'Claim "{volume.name}" of the pod\'s ephemeral volume has not been created yet.'
             step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "Events say why it cannot be created")
@@ -44,6 +59,32 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
             (pod_link(pod), Link("PersistentVolumeClaim", key, "not found")),
             (Evidence(pod_object(pod, "spec.volumes"), f"claim {volume.name}", "no such claim"),),
             (step,),
+        )
+    return None
+
+
+def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
+    """A claim has the name of the pod's ephemeral volume and was not made for it (`was not created for pod`).
+
+    Source: VolumeIsForPod in k8s.io/component-helpers/storage/ephemeral.
+    """
+    claims = facts.need(Source.CLAIMS).claims
+    for volume in pod.claims:
+        claim = claims.get(f"{pod.namespace}/{volume.name}")
+        if not volume.ephemeral or claim is None or claim.deleting or claim.owner == pod.uid:
+            continue
+        return Finding(
+            Reason.CLAIM_NOT_OWNED,
+            f"Claim {claim.name} has the name that the pod's ephemeral volume needs, and was not created for this pod.",
+            (pod_link(pod), claim_link(claim)),
+            (Evidence(f"pvc/{claim.key} metadata.ownerReferences", f"pod {pod.name}", "another owner, or none"),),
+            (
+                Step(
+                    f"kubectl -n {pod.namespace} delete pod {pod.name}",
+                    f"create it again with another name of the pod or of the volume; claim {claim.name} is somebody "
+                    "else's and keeps its data",
+                ),
+            ),
         )
     return None
 
@@ -71,25 +112,27 @@ def scheduling_gated(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
-    """Nobody schedules for `spec.schedulerName`: no verdict on the pod, no Event, no Lease that is renewed."""
+    """Nobody schedules for `spec.schedulerName`: its Lease has lapsed, or there is none and no verdict on the pod."""
     name = pod.scheduler_name
-    if pod.unschedulable or pod.nominated_node or _was_considered(facts, pod):
-        return None
+    is_known = pod.unschedulable or bool(pod.nominated_node) or _last_look(facts, pod) is not None
     if pod.created is None or facts.now - pod.created < _PATIENCE:
         return None
-    facts.need(Source.LEASES)
+    if not facts.has(Source.LEASES):
+        if not is_known:
+            facts.need(Source.LEASES)
+        return None
     wanted = {name, _KNOWN_SCHEDULER_LEASES.get(name, name)}
     leases = [lease for lease in facts.leases.values() if lease.name in wanted]
     renewed = max((lease.renewed for lease in leases if lease.renewed is not None), default=None)
-    if renewed is not None and (facts.now - renewed).total_seconds() < _ALIVE:
+    if renewed is None and (is_known or (not leases and _schedules_others(facts, name))):
         return None
-    if renewed is None and not leases and _schedules_others(facts, name):
+    if renewed is not None and _is_alive(facts, pod, renewed):
         return None
-    found = "no Lease of it" if renewed is None else f"its Lease was last renewed {age_text(facts.now - renewed)} ago"
+    found = "there is no Lease of it" if renewed is None else _lapsed(facts, renewed)
     known = named(sorted({other.scheduler_name for other in facts.snapshot.pods.values() if other.node_name}))
     return Finding(
         Reason.SCHEDULER_NOT_RUNNING,
-        f'Scheduler "{name}" is not running: it has never looked at the pod, and {found} is there.'
+        f'Scheduler "{name}" is not running: it has never looked at the pod, and {found}.'
         if renewed is None
         else f'Scheduler "{name}" is not running: {found}.',
         (pod_link(pod, "Pending"), Link("Scheduler", name, "not running")),
@@ -97,7 +140,32 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
             Evidence(pod_object(pod, "spec.schedulerName"), "a scheduler that runs", name),
             *((Evidence("pods on nodes", name, f"scheduled by {known}"),) if known else ()),
         ),
-        (Step(f"kubectl get pods,leases -A | grep -i {_KNOWN_SCHEDULER_LEASES.get(name, name)}"),),
+        (
+            Step(
+                f"kubectl get pods,leases -A | grep -i {quote(_KNOWN_SCHEDULER_LEASES.get(name, name))}",
+                "start that scheduler, or create the pod again with a schedulerName that runs",
+            ),
+        ),
+    )
+
+
+def nominated(facts: Facts, pod: Pod) -> Finding | None:
+    """Pods with a lower priority are ending to make room for this one (status.nominatedNodeName). No problem."""
+    node = pod.nominated_node
+    if not node:
+        return None
+    facts.need(Source.NODES)
+    facts.has(Source.ALL_PODS)
+    victims = [other for other in facts.snapshot.pods.values() if other.node_name == node and other.deleting]
+    if not victims or node not in facts.snapshot.nodes:
+        return None
+    return Finding(
+        Reason.PROGRESSING,
+        f"The pod takes the place of pods with a lower priority on node {node}, which have not ended yet.",
+        (pod_link(pod), Link("Node", node, "nominated")),
+        (Evidence(f"pods on {node}", "", f"{len(victims)} ending"),),
+        (Step(f"kubectl get pods -A --field-selector spec.nodeName={node}", "wait until these pods have ended"),),
+        problem=False,
     )
 
 
@@ -105,7 +173,10 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     """A pod with spec.nodeName uses a claim that waits for a scheduler to choose its node (kubernetes#89953)."""
     if claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None:
         return None
-    pod = next((pod for pod in users_of(facts, claim) if pod.node_name), None)
+    classes = facts.need(Source.CLASSES).classes
+    if binding_mode(with_default_class(facts, claim), classes) != WAIT_FOR_FIRST_CONSUMER:
+        return None
+    pod = next((pod for pod in users_of(facts, claim) if pod.node_name and not pod.deleting), None)
     if pod is None or claim.key in facts.need(Source.VOLUMES).volumes_by_claim:
         return None
     return Finding(
@@ -125,8 +196,20 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
     )
 
 
-def _was_considered(facts: Facts, pod: Pod) -> bool:
-    return any(event.reason in {"FailedScheduling", "Preempted"} for event in facts.events_of("Pod", pod.key))
+def _last_look(facts: Facts, pod: Pod) -> datetime | None:
+    """Return when a scheduler last said something of the pod, None if it never did or that has expired."""
+    looks = (event for event in facts.events_of("Pod", pod.key) if event.reason in {"FailedScheduling", "Preempted"})
+    return next((event.last or pod.created for event in looks), None)
+
+
+def _is_alive(facts: Facts, pod: Pod, renewed: datetime) -> bool:
+    """Whether a scheduler works by its Lease, or without one although an old one is left."""
+    look = _last_look(facts, pod)
+    return facts.now - renewed < _ALIVE or (look is not None and look - renewed > _ALIVE)
+
+
+def _lapsed(facts: Facts, renewed: datetime) -> str:
+    return f"its Lease was last renewed {age_text(facts.now - renewed)} ago"
 
 
 def _schedules_others(facts: Facts, name: str) -> bool:

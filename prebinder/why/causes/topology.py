@@ -191,6 +191,15 @@ def _volume_links(claims: PodClaims) -> tuple[Link, ...]:
     return tuple(link for claim, volume in claims.bound for link in (claim_link(claim), volume_link(volume)))
 
 
+def _first_reason(verdict: NodeVerdict) -> Reason | None:
+    first = next(iter((*verdict.by_others, *verdict.by_volumes)), None)
+    return None if first is None else first.reason
+
+
+def _lacks_room(verdict: NodeVerdict) -> bool:
+    return not verdict.by_volumes and {each.reason for each in verdict.by_others} == {Reason.INSUFFICIENT_RESOURCES}
+
+
 def _way_out(verdicts: NodeVerdicts, place: str) -> Step:
     """Return what makes the nearest node usable: one that reaches the volumes and has one reason against it."""
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
@@ -202,6 +211,12 @@ def _way_out(verdicts: NodeVerdicts, place: str) -> Step:
         return Step(
             f"kubectl taint node {tainted.node.name} {taint}-", f"or let the pod tolerate it; {note}".rstrip("; ")
         )
+    if verdicts.near and all(_first_reason(verdict) is Reason.NODE_SELECTOR_MISMATCH for verdict in verdicts.near):
+        why = "label a node so that the pod's nodeSelector and affinity select it, or create the pod with others"
+        return Step("kubectl get nodes --show-labels", f"{why}; {note}".rstrip("; "))
     if verdicts.near:
-        return Step(f"kubectl describe node {verdicts.near[0].node.name}", note or "make room there, or add a node")
+        nearest = next((verdict for verdict in verdicts.near if _lacks_room(verdict)), verdicts.near[0])
+        is_down = bool(nearest.by_others) and short(nearest.by_others[0]) == "not ready"
+        what = "find out why it is not ready" if is_down else "make room there, or add a node"
+        return Step(f"kubectl describe node {nearest.node.name}", note or what)
     return Step("kubectl get nodes -L topology.kubernetes.io/zone", f"add a node in {place}" if place else "add a node")

@@ -65,18 +65,22 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
         return None
     owner = _owner(facts, volume) or "a deleted claim"
     failed = volume.phase == "Failed"
+    step = Step(
+        f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
+        "makes it Available with that data on it; wipe it first if the next claim must not see it",
+    )
+    if volume.reclaim_policy == "Delete":
+        step = Step(
+            f"kubectl describe pv {volume.name}",
+            "its policy is Delete: its driver deletes it with its data; its Events say what keeps it from that",
+        )
     return Finding(
         Reason.VOLUME_RELEASED,
         f"The volume {'could not be reclaimed' if failed else 'is Released'}: it holds the data of {owner}, which was "
         "deleted.",
         (volume_link(volume, volume.phase), *_deleted_owner(facts, volume)),
         (Evidence(volume_object(volume, "spec.persistentVolumeReclaimPolicy"), "", volume.reclaim_policy),),
-        (
-            Step(
-                f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
-                "makes it Available with that data on it; wipe it first if the next claim must not see it",
-            ),
-        ),
+        (step,),
     )
 
 

@@ -113,7 +113,7 @@ def held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | None:
     wanted = _static(facts, claim)
     if wanted is None:
         return None
-    volume = _would_fit(facts, wanted, lambda volume: volume.phase == "Released")
+    volume = _would_fit(facts, wanted, lambda volume: volume.phase == "Released" and volume.reclaim_policy == "Retain")
     if volume is None or volume.claim is None:
         return None
     owner = "a deleted claim" if volume.claim.namespace != claim.namespace else f"claim {volume.claim.key}, deleted"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from binder.matching.index import VolumeIndex
 from binder.model.view import PlanSettings, View
@@ -48,6 +48,10 @@ class Source(StrEnum):
     SNAPSHOTS = "volumesnapshots"
     DEVICE_CLAIMS = "resourceclaims"
     ALL_PODS = "pods in all namespaces"
+
+
+NOT_SERVED: Final = "not served by this cluster"
+"""Why a source was skipped of which the API server has no such kind."""
 
 
 class Unread(Exception):

@@ -40,7 +40,8 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
     """Return the facts in these files, and lines for the user about what could not be read.
 
     A kind of which there is no object counts as not read: the file does not say whether there is none. If the file
-    holds objects of the cluster, the kinds that are dumped with them count as read.
+    holds objects of the cluster, the kinds that are dumped with them count as read. Where it holds Leases, it was
+    written when the last of them was renewed: then, and not `now`, is what its ages are measured from.
     """
     gathering = Gathering(prefix)
     read_into(gathering, paths, stdin)
@@ -48,4 +49,4 @@ def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str
     if gathering.kinds & _OF_THE_CLUSTER:
         read |= _DUMPED_TOGETHER
     skipped = {source: _ABSENT for source in _KINDS if source not in read}
-    return gathering.facts(now, read, skipped, everywhere=True), gathering.faults
+    return gathering.facts(min(now, gathering.last_renewal or now), read, skipped, everywhere=True), gathering.faults

@@ -113,6 +113,11 @@ class Gathering:
         except (MalformedObject, msgspec.MsgspecError) as error:
             self.faults.append(f"{source}: {error}")
 
+    @property
+    def last_renewal(self) -> datetime | None:
+        """When the last Lease was renewed, None without any: somebody always renews one."""
+        return max((lease.renewed for lease in self._leases.values() if lease.renewed is not None), default=None)
+
     def facts(
         self, now: datetime, read: Iterable[Source], skipped: dict[Source, str], *, everywhere: bool = False
     ) -> Facts:

@@ -23,7 +23,7 @@ from kube.objects.api_resource import (
     VOLUMES,
     Resource,
 )
-from prebinder.why.facts.facts import Facts, Source
+from prebinder.why.facts.facts import NOT_SERVED, Facts, Source
 from prebinder.why.reading.gathering import Gathering
 
 _EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
@@ -122,7 +122,7 @@ class LiveReader:
         except Forbidden:
             self._skipped[source] = "forbidden"
         except NotFound:
-            self._skipped[source] = "not served by this cluster"
+            self._skipped[source] = NOT_SERVED
         else:
             self._read.add(source)
             if source is Source.ALL_PODS and not self._namespace:

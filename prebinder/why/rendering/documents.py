@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 import yaml
 
+from prebinder.why.rendering.text import printable
 from prebinder.why.report.report import WhyReport
 
 _RESOURCES: Final = {
@@ -25,4 +26,4 @@ def as_yaml(report: WhyReport) -> str:
 
 def as_names(report: WhyReport) -> str:
     """Return the objects in which something is wrong, one a line, as `kubectl get -o name` does."""
-    return "\n".join(f"{_RESOURCES[item.kind]}/{item.name}" for item in report.items if item.problem)
+    return "\n".join(printable(f"{_RESOURCES[item.kind]}/{item.name}") for item in report.items if item.problem)

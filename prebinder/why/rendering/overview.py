@@ -10,11 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from prebinder.why.causes.objects import age_of
-from prebinder.why.rendering.text import full_name
+from prebinder.why.rendering.text import full_name, printable
 from prebinder.why.report.report import Item, WhyReport
 
 _CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "ResourceQuota"})
 """Kinds of which each object has a line of its own: what is to be done next differs."""
+
+
+_SHORT_NOTE: Final = 48
+"""Characters of a note that has room before its command."""
 
 
 @dataclass(slots=True)
@@ -61,7 +65,7 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
             Text(f"{item.code}{mark}", style=style),
             str(group.claims),
             age_of(item.since, now) or "-",
-            full_name(item),
+            Text(printable(full_name(item))),
             # A command is never cut; what is normal needs none.
             Text(_next(item)) if item.problem else Text(_next(item), no_wrap=True, overflow="ellipsis"),
         )
@@ -70,6 +74,7 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
 
 def _next(item: Item) -> str:
     if not item.problem:
-        return item.message
+        return printable(item.message)
     first = item.next[0] if item.next else item.message
-    return f"{item.advice[0]}: {first}" if item.advice and item.advice[0] and len(item.advice[0]) < 48 else first
+    has_note = bool(item.advice) and 0 < len(item.advice[0]) < _SHORT_NOTE
+    return printable(f"{item.advice[0]}: {first}" if has_note else first)

@@ -29,12 +29,17 @@ def _print_item(item: Item, console: Console, now: datetime, *, wide: bool) -> N
     age = age_of(item.since, now)
     header = Text.assemble(
         (f"{mark} ", style),
-        f"{_SHORT.get(item.kind, item.kind)} {full_name(item)} {item.status}{' ' + age if age else ''} · ",
+        printable(f"{_SHORT.get(item.kind, item.kind)} {full_name(item)} {item.status}{' ' + age if age else ''} · "),
         (str(item.code), style),
     )
     console.print(header, soft_wrap=True)
     for line in _body(item, console.width, wide=wide):
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(printable(line)), soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Return the text without what would act on a terminal: objects and Events hold what anybody wrote into them."""
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
 
 
 def full_name(item: Item) -> str:

@@ -1,0 +1,37 @@
+"""Whatever may not be read: the answer is the same, another true problem, or inconclusive, and never "all is well"."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from binder.matching.rejection import Reason
+from prebinder.why.facts.facts import Source
+from tests.prebinder.why import test_claims, test_hidden_causes, test_pods
+from tests.prebinder.why.documents import Document, why
+
+
+def cases() -> Iterator[object]:
+    for target, table in (
+        ("pod/db-0", [*test_pods.CASES, *test_hidden_causes.OF_PODS]),
+        ("pvc/data", [*test_claims.CASES, *test_claims.NORMAL, *test_hidden_causes.OF_CLAIMS]),
+    ):
+        for case in table:
+            yield pytest.param(target, case.values[1], id=f"{target}: {case.id}")
+
+
+def known_by_the_claims_word_alone(item_code: Reason, source: Source) -> bool:
+    """A claim that says that it is bound is believed where volumes may not be read."""
+    return item_code is Reason.CLAIM_LOST and source is Source.VOLUMES
+
+
+@pytest.mark.parametrize(("target", "documents"), [*cases()])
+def test_without_a_source_nothing_is_guessed(target: str, documents: list[Document]) -> None:
+    whole = why(target, *documents)
+    for source in Source:
+        item = why(target, *documents, without=[source])
+        if whole.problem and not known_by_the_claims_word_alone(whole.code, source):
+            assert item.problem or item.code is Reason.INCONCLUSIVE, (source, item)
+        if not whole.problem:
+            assert not item.problem, (source, item)
+        if item.code is not whole.code:
+            assert source in {skipped.resource for skipped in item.skipped}, item

@@ -11,7 +11,6 @@ import pytest
 
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE
-from prebinder.cli import main
 from prebinder.why.answering import waiting
 from prebinder.why.causes.diagnosis import explain_claim
 from prebinder.why.facts.facts import NOT_SERVED, Source
@@ -345,44 +344,6 @@ def test_a_command_has_no_word_to_be_replaced(classes: list[Document]) -> None:
     item = why("pvc/data", claim(storage_class=None), *classes, volume())
     assert item.code is Reason.NO_STORAGE_CLASS
     assert item.next == ("kubectl get storageclass",)
-
-
-@pytest.mark.parametrize(
-    ("target", "documents"),
-    [
-        ("pod/db-0", [pod("db-0", spec={"schedulerName": "x; reboot"}, status={"conditions": []}), SCHEDULED]),
-        ("pvc/data", [claim(status={"phase": "Lost"}, spec={"volumeName": "x; reboot"}), volume("x; reboot")]),
-        (
-            "pvc/data-0",
-            [event("StatefulSet", "db", "FailedCreate", QUOTA.format("data-0").replace("storage,", "x;y,"))],
-        ),
-        (
-            "pvc/data",
-            [
-                claim(spec={"dataSourceRef": {"apiGroup": "x.io", "kind": "x; reboot", "name": "a"}}),
-                NOW_MADE,
-                *INSTALLED,
-            ],
-        ),
-    ],
-    ids=["scheduler", "volume", "quota", "populator"],
-)
-def test_what_others_wrote_is_one_word_in_a_command(target: str, documents: list[Document]) -> None:
-    item = why(target, *documents)
-    assert item.problem
-    assert not any("; reboot" in command.replace("'x; reboot'", "") for command in item.next)
-    assert not any("x;y" in command.replace("'x;y'", "") for command in item.next)
-
-
-def test_nothing_that_others_wrote_acts_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = of_pod("FailedScheduling", 'running PreBind plugin "VolumeBinding": \x1b[2J\x1b]0;title\x07 \u202e')
-    path = tmp_path / "dump.json"
-    items = [pod("db-0", "data"), *BOUND, node("a1"), said]
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    assert main(["why", "-n", "web", "-f", str(path)]) == 3
-    printed = capsys.readouterr().out
-    assert "\\x1b[2J" in printed
-    assert not {"\x1b", "\x07", "\u202e"} & set(printed)
 
 
 def test_a_dump_is_as_old_as_its_leases(tmp_path: Path) -> None:

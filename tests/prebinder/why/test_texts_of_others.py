@@ -39,8 +39,7 @@ QUOTA = 'persistentvolumeclaims "data-0" is forbidden: exceeded quota: x;y, requ
             "pvc/data",
             [
                 claim(spec={"dataSourceRef": {"apiGroup": "x.io", "kind": "x; reboot", "name": "a"}}),
-                NOW_MADE,
-                *INSTALLED,
+                *MADE,
             ],
         ),
     ],

@@ -104,7 +104,7 @@ def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
     return Finding(
         code,
         f"The volumes that the pod's claims would get on nodes that fit are {message}.",
-        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "asks the extender of pvc-prebinder")),
+        (pod_link(pod), Link("Scheduler", pod.scheduler_name, "calls the extender of pvc-prebinder")),
         (words,),
         (Step("kubectl get pv -o yaml | grep -e '^    name:' -e reserved-for: -e health:", note),),
     )

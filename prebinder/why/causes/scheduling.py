@@ -81,8 +81,7 @@ def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
             (
                 Step(
                     f"kubectl -n {pod.namespace} delete pod {pod.name}",
-                    f"create it again with another name of the pod or of the volume; claim {claim.name} is somebody "
-                    "else's and keeps its data",
+                    "create it again with another name of the pod or of the volume; the claim keeps its data",
                 ),
             ),
         )

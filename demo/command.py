@@ -4,8 +4,9 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from shutil import which
 from typing import Final
@@ -18,6 +19,7 @@ from demo.backstage import Backstage
 from demo.documents import Document
 from demo.opening import play_opening
 from demo.outage import play_outage
+from demo.picture import save_picture
 from demo.placement import placements, play_placement, refused
 from demo.show import NotInTimeError, Show, print_lines
 from demo.stage import Ready
@@ -53,7 +55,14 @@ def _seconds(text: str) -> float:
     metavar="SECONDS",
     help="give up after this long, default 120",
 )
-def command(keep: bool, timeout: float) -> int:
+@cloup.option(
+    "--svg",
+    "picture",
+    type=cloup.Path(path_type=Path, dir_okay=False, writable=True),
+    metavar="FILE",
+    help="also save the result as a picture",
+)
+def command(keep: bool, timeout: float, picture: Path | None) -> int:
     """Shows on a real local control plane how pods get their volumes.
 
     Starts a control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the controller,
@@ -70,7 +79,7 @@ def command(keep: bool, timeout: float) -> int:
         if binaries.has_to_build(_NEEDED, cache):
             play_opening(console, cache / "demo-objects.json", _program())
         binaries.ensure(_NEEDED)
-        return asyncio.run(_demo(console, keep, timeout))
+        return asyncio.run(_demo(console, keep, timeout, picture))
     except ClusterError as error:
         sys.stderr.write(f"pvc-prebinder: {error}\n")
         return 1
@@ -79,7 +88,7 @@ def command(keep: bool, timeout: float) -> int:
         return _EXIT_INTERRUPTED
 
 
-async def _demo(console: Console, keep: bool, timeout: float) -> int:
+async def _demo(console: Console, keep: bool, timeout: float, picture: Path | None) -> int:
     directory = new_directory()
     late: NotInTimeError | None = None
     async with Backstage(directory) as backstage:
@@ -92,11 +101,10 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
                     late = error
             await watcher.ask_about(list(watcher.snapshot.volumes.values()))
             console.print()
-            claims = [row for row in show.rows if row.claim]
-            print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
-            print_lines(console, outage(show.diary))
-            print_lines(console, placements(watcher.snapshot, await refused(watcher)))
-            print_lines(console, refusals(claims, watcher.refusals))
+            result = list(await _result(show, watcher))
+            print_lines(console, result)
+            if picture:
+                save_picture(picture, show.rows, result)
         if late:
             console.print(f"\nNot finished within {timeout:.0f} s: still waiting for {late}.", style="red")
             for log in (ready.controller_log, ready.scheduler_log):
@@ -107,6 +115,16 @@ async def _demo(console: Console, keep: bool, timeout: float) -> int:
             console.print()
             print_lines(console, looking_around(ready, str(directory), _program()))
     return 1 if late else 0
+
+
+async def _result(show: Show, watcher: Watcher) -> Iterator[str]:
+    claims = [row for row in show.rows if row.claim]
+    return chain(
+        summary(claims, watcher.snapshot, watcher.verdicts),
+        outage(show.diary),
+        placements(watcher.snapshot, await refused(watcher)),
+        refusals(claims, watcher.refusals),
+    )
 
 
 def _program() -> str:

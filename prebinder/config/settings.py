@@ -48,14 +48,14 @@ class ClusterSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     kubeconfig: str | None = None
-    """Path of a kubeconfig. None: $KUBECONFIG, else ~/.kube/config, else the pod's service account."""
+    """Path of a kubeconfig; default $KUBECONFIG, then ~/.kube/config, then the pod's service account."""
     context: str | None = None
-    """Context of the kubeconfig. None: its current one."""
+    """Context of the kubeconfig; default its current context."""
     qps: float = 1000.0
-    """Requests a second, on average. High, because a bind is four small writes and a pod's gate a fifth; the API
-    server's own fairness (API Priority and Fairness) is the real limit."""
+    """Requests per second to the API server. High, because a bind takes four small writes and a gate a fifth; API
+    Priority and Fairness is the real limit."""
     burst: int = 2000
-    """Requests at once beyond `qps`, for pods that arrive together."""
+    """Requests allowed at once beyond `qps`, for pods that arrive together."""
 
     def __post_init__(self) -> None:
         _require(self.qps > 0, "qps", "more than 0", self.qps)
@@ -69,18 +69,18 @@ class BindingSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     mode: Mode = Mode.ANNOTATE
-    """For claims of classes that do not choose one by annotation. Annotate only hints, hence the default."""
+    """`annotate`, `prebind`, `complete` or `off`, for classes without the annotation `mode`. The default only hints."""
     reservation_ttl: Duration = timedelta(minutes=10)
-    """How long a reservation counts. As long as kube-scheduler waits for a bind (bindTimeoutSeconds, 600)."""
+    """How long a reservation is valid. The default is the time kube-scheduler waits for a bind (bindTimeoutSeconds)."""
     concurrency: int = 10
-    """Pods that are worked on at once; more only queues up at the API server."""
+    """Pods that are written for at the same time; more would only queue up at the API server."""
     annotation_prefix: str = DEFAULT_PREFIX
-    """Prefix of our annotations. The scheduler module must use the same."""
+    """Prefix of the annotations and of the scheduling gate. Extender, scheduler and agents must use the same."""
     allow_delete_policy: bool = False
-    """Whether mode complete may bind volumes whose reclaim policy is Delete: a claim that is deleted while it is
-    bound takes the volume with it."""
+    """Whether mode complete may bind volumes with reclaim policy Delete: such a volume is deleted with a claim that is
+    deleted while it is being bound."""
     dry_run: bool = False
-    """Say what would be written and write nothing; holds no Lease."""
+    """Log what would be written and write nothing; needs no Lease."""
 
     def __post_init__(self) -> None:
         minimum = timedelta(seconds=10)  # shorter ones expire before kube-scheduler has seen them
@@ -101,23 +101,22 @@ class ProbeSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     endpoints: tuple[Driver, ...] = ()
-    """Drivers to probe, by the unix sockets they listen on. Volumes of other drivers count as Unsupported."""
+    """Drivers to probe, `NAME=unix:///PATH` or `NAME=tcp://HOST:PORT`. Volumes of other drivers are Unsupported."""
     tls_ca: str | None = None
-    """For endpoints on TCP: file with the CA of the drivers' certificates. Reloaded when it changes."""
+    """CA of the drivers' certificates, for endpoints on TCP; reloaded when the file changes."""
     tls_certificate: str | None = None
-    """Client certificate for endpoints on TCP."""
+    """Client certificate for endpoints on TCP; reloaded when the file changes."""
     tls_key: str | None = None
-    """Its key."""
+    """Key of the client certificate."""
     sweep_interval: Duration = timedelta(seconds=60)
-    """Every volume is probed once in this time, Available or not: by pages where the driver can list, else one by
-    one."""
+    """Every volume is probed once in this time, Available or not: by lists if the driver has them, else one by one."""
     sweep_rate: float = 200.0
-    """Volumes probed per second and driver in a sweep. 200 cover 10,000 volumes within the interval."""
+    """Volumes probed per second and driver. The default covers 10,000 volumes within the default interval."""
     unhealthy_after: int = 1
-    """Consecutive bad answers that make a volume unhealthy. One, because reserving an unhealthy volume is worse than
-    waiting."""
+    """Consecutive unhealthy reports that make a volume unhealthy. One by default: waiting is better than reserving an
+    unhealthy volume."""
     healthy_after: int = 1
-    """Consecutive good answers that make it healthy again. More of them damp a volume that flaps."""
+    """Consecutive healthy reports that make it healthy again; more of them damp a volume that flaps."""
 
     def __post_init__(self) -> None:
         _require(self.sweep_interval >= timedelta(seconds=1), "sweep interval", "at least 1s", self.sweep_interval)
@@ -144,14 +143,13 @@ class HealthSettings(ProbeSettings):
     __pydantic_config__ = CAMEL_KEYS
 
     unknown: UnknownHealth = UnknownHealth.BLOCK
-    """Whether a volume is reserved although its driver could not report its health. Block: whoever configures an
-    endpoint wants it to count."""
+    """`block` or `allow`: whether a volume is reserved although its driver could not report its health."""
     max_age: Duration = timedelta(seconds=30)
-    """Maximum age of the health result that a reservation relies on; an older one is renewed first."""
+    """Maximum age of the probe that a reservation relies on; an older one is repeated first."""
     quarantine: bool = False
     """Keep Available volumes that are Inaccessible or have lost data from every claim until they are healthy again."""
     quarantine_max_share: float = 0.3
-    """Maximum share of a class's Available volumes in quarantine, so that a driver that lies cannot empty a cluster;
+    """Maximum share of a class's Available volumes in quarantine, so that wrong reports of a driver cannot empty it;
     one volume is always allowed."""
 
     def __post_init__(self) -> None:
@@ -168,9 +166,9 @@ class LeaderElectionSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     enabled: bool = True
-    """Without it nothing stops a second controller from writing too."""
+    """Hold a Lease while writing. Without it nothing stops a second controller from writing too."""
     namespace: str | None = None
-    """Namespace of the Lease. None: the pod's own, or kube-system outside a cluster."""
+    """Namespace of the Lease; default the pod's own, or kube-system outside a cluster."""
     name: str = "pvc-prebinder"
     """Name of the Lease."""
 
@@ -187,7 +185,9 @@ class ServingSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     metrics_bind_address: str = ":8080"
+    """Address of /metrics."""
     health_bind_address: str = ":8081"
+    """Address of /livez and /readyz."""
 
     def __post_init__(self) -> None:
         parse_address(self.metrics_bind_address)
@@ -201,16 +201,18 @@ class ExtenderSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     bind_address: str = "0"
-    """As in ServingSettings. Pods are sent here whole, so only a loopback address may do without a certificate."""
+    """`HOST:PORT`, `:PORT` for every address, or `0` for nowhere. Without a certificate only a loopback address is
+    allowed, because whole pods are sent here."""
     tls_cert_file: str | None = None
-    """PEM certificate of the server; read again when it changes, as the two below."""
+    """PEM certificate of the server; it, the key and the client CA are reloaded when they change."""
     tls_key_file: str | None = None
+    """Key of that certificate."""
     client_ca_file: str | None = None
-    """Authority of the clients to be admitted; None admits everybody who can connect."""
+    """CA of the client certificates that are accepted; without it every client that can connect is accepted."""
     scheduler_names: tuple[str, ...] = ()
-    """Schedulers whose pods it has something to say about; empty: all that ask."""
+    """Only pods with these schedulerNames are evaluated; default all."""
     shutdown_delay_duration: timedelta = timedelta(seconds=10)
-    """How long it answers after a signal: until then kube-scheduler is still sent here, though /readyz says 503."""
+    """How long it still answers after SIGTERM, while /readyz is 503: until endpoints have moved."""
 
     def __post_init__(self) -> None:
         parse_address(self.bind_address)
@@ -224,7 +226,9 @@ class LoggingSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     format: LogFormat = LogFormat.TEXT
+    """`text` or `json`."""
     level: LogLevel = LogLevel.INFO
+    """`debug`, `info`, `warning` or `error`; debug also shows tracebacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +253,7 @@ class PublishingSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     annotation_prefix: str = DEFAULT_PREFIX
-    """Prefix of our annotations; the controller's."""
+    """Prefix of the annotations; must be the controller's."""
 
     def __post_init__(self) -> None:
         refuse_bad_prefix(self.annotation_prefix)

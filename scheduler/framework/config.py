@@ -40,7 +40,7 @@ class _Thresholds:
     __pydantic_config__ = CAMEL_KEYS
 
     storage_label: Annotated[str, AsText(_label_key, str, "a label key")] = ""
-    """Nodes without this label get no local volumes; empty asks for none."""
+    """Nodes without this label get no local volumes; empty: every node does."""
     resources: Weights | None = None
     """Weight of each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights."""
 
@@ -56,9 +56,9 @@ class _Profile:
     queue_sort: str | None = None
     """In what order pods are tried."""
     pre_filters: list[str] | None = None
-    """Rules that are asked about the pod alone."""
+    """Filters that look at the pod alone."""
     filters: list[str] | None = None
-    """Rules that are asked about each node, in this order."""
+    """Filters that look at each node, in this order."""
     scores: Weights | None = None
     """Scores and their weights."""
     thresholds: _Thresholds = field(default_factory=_Thresholds)

@@ -6,7 +6,7 @@ Watching PersistentVolumes alone it publishes their health and does nothing else
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from random import Random
@@ -15,12 +15,10 @@ from typing import Final
 from binder.reservation.contract import DEFAULT_PREFIX, Holder
 from csi.drivers import Drivers
 from csi.health.health import Debounce, HealthRecord
-from kube.client.connect import connect
 from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventRecorder
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
-from kube.errors import KubeconfigError
 from kube.leaderelection.elector import new_identity
 from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import WATCHED, Resource
@@ -29,7 +27,6 @@ from kube.store.store import Store
 from prebinder.config.settings import Settings
 from prebinder.controller.sweeps import all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
-from prebinder.errors import CommandError
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.collectors.cluster import ClusterState
 from prebinder.metrics.instruments import Instruments
@@ -37,12 +34,11 @@ from prebinder.preflight.class_outlook import outlooks
 from prebinder.runtime.clients import Access, own_namespace
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
-from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
+from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
 from prebinder.runtime.logged_events import LoggedEvents
-from prebinder.runtime.logs import configure
-from prebinder.runtime.signals import stop_requested
+from prebinder.runtime.process import run_process
 
 COMPONENT: Final = "pvc-prebinder"
 FLUSH_SECONDS: Final = 5.0
@@ -55,24 +51,12 @@ def run_controller(settings: Settings, component: str = COMPONENT, watched: Coll
 
     `component` names it in Events and logs.
     """
-    configure(settings.logging)
-    calm_collector()
-    try:
-        return asyncio.run(_run(settings, component, watched))
-    except KubeconfigError as error:
-        raise CommandError(str(error)) from error
 
-
-async def _run(settings: Settings, component: str, watched: Collection[Resource]) -> int:
-    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
-    async with transport:
+    def composed(transport: Transport) -> tuple[Controller, Mapping[str, str]]:
         controller = Controller(settings, transport, component, watched)
-        about = {"component": component, "mode": settings.binding.mode.value}
-        logger.info("Starting", extra={"server": transport.server, **about})
-        with stop_requested() as stop:
-            await controller.run(stop)
-    logger.info("Stopped")
-    return 0
+        return controller, {"component": component, "mode": settings.binding.mode.value}
+
+    return run_process(settings, composed)
 
 
 class Controller:

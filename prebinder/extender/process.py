@@ -2,48 +2,34 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from random import Random
 
-from kube.client.connect import connect
 from kube.client.dry_run import DryRun
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
-from kube.errors import KubeconfigError
 from kube.store.store import Store
 from prebinder.config.settings import Settings
-from prebinder.errors import CommandError
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.instruments import ExtenderInstruments
 from prebinder.runtime.clients import Access
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
-from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, collections_in, settle_heap
+from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
-from prebinder.runtime.logs import configure
-from prebinder.runtime.signals import stop_requested
+from prebinder.runtime.process import run_process
 
 logger = logging.getLogger(__name__)
 
 
 def run_extender(settings: Settings) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
-    configure(settings.logging)
-    try:
-        return asyncio.run(_run(settings))
-    except KubeconfigError as error:
-        raise CommandError(str(error)) from error
 
+    def composed(transport: Transport) -> tuple[ExtenderProcess, Mapping[str, str]]:
+        return ExtenderProcess(settings, transport, SystemClock()), {"address": settings.extender.bind_address}
 
-async def _run(settings: Settings) -> int:
-    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
-    async with transport:
-        process = ExtenderProcess(settings, transport, SystemClock())
-        logger.info("Starting", extra={"server": transport.server, "address": settings.extender.bind_address})
-        with stop_requested() as stop:
-            await process.run(stop)
-    logger.info("Stopped")
-    return 0
+    return run_process(settings, composed)
 
 
 class ExtenderProcess:
@@ -69,7 +55,6 @@ class ExtenderProcess:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Answer until `stop` is set, and then until kube-scheduler has been told that we leave."""
-        calm_collector()
         async with AsyncExitStack() as stack:
             ready = {"shutdown": self._stops, "caches": self._waiting_for}
             checks = Checks({"event loop": self._heartbeat.problem}, ready)

@@ -6,6 +6,7 @@ Read `SchedulerProcess.__init__` as a table of contents. What the holder of the 
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,9 @@ from typing import Final
 
 from binder.model.view import PlanSettings
 from binder.reservation.contract import DEFAULT_PREFIX
-from kube.client.connect import connect
 from kube.client.event_recorder import EventRecorder, ObjectRef
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
-from kube.errors import KubeconfigError
 from kube.leaderelection.elector import new_identity
 from kube.leaderelection.leadership import Leadership
 from kube.objects.api_resource import LEASES
@@ -28,7 +27,6 @@ from prebinder.config.scheduler_settings import SchedulerSettings, lease_name
 from prebinder.config.settings import parse_address
 from prebinder.control.part import serving_control
 from prebinder.control.token import default_token_file
-from prebinder.errors import CommandError
 from prebinder.metrics.collectors.scheduler import SchedulerState
 from prebinder.metrics.instruments import SchedulerInstruments
 from prebinder.preflight.requirements import SCHEDULER
@@ -36,11 +34,10 @@ from prebinder.preflight.server_skew import kinds_to_do_without
 from prebinder.runtime.clients import Access, own_namespace
 from prebinder.runtime.health_server import Checks, serve_pages
 from prebinder.runtime.heartbeat import Heartbeat
-from prebinder.runtime.informers import DRIFT_SECONDS, Cache, calm_collector, settle_heap
+from prebinder.runtime.informers import DRIFT_SECONDS, Cache, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
-from prebinder.runtime.logs import configure
-from prebinder.runtime.signals import stop_requested
+from prebinder.runtime.process import run_process
 from prebinder.scheduler.plugin_failures import PluginFailures
 from prebinder.scheduler.profiles import configuration_for
 from prebinder.scheduler.term import compose
@@ -58,23 +55,12 @@ logger = logging.getLogger(__name__)
 
 def run_scheduler(settings: SchedulerSettings) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
-    configure(settings.logging)
-    calm_collector()
-    try:
-        return asyncio.run(_run(settings))
-    except KubeconfigError as error:
-        raise CommandError(str(error)) from error
 
-
-async def _run(settings: SchedulerSettings) -> int:
-    transport = await connect(settings.cluster.kubeconfig, settings.cluster.context)
-    async with transport:
+    def composed(transport: Transport) -> tuple[SchedulerProcess, Mapping[str, str]]:
         process = SchedulerProcess(settings, transport, SystemClock())
-        logger.info("Starting", extra={"server": transport.server, "schedulers": ",".join(process.names)})
-        with stop_requested() as stop:
-            await process.run(stop)
-    logger.info("Stopped")
-    return 0
+        return process, {"schedulers": ",".join(process.names)}
+
+    return run_process(settings, composed)
 
 
 class SchedulerProcess:

@@ -4,18 +4,14 @@ The one module of a soak that imports the product: it composes what `pvc-prebind
 clock.
 """
 
-import asyncio
 import sys
 from datetime import datetime, timedelta
 
-from kube.client.connect import connect
 from kube.clock import SystemClock
 from prebinder.command_line.flags import FLAGS, settings_from
 from prebinder.config.settings import Settings
 from prebinder.controller.process import Controller
-from prebinder.runtime.informers import calm_collector
-from prebinder.runtime.logs import configure
-from prebinder.runtime.signals import stop_requested
+from prebinder.runtime.process import run_process
 
 
 class SkewedClock(SystemClock):
@@ -28,19 +24,10 @@ class SkewedClock(SystemClock):
         return super().now() + self._ahead
 
 
-async def run(settings: Settings, seconds: float) -> None:
-    """Run until a signal stops it."""
-    async with await connect(settings.cluster.kubeconfig, settings.cluster.context) as transport:
-        with stop_requested() as stop:
-            await Controller(settings, transport, clock=SkewedClock(seconds)).run(stop)
-
-
 def main(arguments: list[str]) -> None:
     seconds, *flags = arguments
-    settings = settings_from(Settings(), FLAGS, flags)
-    configure(settings.logging)
-    calm_collector()
-    asyncio.run(run(settings, float(seconds)))
+    settings, clock = settings_from(Settings(), FLAGS, flags), SkewedClock(float(seconds))
+    run_process(settings, lambda transport: (Controller(settings, transport, clock=clock), {}))
 
 
 if __name__ == "__main__":

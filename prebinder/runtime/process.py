@@ -1,0 +1,57 @@
+"""Runs one process against one API server, from its configuration of logs to its exit code."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from kube.client.connect import KubernetesTransport, connect
+from kube.errors import KubeconfigError
+from prebinder.config.settings import ClusterSettings, LoggingSettings
+from prebinder.errors import CommandError
+from prebinder.runtime.informers import calm_collector
+from prebinder.runtime.logs import configure
+from prebinder.runtime.signals import stop_requested
+
+logger = logging.getLogger(__name__)
+
+
+class Process(Protocol):
+    """All parts of one process, put together for one transport."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then finish what has begun."""
+
+
+class ProcessSettings(Protocol):
+    """What the settings of all processes have."""
+
+    @property
+    def cluster(self) -> ClusterSettings: ...
+
+    @property
+    def logging(self) -> LoggingSettings: ...
+
+
+Compose = Callable[[KubernetesTransport], tuple[Process, Mapping[str, str]]]
+"""Returns the process, and what its first log line tells about it."""
+
+
+def run_process(settings: ProcessSettings, compose: Compose) -> int:
+    """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
+    configure(settings.logging)
+    calm_collector()
+    try:
+        return asyncio.run(_run(settings, compose))
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+
+async def _run(settings: ProcessSettings, compose: Compose) -> int:
+    async with await connect(settings.cluster.kubeconfig, settings.cluster.context) as transport:
+        process, about = compose(transport)
+        logger.info("Starting", extra={"server": transport.server, **about})
+        with stop_requested() as stop:
+            await process.run(stop)
+    logger.info("Stopped")
+    return 0

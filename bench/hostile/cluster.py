@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from devcluster.processes.ports import LOOPBACK, free_ports
+from bench.http_server import served
 from kube.objects.api_resource import LEASES, WATCHED, Resource
 
 Document = dict[str, Any]
@@ -55,14 +55,8 @@ class HostileCluster:
             application.router.add_get(resource.path(), self._listed(resource))
         application.router.add_route("*", f"/apis/{LEASES.api_version}/namespaces/{{rest:.*}}", self._leased)
         application.router.add_route("*", "/{rest:.*}", self._written)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        port = free_ports(1)[0]
-        try:
-            await web.TCPSite(runner, LOOPBACK, port).start()
-            yield f"http://{LOOPBACK}:{port}"
-        finally:
-            await runner.cleanup()
+        async with served(application) as url:
+            yield url
 
     def _complete(self, document: Document) -> Document:
         version = next(self._versions)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from devcluster.processes.ports import LOOPBACK, free_ports
+from bench.http_server import served
 from kube.objects.api_resource import CLAIMS, NODES, VOLUMES, WATCHED, Resource
 from kube.rules.topology import ZONE_LABEL
 
@@ -50,14 +50,8 @@ class LargeCluster:
         application = web.Application()
         for resource in WATCHED:
             application.router.add_get(resource.path(), self._handler(resource))
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        port = free_ports(1)[0]
-        try:
-            await web.TCPSite(runner, LOOPBACK, port).start()
-            yield f"http://{LOOPBACK}:{port}"
-        finally:
-            await runner.cleanup()
+        async with served(application) as url:
+            yield url
 
     def _handler(self, resource: Resource) -> Callable[[web.Request], Any]:
         objects = self.lists.get(resource.plural, [])

@@ -7,7 +7,7 @@ kube.rules.disk_conflicts. `Pod.requests` already count overhead and init contai
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from binder.assignment.pod_rejection import disk_rejection, port_rejection
 from binder.matching.node_fit import refuse_resources
@@ -25,6 +25,8 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.state.node_memory import NodeMemory
 from scheduler.volumes.volumes import PodInfo
 
+T = TypeVar("T")
+
 _NODE_OR_POD: Final[frozenset[Kind]] = frozenset({Node, Pod})
 
 
@@ -32,9 +34,7 @@ def disk_released(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod left that used a disk of this one, or there is a new node."""
     if isinstance(change.new, Node):
         return change.old is None
-    if not isinstance(change.old, Pod) or change.new is not None:
-        return False
-    released = disks_of(change.old)
+    released = _on_leaving(change, disks_of)
     return any(disk.excludes(other) for disk in disks_of(pod) for other in released)
 
 
@@ -52,9 +52,7 @@ def port_freed(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A pod left that had one of the ports, on whatever address, or there is a new node."""
     if isinstance(change.new, Node):
         return change.old is None
-    if not isinstance(change.old, Pod) or change.new is not None:
-        return False
-    freed = {(port.protocol, port.port) for port in host_ports(change.old)}
+    freed = {(port.protocol, port.port) for port in _on_leaving(change, host_ports)}
     return bool(freed) and any((port.protocol, port.port) in freed for port in host_ports(pod))
 
 
@@ -136,6 +134,11 @@ def lacking(pod: Pod) -> Callable[[NodeInfo], tuple[str, ...]]:
         return tuple([text for name, amount, text in wanted if amount > free.get(name, 0)])
 
     return lacks
+
+
+def _on_leaving(change: ClusterEvent, uses: Callable[[Pod], tuple[T, ...]]) -> tuple[T, ...]:
+    """Return what a pod that left used; nothing where none left."""
+    return uses(change.old) if isinstance(change.old, Pod) and change.new is None else ()
 
 
 def _large_enough(pod: Pod, node: Node) -> bool:

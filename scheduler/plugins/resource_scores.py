@@ -3,6 +3,7 @@
 Source: least_allocated.go, most_allocated.go and balanced_allocation.go in plugins/noderesources, with their rounding.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import sqrt
 from typing import Final
@@ -22,40 +23,46 @@ Wanted = tuple[str, int, int]
 """A resource, how much of it the pod requests, and its weight."""
 
 
-class LeastAllocated(ScoreAlone):
+class _Allocated(ScoreAlone):
+    """By the weighted mean, over the resources that count, of what is requested of a node with the pod on it."""
+
+    args = Thresholds
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._weights = tuple(thresholds.resources.items())
+        self._memory: NodeMemory[int] = NodeMemory()
+
+    def question(self, info: PodInfo) -> Hashable:
+        return _wanted(info.pod, self._weights)
+
+    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
+        wanted = _wanted(info.pod, self._weights)
+        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, self._score))
+
+    @staticmethod
+    @abstractmethod
+    def _score(requested: int, allocatable: int) -> int:
+        """Return LOWEST to HIGHEST for one resource."""
+
+
+class LeastAllocated(_Allocated):
     """The emptiest node first."""
 
     name = "LeastAllocated"
-    args = Thresholds
 
-    def __init__(self, thresholds: Thresholds) -> None:
-        self._weights = tuple(thresholds.resources.items())
-        self._memory: NodeMemory[int] = NodeMemory()
-
-    def question(self, info: PodInfo) -> Hashable:
-        return _wanted(info.pod, self._weights)
-
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        wanted = _wanted(info.pod, self._weights)
-        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _left))
+    @staticmethod
+    def _score(requested: int, allocatable: int) -> int:
+        return 0 if requested > allocatable else (allocatable - requested) * HIGHEST // allocatable
 
 
-class BinPack(ScoreAlone):
+class BinPack(_Allocated):
     """The fullest node first (MostAllocated)."""
 
     name = "BinPack"
-    args = Thresholds
 
-    def __init__(self, thresholds: Thresholds) -> None:
-        self._weights = tuple(thresholds.resources.items())
-        self._memory: NodeMemory[int] = NodeMemory()
-
-    def question(self, info: PodInfo) -> Hashable:
-        return _wanted(info.pod, self._weights)
-
-    def scores(self, info: PodInfo, _: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int]:
-        wanted = _wanted(info.pod, self._weights)
-        return self._memory.answers(wanted, nodes, lambda state: _weighted(state, wanted, _used))
+    @staticmethod
+    def _score(requested: int, allocatable: int) -> int:
+        return min(requested, allocatable) * HIGHEST // allocatable
 
 
 class Balanced(ScoreAlone):
@@ -107,14 +114,6 @@ def _weighted(state: NodeInfo, wanted: Sequence[Wanted], score: Callable[[int, i
             total += score(requested + amount, has) * weight
             weights += weight
     return total // weights if weights else 0
-
-
-def _left(requested: int, allocatable: int) -> int:
-    return 0 if requested > allocatable else (allocatable - requested) * HIGHEST // allocatable
-
-
-def _used(requested: int, allocatable: int) -> int:
-    return min(requested, allocatable) * HIGHEST // allocatable
 
 
 def _balance(state: NodeInfo, counted: Sequence[tuple[str, int]]) -> int:

@@ -6,7 +6,7 @@ Watching PersistentVolumes alone it publishes their health and does nothing else
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from random import Random
@@ -15,6 +15,7 @@ from typing import Final
 from binder.reservation.contract import DEFAULT_PREFIX, Holder
 from csi.drivers import Drivers
 from csi.health.health import Debounce, HealthRecord
+from kube.client.connect import KubernetesTransport
 from kube.client.dry_run import DryRun
 from kube.client.event_recorder import EventRecorder
 from kube.client.transport import Transport
@@ -52,9 +53,10 @@ def run_controller(settings: Settings, component: str = COMPONENT, watched: Coll
     `component` names it in Events and logs.
     """
 
-    def composed(transport: Transport) -> tuple[Controller, Mapping[str, str]]:
-        controller = Controller(settings, transport, component, watched)
-        return controller, {"component": component, "mode": settings.binding.mode.value}
+    def composed(transport: KubernetesTransport) -> Controller:
+        controller, mode = Controller(settings, transport, component, watched), settings.binding.mode.value
+        logger.info("Starting", extra={"server": transport.server, "component": component, "mode": mode})
+        return controller
 
     return run_process(settings, composed)
 

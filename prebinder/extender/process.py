@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from random import Random
 
+from kube.client.connect import KubernetesTransport
 from kube.client.dry_run import DryRun
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
@@ -26,8 +26,10 @@ logger = logging.getLogger(__name__)
 def run_extender(settings: Settings) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
 
-    def composed(transport: Transport) -> tuple[ExtenderProcess, Mapping[str, str]]:
-        return ExtenderProcess(settings, transport, SystemClock()), {"address": settings.extender.bind_address}
+    def composed(transport: KubernetesTransport) -> ExtenderProcess:
+        process = ExtenderProcess(settings, transport, SystemClock())
+        logger.info("Starting", extra={"server": transport.server, "address": settings.extender.bind_address})
+        return process
 
     return run_process(settings, composed)
 

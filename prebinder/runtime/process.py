@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from kube.client.connect import KubernetesTransport, connect
@@ -33,8 +33,8 @@ class ProcessSettings(Protocol):
     def logging(self) -> LoggingSettings: ...
 
 
-Compose = Callable[[KubernetesTransport], tuple[Process, Mapping[str, str]]]
-"""Returns the process, and what its first log line tells about it."""
+Compose = Callable[[KubernetesTransport], Process]
+"""Puts the process together, and logs that it starts."""
 
 
 def run_process(settings: ProcessSettings, compose: Compose) -> int:
@@ -49,8 +49,7 @@ def run_process(settings: ProcessSettings, compose: Compose) -> int:
 
 async def _run(settings: ProcessSettings, compose: Compose) -> int:
     async with await connect(settings.cluster.kubeconfig, settings.cluster.context) as transport:
-        process, about = compose(transport)
-        logger.info("Starting", extra={"server": transport.server, **about})
+        process = compose(transport)
         with stop_requested() as stop:
             await process.run(stop)
     logger.info("Stopped")

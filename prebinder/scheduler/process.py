@@ -6,7 +6,6 @@ Read `SchedulerProcess.__init__` as a table of contents. What the holder of the 
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 
 from binder.model.view import PlanSettings
 from binder.reservation.contract import DEFAULT_PREFIX
+from kube.client.connect import KubernetesTransport
 from kube.client.event_recorder import EventRecorder, ObjectRef
 from kube.client.transport import Transport
 from kube.clock import Clock, SystemClock
@@ -56,9 +56,10 @@ logger = logging.getLogger(__name__)
 def run_scheduler(settings: SchedulerSettings) -> int:
     """Run until a signal stops it; return the exit code. Raises CommandError if it cannot start."""
 
-    def composed(transport: Transport) -> tuple[SchedulerProcess, Mapping[str, str]]:
+    def composed(transport: KubernetesTransport) -> SchedulerProcess:
         process = SchedulerProcess(settings, transport, SystemClock())
-        return process, {"schedulers": ",".join(process.names)}
+        logger.info("Starting", extra={"server": transport.server, "schedulers": ",".join(process.names)})
+        return process
 
     return run_process(settings, composed)
 

@@ -27,7 +27,7 @@ class SkewedClock(SystemClock):
 def main(arguments: list[str]) -> None:
     seconds, *flags = arguments
     settings, clock = settings_from(Settings(), FLAGS, flags), SkewedClock(float(seconds))
-    run_process(settings, lambda transport: (Controller(settings, transport, clock=clock), {}))
+    run_process(settings, lambda transport: Controller(settings, transport, clock=clock))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Whether a volume is well: what a CSI driver says about it, as a verdict.
+"""Whether a volume is healthy: what its CSI driver reports, as a verdict.
 
-Here belong: the vendored CSI protos, the read-only gRPC client, capability negotiation, verdicts and topology.
-Never: a call that changes a volume, or a decision about which claim gets one.
+Here belong: the vendored CSI protos, the read-only gRPC client, capability discovery, verdicts and topology. Never: a
+call that changes a volume, or a decision about which claim gets one.
 """

@@ -1,4 +1,4 @@
-"""All configured drivers: gives the verdict on any volume, from memory if it is fresh, else by asking now."""
+"""All configured drivers: returns the verdict on any volume, from the cache if recent, otherwise by a probe."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from csi.records import REMEMBERED, HealthRecords
 from kube.clock import Clock
 
 if TYPE_CHECKING:
-    # They load gRPC, which takes 9 MB: only where there is a driver to probe.
+    # They load gRPC, which takes 9 MB: only if there is a driver to probe.
     from csi.client.channel import Limits
     from csi.probe import DriverProbe, Observer
     from csi.sweep import AskingOrder, Pace, Sweep, SweepObserver
@@ -25,9 +25,9 @@ Key = tuple[str, str]
 
 
 class Drivers:
-    """The health of volumes, asked of their drivers. Drivers are independent: none waits for another.
+    """The health of volumes, as probed through their drivers. Drivers are independent: none waits for another.
 
-    Make it, use it and close it within one running event loop. `records` holds what is known of each volume, with the
+    Create, use and close it within one running event loop. `records` holds what is known of each volume, with the
     listeners for transitions.
     """
 
@@ -40,7 +40,7 @@ class Drivers:
         debounce: Debounce | None = None,
         remembered: int = REMEMBERED,
     ) -> None:
-        """Raise ValueError if two endpoints name the same driver. Nothing is opened before the first question."""
+        """Raise ValueError if two endpoints name the same driver. Nothing is opened before the first probe."""
         by_name: dict[str, Endpoint] = {}
         for endpoint in endpoints:
             if endpoint.driver in by_name:
@@ -50,7 +50,7 @@ class Drivers:
         self._probes = _probes(by_name, limits, clock, observer) if by_name else {}
         self.records = HealthRecords(debounce or Debounce(), remembered)
         self.answering: list[Callable[[str], None]] = []
-        """Called with the name of a driver that answers and did not before."""
+        """Called with the name of a driver that responds again, or for the first time."""
         for name, probe in self._probes.items():
             probe.session.answering.append(partial(self._answers, name))
         self._asking: dict[Key, asyncio.Task[Verdict]] = {}
@@ -58,8 +58,9 @@ class Drivers:
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
         """Return a verdict that is at most `max_age` old. Raises nothing but cancellation.
 
-        An Unknown one is asked again sooner. All who ask about one volume at the same time share one probe; one who
-        gives up does not disturb the others. A volume that was found unhealthy stays so until good answers end that.
+        An Unknown result is probed again sooner. Concurrent callers for the same volume share one probe; cancelling one
+        of them does not affect the others. A volume that was found unhealthy stays so until enough good results end
+        that.
         """
         probe = self._probes.get(driver)
         if probe is None:
@@ -79,17 +80,17 @@ class Drivers:
         return self.records.state(driver, handle)
 
     def sweep(self, driver: str, order: "AskingOrder", pace: "Pace", observer: "SweepObserver") -> "Sweep":
-        """Return the sweep over all volumes of one configured driver, to be run at every interval."""
+        """Return the sweep over all volumes of a configured driver, to be run at every interval."""
         from csi.sweep import Sweep  # noqa: PLC0415 - see above
 
         return Sweep(self._probes[driver], self.records, order, pace, self._clock, observer)
 
     def endpoints_up(self) -> Mapping[str, bool]:
-        """Return for each configured driver whether it answered last time; False before it was asked."""
+        """Return for each configured driver whether it responded last time; False before the first call."""
         return {driver: probe.session.up is True for driver, probe in self._probes.items()}
 
     async def close(self) -> None:
-        """End all probes and connections. Who still waits for a verdict sees a cancellation."""
+        """End all probes and connections. Callers that still wait for a verdict are cancelled."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
@@ -106,7 +107,7 @@ class Drivers:
         finally:
             del self._asking[key]
         if verdict.reason == BUSY:
-            # Nothing was asked, so nothing was learned.
+            # Nothing was sent, so nothing was learned.
             known = self.records.state(*key)
             return verdict if known is None else reliable_verdict(replace(known, last=verdict))
         return reliable_verdict(self.records.observe(*key, verdict))

@@ -1,4 +1,4 @@
-"""Asks one driver how its volumes are: about one, completely or at a glance, or about all by a list."""
+"""Probes a driver for the health of its volumes: of one, completely or quickly, or of all by a list."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from csi.proto import csi_v1_pb2 as csi
 from kube.clock import Clock
 
 Listed = Mapping[str, Verdict]
-"""What a complete list says, by the handle of the volume."""
+"""The result of a complete list, by the handle of the volume."""
 
 
 class Observer(CallObserver, Protocol):
@@ -34,7 +34,7 @@ class Observer(CallObserver, Protocol):
 
 
 class DriverProbe:
-    """One driver, asked in whatever protocol it speaks."""
+    """Probes of a driver, in the protocol that it supports."""
 
     def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: Observer) -> None:
         self.session = DriverSession(endpoint, limits, clock, observer)
@@ -42,31 +42,33 @@ class DriverProbe:
         self._listing: asyncio.Task[Listed] | None = None
 
     async def probe(self, handle: str) -> Verdict:
-        """Return all that the driver says about the volume now. Raises nothing but cancellation."""
+        """Return everything that the driver reports about the volume now. Raises nothing but cancellation."""
         return await self._observed(handle, place=True)
 
     async def glance(self, handle: str) -> Verdict:
-        """Return how the volume is now; where it is only if that takes no second call. Raises only cancellation."""
+        """Return the health of the volume now, with its topology only if that takes no second call. Raises only
+        cancellation.
+        """
         return await self._observed(handle, place=False)
 
     async def listed(self) -> Listed:
-        """Return what the driver lists, by one walk for all who ask meanwhile; CallFailed if it breaks off."""
+        """Return what the driver lists; concurrent callers share the list. CallFailed if it breaks off."""
         if self._listing is None or self._listing.done():
             self._listing = asyncio.create_task(self._walk())
         return await asyncio.shield(self._listing)
 
     def is_complete(self, verdict: Verdict) -> bool:
-        """Whether `probe` would find out no more: a glance may leave out where a healthy volume is."""
+        """Whether `probe` would learn no more: a glance may omit the topology of a healthy volume."""
         agreed = self.session.agreed
         left_out = verdict.state is HealthState.HEALTHY and verdict.topology is None
         return not (left_out and agreed is not None and agreed.asks_place_apart)
 
     def witness(self) -> Witness:
-        """Return the source and time of a verdict given now."""
+        """Return the source and time for a verdict given now."""
         return Witness(f"CSI driver {self.driver}", self._clock.now())
 
     async def close(self) -> None:
-        """End calls under way and the connection."""
+        """Cancel the calls in progress and close the connection."""
         if self._listing is not None:
             self._listing.cancel()
             await asyncio.gather(self._listing, return_exceptions=True)
@@ -148,7 +150,7 @@ class DriverProbe:
 
 
 def _by_handle(verdicts: Iterable[tuple[str, Verdict]]) -> Listed:
-    """Return one verdict for each handle; of duplicates the worst. Entries that name no volume are about none."""
+    """Return a verdict for each handle; of duplicates the worst. Entries without a handle are ignored."""
     listed: dict[str, Verdict] = {}
     for handle, verdict in verdicts:
         if handle:

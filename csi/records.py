@@ -1,4 +1,4 @@
-"""What is known of every volume's health, in memory; and who wants to hear when that changes."""
+"""What is known of every volume's health, in memory, and the listeners for changes."""
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
@@ -7,14 +7,14 @@ from typing import Final
 from csi.health.health import Debounce, HealthRecord, Observation, advance, is_transition
 
 REMEMBERED: Final = 200_000
-"""Default number of volumes remembered: twice the volumes of a large cluster."""
+"""Default number of volumes kept: twice the volumes of a large cluster."""
 
 Listener = Callable[[str, str, HealthRecord | None, HealthRecord], None]
 """Called with driver, handle, old record (None for a new volume) and new record after each transition."""
 
 
 class HealthRecords:
-    """One record for each driver and handle. Of more than `remembered` the one renewed longest ago is forgotten."""
+    """A record for each driver and handle. Beyond `remembered` the least recently updated record is dropped."""
 
     def __init__(self, debounce: Debounce, remembered: int = REMEMBERED) -> None:
         self._debounce, self._remembered = debounce, remembered
@@ -22,7 +22,7 @@ class HealthRecords:
         self.listeners: list[Listener] = []
 
     def observe(self, driver: str, handle: str, observation: Observation) -> HealthRecord:
-        """Take in one observation and return what is known now. Tells the listeners before it returns."""
+        """Apply an observation and return the record. Calls the listeners before it returns."""
         key = (driver, handle)
         old = self._records.pop(key, None)
         new = self._records[key] = advance(old, observation, self._debounce)
@@ -38,7 +38,7 @@ class HealthRecords:
         return self._records.get((driver, handle))
 
     def keep(self, driver: str, handles: Collection[str], since: datetime) -> None:
-        """Forget the driver's volumes that are not among `handles`, unless something was learned after `since`."""
+        """Drop the driver's volumes that are not among `handles`, unless something was learned after `since`."""
         wanted = set(handles)
         gone = [
             key
@@ -49,5 +49,5 @@ class HealthRecords:
             del self._records[key]
 
     def of_driver(self, driver: str) -> Iterator[tuple[str, HealthRecord]]:
-        """Yield handle and record of each volume of the driver that is known now."""
+        """Yield handle and record of each known volume of the driver."""
         return ((handle, record) for (name, handle), record in self._records.items() if name == driver)

@@ -1,7 +1,8 @@
-"""Looks at every volume of one driver, once: by pages where the driver can list, else one by one, at a limited rate.
+"""Probes every volume of a driver once: by lists where the driver supports them, otherwise individually, at a limited
+rate.
 
-What is asked is the caller's, and in which order as long as nothing is known. A driver that does not answer ends its
-own sweep early and slows nobody else's.
+The caller determines which volumes, and their order as long as nothing is known. A driver that does not respond ends
+its own sweep early and delays no other.
 """
 
 import asyncio
@@ -25,25 +26,25 @@ from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock
 
 SWEEPS_PER_GET: Final = 20
-"""Sweeps by a list of unhealthy volumes until each volume that it leaves out was asked about by itself."""
+"""Sweeps by a list of unhealthy volumes until each volume that the list omits has been probed individually."""
 _BREATH: Final = 500
-"""Records written before others get a turn on the event loop."""
+"""Records written before other tasks get to run."""
 _NO_AGE: Final = timedelta()
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class AskingOrder(Protocol):
-    """Says which volumes there are."""
+    """Provides the volumes of a driver."""
 
     async def handles(self, driver: str) -> Iterable[str]:
-        """Return the handles of the driver's volumes, in the order in which it matters to learn of them."""
+        """Return the handles of the driver's volumes, the most important first."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """How a driver's sweep stands. `seconds` is how long it took, None while it runs.
+    """The progress of a driver's sweep. `seconds` is its duration, None while it runs.
 
-    `answered` is False if the driver broke it off. `oldest` is the age of the oldest knowledge of any volume.
+    `answered` is False if the driver stopped responding. `oldest` is the age of the oldest result of any volume.
     """
 
     driver: str
@@ -66,14 +67,14 @@ class SweepObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How hard one driver may be asked: volumes a second, and at once. Less than the driver's calls at once."""
+    """Limits on probes of a driver: volumes a second, and concurrency, which is below that of the driver's calls."""
 
     rate: float = 200.0
     at_once: int = 8
 
 
 class Sweep:
-    """Sweeps one driver whenever `run` is called, but never twice at once."""
+    """Sweeps a driver whenever `run` is called, but never twice concurrently."""
 
     def __init__(
         self,
@@ -93,14 +94,14 @@ class Sweep:
         self._done = self._total = 0
 
     async def run(self) -> None:
-        """Look at all volumes. Raises nothing but cancellation and what a listener raises."""
+        """Probe all volumes. Raises nothing but cancellation and what a listener raises."""
         async with self._running:
             self._ran = True
             self._number += 1
             await self._run()
 
     async def run_if_due(self) -> None:
-        """Sweep at once if no sweep was done yet, or if the driver did not answer and now does.
+        """Sweep now if there was no sweep yet, or if the driver did not respond and now does.
 
         Cheap otherwise: to be called every few seconds.
         """
@@ -124,10 +125,10 @@ class Sweep:
         )
 
     def _ordered(self, handles: Iterable[str]) -> list[str]:
-        """Put first what is not known, in the given order; then what was looked at longest ago.
+        """Put unknown volumes first, in the given order; then those probed longest ago.
 
-        So no volume waits longer than from one sweep to the next, whatever becomes more urgent than it. What was
-        learned before the clock was set back is of unknown age, and comes first too.
+        So no volume waits longer than from one sweep to the next, whatever becomes more urgent. Results from before the
+        clock was set back are of unknown age, and come first too.
         """
         now = self._clock.now()
         return sorted(
@@ -140,10 +141,11 @@ class Sweep:
         return record.checked_at if record is not None and known else _NEVER
 
     async def _sweep(self, handles: Sequence[str]) -> bool:
-        """Return whether the driver answered to the end."""
+        """Return whether the driver responded to the end."""
         session = self._probe.session
         try:
-            # Probe first: it finds out that another driver has come, before anything is asked in the old protocol.
+            # Probe first: it detects that a different driver has taken over before anything is sent in the old
+            # protocol.
             if not await session.answers():
                 raise session.trouble
             negotiation = await session.negotiated()
@@ -176,7 +178,7 @@ class Sweep:
             self._observer.listed(self._driver, list_method(listing), code, self._clock.monotonic() - started)
 
     async def _take_in(self, handles: Sequence[str], negotiation: Negotiation, listed: Listed) -> bool:
-        """Believe the list where it suffices, and ask about the other volumes one by one."""
+        """Use the list where it suffices, and probe the other volumes individually."""
         doubtful: dict[str, Observation] = {}
         due: dict[str, Observation] = {}
         for number, handle in enumerate(handles):
@@ -212,11 +214,12 @@ class Sweep:
     async def _ask(
         self, handles: Sequence[str], listed: Mapping[str, Observation], believed: Container[str] = ()
     ) -> bool:
-        """Ask about each; where that fails, what a list said stands. Return whether the driver answered to the end.
+        """Probe each volume; if that fails, its entry in a list is used. Return whether the driver responded to the
+        end.
 
-        Of `believed` ones the list's word suffices: a failure says nothing against it.
+        For `believed` volumes the list suffices: a failed probe does not contradict it.
         """
-        # Those that hung last time come last, so that they keep nobody waiting.
+        # Volumes whose probe hung last time come last, so that they delay no other.
         waiting = deque(sorted(handles, key=self._hung))
         silent: list[Verdict] = []
 
@@ -240,7 +243,7 @@ class Sweep:
         return not silent
 
     def _got(self, handle: str, verdict: Verdict, listed: Observation | None, *, believed: bool) -> None:
-        """Take in what a get brought. Nothing was learned from a call that was never sent."""
+        """Record the result of a get. Nothing was learned from a call that was never sent."""
         failed = verdict.state is HealthState.UNKNOWN
         if verdict.reason != BUSY and not (failed and believed):
             self._records.observe(self._driver, handle, verdict)
@@ -273,7 +276,7 @@ class Sweep:
 
 
 def needs_get(listing: HealthProtocol | None, record: HealthRecord | None, verdict: Verdict | None) -> bool:
-    """Whether what a complete list says of a volume (`verdict`, None if omitted) has to be confirmed by a get.
+    """Whether the entry of a volume in a complete list (`verdict`, None if omitted) has to be confirmed by a get.
 
     A list of unhealthy volumes (CSI 1.13) is confirmed where it changes what is known; a list of all volumes is final
     for those it names.

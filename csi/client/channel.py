@@ -1,4 +1,4 @@
-"""One gRPC channel to one driver: bounded in calls at once, in waiting, in size, and reconnecting by itself."""
+"""A gRPC channel to a driver: bounded in concurrency, in waiting time and in size, and reconnecting automatically."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,20 +17,20 @@ from csi.health.interpret import BUSY, MALFORMED
 from kube.clock import Clock
 
 OPTIONS: Final = (
-    # A driver whose answer is larger fails alone: 16 calls at once hold at most 64 MiB.
+    # A driver with larger responses fails alone: 16 concurrent calls hold at most 64 MiB.
     ("grpc.max_receive_message_length", 4 * 1024 * 1024),
     # gRPC's own backoff between attempts to connect; its default of up to two minutes is long for a local socket.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 5000),
-    # A broken connection belongs to one channel, even if somebody else in the process dials the same socket.
+    # A broken connection belongs to one channel, even if other code in the process dials the same socket.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )
 
 
 class CallFailed(Exception):
-    """A call brought no answer.
+    """A call without a response.
 
     `code` is the canonical name of a gRPC status, as in Go (DeadlineExceeded), or MALFORMED or BUSY.
     """
@@ -50,20 +50,20 @@ class CallObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one driver may be asked for at once, and for how long."""
+    """Limits on concurrent calls to a driver, and their deadline."""
 
     calls_at_once: int = 16
     deadline: float = 5.0
-    """Seconds for one call; also the longest wait for a turn when `calls_at_once` others are under way."""
+    """Seconds for a call; also the longest wait for a slot when `calls_at_once` others are in progress."""
 
 
 class DriverChannel:
-    """Sends read-only calls to one driver. Opens nothing before the first call; must be closed."""
+    """Sends read-only calls to a driver. Connects at the first call; must be closed."""
 
     def __init__(
         self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: CallObserver, lost: Callable[[], None]
     ) -> None:
-        """`lost` is called when an established connection breaks: another driver may be there next time."""
+        """`lost` is called when an established connection breaks: a different driver may be there next time."""
         self._endpoint, self._limits, self._clock, self._observer = endpoint, limits, clock, observer
         self._lost = lost
         self._turns = asyncio.Semaphore(limits.calls_at_once)
@@ -74,7 +74,7 @@ class DriverChannel:
         self._closed = False
 
     async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request, *, first: bool = False) -> Answer:
-        """Return the answer, or raise CallFailed within twice the deadline; `first` goes ahead of all turns."""
+        """Return the response, or raise CallFailed within twice the deadline; `first` bypasses the queue."""
         if not first:
             await self._take_turn()
         try:
@@ -82,7 +82,7 @@ class DriverChannel:
         finally:
             if not first:
                 self._turns.release()
-        # Decoded here, because grpc.aio returns None for an answer that its own deserializer could not read.
+        # Decoded here, because grpc.aio returns None for a response that its own deserializer could not read.
         try:
             return method.answer.FromString(received)
         except DecodeError as error:
@@ -102,7 +102,7 @@ class DriverChannel:
             self._observer.operation(self._endpoint.driver, path, code, seconds)
 
     async def close(self) -> None:
-        """Break off the calls under way and free the connection."""
+        """Cancel the calls in progress and close the connection."""
         self._closed = True
         self._retire(grace=None)
         await asyncio.gather(*self._closing, return_exceptions=True)
@@ -129,7 +129,7 @@ class DriverChannel:
             raise CallFailed("Unavailable", "the channel is closed") from error
 
     def _connected(self) -> grpc.aio.Channel:
-        """Return the channel; a new one when the certificates have changed. CallFailed while there are none."""
+        """Return the channel; a new one if the certificates have changed. Raises CallFailed while there are none."""
         if self._closed:
             raise CallFailed("Unavailable", "the channel is closed")
         if self._channel is not None and not self._endpoint.remote:
@@ -137,7 +137,7 @@ class DriverChannel:
         try:
             held = material(self._endpoint)
         except (OSError, ValueError) as error:
-            # What was read before serves until the files are there again.
+            # The certificates read before are used until the files are there again.
             if self._channel is not None:
                 return self._channel
             raise CallFailed("Unavailable", f"cannot read the certificates: {error}") from error
@@ -148,7 +148,7 @@ class DriverChannel:
         return self._channel
 
     def _retire(self, grace: float | None) -> None:
-        """Let go of the channel; calls under way on it have that many seconds to end."""
+        """Close the channel; calls in progress on it have that many seconds to end."""
         watcher, channel = self._watcher, self._channel
         self._watcher = self._channel = None
         if watcher is not None and channel is not None:
@@ -161,7 +161,7 @@ class DriverChannel:
         return None if self._endpoint.remote else access_trouble(self._endpoint.path)
 
     async def _watch(self, channel: grpc.aio.Channel) -> None:
-        """Report each time a connection that was ready no longer is."""
+        """Report each time a ready connection is lost."""
         state = channel.get_state()
         while state is not grpc.ChannelConnectivity.SHUTDOWN:
             await channel.wait_for_state_change(state)
@@ -172,11 +172,11 @@ class DriverChannel:
 
 
 def _open(endpoint: Endpoint, held: Material) -> grpc.aio.Channel:
-    """Return a channel, which connects at the first call. The driver must show that it is `server_name`."""
+    """Return a channel, which connects at the first call. The driver must prove that it is `server_name`."""
     if not endpoint.remote:
         return grpc.aio.insecure_channel(f"unix://{quote(endpoint.path)}", options=OPTIONS)
     credentials = grpc.ssl_channel_credentials(held.authority, held.key, held.certificate)
-    # Despite its name it overrides no check: it is the name that the certificate is checked for.
+    # Despite its name it does not disable a check: it is the name that the certificate is verified against.
     name = ("grpc.ssl_target_name_override", endpoint.server_name)
     return grpc.aio.secure_channel(endpoint.address, credentials, options=(*OPTIONS, name))
 

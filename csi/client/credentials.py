@@ -1,7 +1,7 @@
 """The certificates for an endpoint, as bytes: none for a unix socket, those of both sides for tcp.
 
-gRPC for Python takes certificates when a channel is made and never again. So who rotates them needs a new channel:
-whoever reads them again sees whether they have changed.
+gRPC for Python takes certificates when a channel is created and never reloads them. So rotation needs a new channel:
+the caller reads the files again to see whether they have changed.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from csi.client.endpoint import Endpoint, refuse_plain
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What the PEM files hold: none of it for a unix socket."""
+    """The content of the PEM files: nothing for a unix socket."""
 
     authority: bytes = b""
     certificate: bytes = b""

@@ -1,4 +1,4 @@
-"""Where a driver listens: `NAME=unix:///path`, or `NAME=tcp://HOST:PORT`, which takes certificates of both sides.
+"""Where a driver listens: `NAME=unix:///path`, or `NAME=tcp://HOST:PORT`, which requires mutual TLS.
 
 Endpoints that cannot work or are not safe are rejected early. A CSI driver does not authenticate its clients: any
 client of its socket may delete volumes, and on a network that is any host, unless TLS authenticates both sides.
@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 FORM = "NAME=unix:///absolute/path.sock"
 REMOTE_FORM = "NAME=tcp://HOST:PORT, with ?serverName=NAME if the driver's certificate names another host"
 LONGEST_SOCKET_PATH = 107
-"""Bytes the kernel keeps for the path of a unix socket, less the closing zero: unix(7)."""
+"""The kernel's limit for the path of a unix socket, in bytes, without the closing zero: unix(7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class TlsFiles:
 class Endpoint:
     """A driver's name, as in `spec.csi.driver` of its volumes, and the path of its socket.
 
-    Or, for tcp, an empty path, `address` as HOST:PORT, the `server_name` that its certificate must carry, and `tls`,
-    without which nothing is sent there.
+    For tcp the path is empty, `address` is HOST:PORT, `server_name` is the name that its certificate must carry, and
+    without `tls` nothing is sent to it.
     """
 
     driver: str
@@ -48,7 +48,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Return the endpoint that a user wrote, or raise ValueError with a sentence for that user."""
+    """Parse an endpoint from user input, or raise ValueError with a message for the user."""
     driver, separator, address = text.partition("=")
     if not separator or not driver:
         raise ValueError(f"CSI endpoint {text!r}: expected {FORM}")
@@ -71,7 +71,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def refuse_plain(endpoint: Endpoint) -> str | None:
-    """Return why nothing may be sent to the endpoint, with the next step, or None when it may."""
+    """Return why nothing may be sent to the endpoint, with the next step, or None if it may."""
     if not endpoint.remote or endpoint.tls is not None:
         return None
     return (
@@ -85,7 +85,7 @@ def _remote(text: str, driver: str, address: str) -> Endpoint:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
-    except ValueError:  # a port that is no number
+    except ValueError:  # the port is not a number
         host, port = None, None
     named = dict(parse_qsl(parts.query, keep_blank_values=True)) if host else {}
     server_name = named.pop("serverName", host) if host else None

@@ -1,4 +1,4 @@
-"""Walks a list that a driver hands out in pages, without trusting it to end."""
+"""Reads a paginated list from a driver, without trusting it to end."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
@@ -6,10 +6,10 @@ from typing import Final, TypeVar
 from csi.client.channel import CallFailed
 
 PAGE_SIZE: Final = 1000
-"""Entries asked for at once. A driver may send fewer, and some send more."""
+"""Entries requested per page. A driver may send fewer, and some send more."""
 MOST_PAGES: Final = 2_000
 MOST_ENTRIES: Final = 500_000
-"""More volumes than a cluster has: such a list will not end either."""
+"""More volumes than a cluster has: such a list would not end either."""
 BROKEN_LIST: Final = "BrokenList"
 
 Entry = TypeVar("Entry")
@@ -18,9 +18,9 @@ Page = tuple[Iterable[Entry], str]
 
 
 async def whole_list(fetch: Callable[[str], Awaitable[Page[Entry]]]) -> Sequence[Entry]:
-    """Return all entries, or raise CallFailed: a list that was not seen to its end says nothing of what it leaves out.
+    """Return all entries, or raise CallFailed: an incomplete list implies nothing about the volumes it omits.
 
-    A token that comes again is a loop. Some drivers page so: kubernetes-csi/csi-test tests for it in
+    A token that repeats is a loop. Some drivers do that: kubernetes-csi/csi-test tests for it in
     pkg/sanity/controller.go.
     """
     entries: list[Entry] = []

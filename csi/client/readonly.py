@@ -1,7 +1,7 @@
-"""The only methods this program can call on a CSI driver; all of them read.
+"""The only methods that this program can call on a CSI driver; all of them are read-only.
 
-Whoever can open a driver's socket can delete its volumes, so the names are written down once, here, and
-csi.client.channel takes no other way to name a method. The protocol: csi/proto/csi_v1.proto.
+Any client of a driver's socket can delete its volumes, so the names are defined once, here, and csi.client.channel
+accepts no other way to name a method. The protocol: csi/proto/csi_v1.proto.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyMethod(Generic[Request, Answer]):
-    """One remote procedure that changes nothing, with the types of its request and its answer."""
+    """A remote procedure that changes nothing, with the types of its request and its response."""
 
     service: str
     request: type[Request]

@@ -1,4 +1,4 @@
-"""The standing with one driver: who it is, what it can be asked, whether it answers at all."""
+"""The state of the connection to a driver: its identity, its capabilities, and whether it responds."""
 
 import asyncio
 import logging
@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 WRONG_DRIVER: Final = "WrongDriver"
 NOT_READY: Final = "DriverNotReady"
 UNREACHED: Final = frozenset({"Unavailable", "DeadlineExceeded"})
-"""Codes that may mean a driver that answers nothing, or merely one volume that hangs."""
+"""Codes that may mean that the driver does not respond at all, or merely that one volume hangs."""
 _SILENT: Final = UNREACHED | {WRONG_DRIVER, NOT_READY}
 _MAY_BE_ANOTHER_DRIVER: Final = frozenset({"Unavailable", "Unimplemented"})
 
 
 class DriverSession:
-    """Calls to one driver, after a handshake that is repeated whenever another driver may have taken its place."""
+    """Calls to a driver, after a handshake that is repeated whenever a different driver may have taken its place."""
 
     def __init__(self, endpoint: Endpoint, limits: Limits, clock: Clock, observer: CallObserver) -> None:
         self.endpoint = endpoint
@@ -41,19 +41,19 @@ class DriverSession:
         self._handshake: asyncio.Task[Negotiation] | None = None
         self._checking: asyncio.Task[bool] | None = None
         self.up: bool | None = None
-        """Whether the driver answered last time, under its configured name; None before the first call.
+        """Whether the driver responded last time, under its configured name; None before the first call.
 
-        One volume that hangs does not take it down: then the driver itself is asked.
+        A single volume that hangs does not count: then the driver itself is probed.
         """
         self.agreed: Negotiation | None = None
-        """What was negotiated last."""
+        """The result of the last negotiation."""
         self.trouble = CallFailed("Unavailable", "the driver was not called yet")
-        """Why `up` was False last time it was."""
+        """Why `up` was last False."""
         self.answering: list[Callable[[], None]] = []
-        """Called when the driver answers and did not before."""
+        """Called when the driver responds again, or for the first time."""
 
     async def call(self, method: ReadOnlyMethod[Request, Answer], request: Request) -> Answer:
-        """Return the answer to a call about volumes, or raise CallFailed."""
+        """Return the response to a call about volumes, or raise CallFailed."""
         try:
             answer = await self._channel.call(method, request)
         except CallFailed as failed:
@@ -66,18 +66,18 @@ class DriverSession:
         return answer
 
     async def negotiated(self) -> Negotiation:
-        """Return what was agreed, or raise CallFailed. All who ask before that wait for one handshake."""
+        """Return the negotiated capabilities, or raise CallFailed. Concurrent callers share one handshake."""
         if self._handshake is None or (self._handshake.done() and not _succeeded(self._handshake)):
             self._handshake = asyncio.create_task(self._shake_hands())
-        # Shielded: one waiter that gives up must not take the handshake from the others.
+        # Shielded: a caller that is cancelled must not cancel the handshake for the others.
         return await asyncio.shield(self._handshake)
 
     async def answers(self) -> bool:
-        """Ask the driver itself, by Probe, whether it works, and return what `up` then is."""
+        """Probe the driver itself, and return the resulting `up`."""
         return await asyncio.shield(self._check())
 
     async def close(self) -> None:
-        """End calls under way and the connection."""
+        """Cancel the calls in progress and close the connection."""
         tasks = [task for task in (self._handshake, self._checking) if task is not None]
         for task in tasks:
             task.cancel()
@@ -91,12 +91,12 @@ class DriverSession:
 
     async def _probe(self) -> bool:
         try:
-            # Ahead of all others, who may be why it is asked.
+            # Bypasses the queue: the queued calls may be the cause.
             answer = await self._channel.call(PROBE, csi.ProbeRequest(), first=True)
         except CallFailed as failed:
             if failed.code == "Unavailable":
                 self._forget()
-            # Any other status is an answer too; there are drivers without Probe.
+            # Any other status is a response too; there are drivers without Probe.
             self._note(failed)
             return failed.code not in _SILENT
         ready = not answer.HasField("ready") or answer.ready.value
@@ -130,16 +130,16 @@ class DriverSession:
         return negotiate(services, rpcs)
 
     def _forget(self) -> None:
-        """Negotiate again before the next question: a driver that came back may be another version."""
+        """Negotiate again before the next call: a driver that was restarted may be another version."""
         if self._handshake is not None and self._handshake.done():
             self._handshake = None
 
     def _note(self, failed: CallFailed | None) -> None:
-        """Keep whether the driver answers, and log when that changes."""
+        """Record whether the driver responds, and log when that changes."""
         up = failed is None or failed.code not in _SILENT
         if failed is not None and not up:
             self.trouble = failed
-        # A driver that was not asked has not answered anything.
+        # Without a call there is no response to record.
         if up == self.up or (failed is not None and failed.code == BUSY):
             return
         self.up = up

@@ -1,7 +1,7 @@
-"""Why a driver's unix socket cannot be opened by this process, and what to set in the pod so that it can.
+"""Why this process cannot open a driver's unix socket, and what to set in the pod so that it can.
 
-To connect takes the right to write to the socket, and to search each directory above it: unix(7). Sidecars usually run
-as root and never notice; one that does not gets a bare "Permission denied" from gRPC.
+Connecting requires write permission on the socket and search permission on each directory above it: unix(7). Sidecars
+usually run as root and never notice; without root the only message is gRPC's "Permission denied".
 """
 
 import os
@@ -17,7 +17,7 @@ _SEARCH: Final = 0o1
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A socket or a directory: whose it is, and its permission bits. `needed` is the bit that we need, of 0o7."""
+    """A socket or a directory: its owner and permission bits. `needed` is the permission that is required, of 0o7."""
 
     what: str
     uid: int
@@ -29,15 +29,15 @@ class Owned:
         return f"{self.what} has uid {self.uid}, gid {self.gid} and mode {self.mode:04o}"
 
     def opens_for(self, uid: int, groups: Iterable[int]) -> bool:
-        """Whether the permission bits let this user in: those of the first class that the user belongs to count."""
+        """Whether the permission bits grant access to this user: only those of the first matching class count."""
         if uid == self.uid:
             return bool(self.mode >> 6 & self.needed)
         return bool(self.mode >> (3 if self.gid in groups else 0) & self.needed)
 
 
 def access_trouble(path: str) -> str | None:
-    """Say who may not open the socket, what was found on it and what to set; None if that is not the reason."""
-    # Root may do without permission bits, unless its capabilities were dropped: the kernel knows.
+    """Describe who cannot open the socket, its permissions and what to set; None if that is not the reason."""
+    # Root may bypass permission bits, unless its capabilities were dropped: only the kernel knows.
     if os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         return None
     uid, groups = os.geteuid(), (os.getegid(), *os.getgroups())
@@ -65,7 +65,7 @@ def advice(owned: Owned, uid: int) -> str:
 
 
 def _way_to(socket: Path) -> Iterable[Owned]:
-    """Yield the directories above the socket, outermost first, then the socket, as far as they can be seen."""
+    """Yield the directories above the socket, outermost first, then the socket, as far as they are visible."""
     directories = [(directory, "the directory", _SEARCH) for directory in reversed(socket.parents)]
     for path, kind, needed in (*directories, (socket, "the socket", _WRITE)):
         try:

@@ -1,4 +1,4 @@
-"""What is known of a volume's health: verdicts, how they follow from a driver's answers, and how sources combine.
+"""What is known of a volume's health: verdicts, how they follow from a driver's responses, and how sources combine.
 
 Open `verdict` first. Never a call to a driver.
 """

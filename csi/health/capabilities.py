@@ -1,7 +1,7 @@
-"""What a driver can be asked about the health of a volume, by its capabilities and never by its version.
+"""How a driver can be probed for the health of a volume, by its capabilities and never by its version.
 
-Two generations exist: the health calls of CSI 1.13 (KEP-1432), and the VolumeCondition which 1.13 retired. A driver
-may know both, one, or merely whether a volume exists.
+Two generations exist: the health calls of CSI 1.13 (KEP-1432), and the VolumeCondition that 1.13 retired. A driver may
+support both, one, or merely report whether a volume exists.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ _Rpc = csi.ControllerServiceCapability.RPC
 
 
 class HealthProtocol(StrEnum):
-    """Ways to learn a volume's health, named for the call that is made; the best first."""
+    """Ways to determine a volume's health, named for the call that is made; the best first."""
 
     HEALTH_BY_LIST = "ControllerListVolumeHealth"
     HEALTH_BY_GET = "ControllerGetVolumeHealth"
@@ -26,7 +26,7 @@ class HealthProtocol(StrEnum):
 
 
 NEEDED: Final[Mapping[HealthProtocol, frozenset[int]]] = {
-    # A list says nothing of a volume it leaves out: only a get confirms, and the spec demands both capabilities.
+    # A list implies nothing about a volume it omits: only a get confirms, and the spec requires both capabilities.
     HealthProtocol.HEALTH_BY_LIST: frozenset({_Rpc.LIST_VOLUME_HEALTH, _Rpc.GET_VOLUME_HEALTH}),
     HealthProtocol.HEALTH_BY_GET: frozenset({_Rpc.GET_VOLUME_HEALTH}),
     HealthProtocol.CONDITION_BY_GET: frozenset({_Rpc.VOLUME_CONDITION, _Rpc.GET_VOLUME}),
@@ -34,17 +34,16 @@ NEEDED: Final[Mapping[HealthProtocol, frozenset[int]]] = {
     HealthProtocol.EXISTENCE: frozenset({_Rpc.GET_VOLUME}),
 }
 HEALTH_CALLS: Final = frozenset({HealthProtocol.HEALTH_BY_LIST, HealthProtocol.HEALTH_BY_GET})
-"""The protocols of CSI 1.13, whose answers carry health and nothing else."""
+"""The protocols of CSI 1.13, whose responses carry health and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiation:
-    """What was agreed with a driver.
+    """The capabilities negotiated with a driver.
 
-    `protocol` is the first of the `offered` ones, None without any. `topology` says whether the driver's answers about
-    where a volume is accessible mean anything. `listing` is the protocol by which many volumes are asked about at
-    once, None if each has to be asked about alone; `getting` says whether one alone can be. `unknown` are capability
-    numbers this version does not know.
+    `protocol` is the first of the `offered` ones, None if there is none. `topology` tells whether the driver reports
+    where a volume is accessible. `listing` is the protocol for lists of volumes, None if volumes have to be probed
+    individually; `getting` tells whether they can be. `unknown` are capability numbers that this version does not know.
     """
 
     protocol: HealthProtocol | None
@@ -65,7 +64,7 @@ class Negotiation:
 
     @property
     def asks_place_apart(self) -> bool:
-        """Whether a second call, ControllerGetVolume, has to be made to learn where a volume is."""
+        """Whether a second call, ControllerGetVolume, is needed to determine where a volume is accessible."""
         return self.topology and self.protocol in HEALTH_CALLS and HealthProtocol.EXISTENCE in self.offered
 
 

@@ -1,8 +1,8 @@
-"""How the health of one volume develops from what is observed of it, one observation at a time.
+"""How the health of a volume develops from observations, one at a time.
 
-Rules, most of them from KEP-1432 (Volume Health Monitor): a failed call is neither a recovery nor a fault; absence
-from a list is nothing until a get, or a second complete list, says the same; of contradicting answers in a row only
-enough of them change a finding (debounce).
+Rules, most of them from KEP-1432 (Volume Health Monitor): a failed call is neither a recovery nor a fault; absence from
+a list means nothing until a get, or a second complete list, confirms it; contradicting results change a finding only
+after enough of them in a row (debounce).
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ _SAYS_NOTHING: Final = frozenset({HealthState.UNKNOWN, HealthState.UNSUPPORTED})
 
 @dataclass(frozen=True, slots=True)
 class Debounce:
-    """How many answers in a row it takes to change a finding: to a worse one, to a better one, and by absence."""
+    """How many results in a row it takes to change a finding: to a worse one, to a better one, and by absence."""
 
     worse: int = 1
     better: int = 1
@@ -27,7 +27,7 @@ class Debounce:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A complete list left the volume out, which means `implied` if the next complete one does so too."""
+    """A complete list omitted the volume, which means `implied` if the next complete one does so too."""
 
     implied: Verdict
 
@@ -37,7 +37,7 @@ Observation = Verdict | Absence
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A state, why, who said so, and since when it has lasted."""
+    """A state, its reason and source, and since when it has lasted."""
 
     state: HealthState
     reason: str
@@ -52,12 +52,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class HealthRecord:
-    """All that is known of one volume.
+    """Everything known about a volume.
 
-    `finding` is the last that was confirmed by answers: Healthy or one of the unhealthy states, None before the first.
-    `silence` is why nothing is known now: Unknown or Unsupported, with the time it began; None while answers come.
-    `last` is what a call about this very volume said last, and `checked_at` when anything was last learned.
-    `streak` counts answers in a row that contradict the finding, positive if they are worse; `absences` lists.
+    `finding` is the last one confirmed by results: Healthy or one of the unhealthy states, None before the first.
+    `silence` is why nothing is known now: Unknown or Unsupported, with the time it began; None while results arrive.
+    `last` is the last result of a call about this very volume, and `checked_at` when anything was last learned.
+    `streak` counts results in a row that contradict the finding, positive if they are worse; `absences` counts lists.
     """
 
     finding: Finding | None
@@ -80,12 +80,12 @@ class HealthRecord:
 
     @property
     def unhealthy(self) -> bool:
-        """Whether the last confirmed finding is unhealthy, even if the driver has not answered since."""
+        """Whether the last confirmed finding is unhealthy, even if the driver has not responded since."""
         return self.finding is not None and self.finding.unhealthy
 
 
 def advance(record: HealthRecord | None, observation: Observation, debounce: Debounce) -> HealthRecord:
-    """Return what is known after one more observation; `record` is None for a volume that was not probed before."""
+    """Return the record after another observation; `record` is None for a volume that was not probed before."""
     match observation:
         case Absence():
             return _absent(record, observation.implied, debounce)
@@ -96,7 +96,7 @@ def advance(record: HealthRecord | None, observation: Observation, debounce: Deb
 
 
 def reliable_verdict(record: HealthRecord) -> Verdict:
-    """Return the last answer; or the unhealthy finding, until enough good answers end it."""
+    """Return the last result; or the unhealthy finding, until enough good results end it."""
     finding, last = record.finding, record.last
     if finding is None or not finding.unhealthy or badness(last.state) >= badness(finding.state):
         return last
@@ -115,7 +115,7 @@ def is_transition(old: HealthRecord | None, new: HealthRecord) -> bool:
 
 def _answered(record: HealthRecord | None, verdict: Verdict, debounce: Debounce) -> HealthRecord:
     settled = record.finding if record is not None else None
-    # Nothing is known of a new volume, so nothing has to be overcome to call it healthy.
+    # Nothing is known of a new volume, so a single result is enough to call it healthy.
     before = badness(settled.state) if settled is not None else badness(HealthState.HEALTHY)
     difference = badness(verdict.state) - before
     if difference == 0:
@@ -143,7 +143,7 @@ def _silent(record: HealthRecord | None, verdict: Verdict) -> HealthRecord:
 
 
 def _absent(record: HealthRecord | None, implied: Verdict, debounce: Debounce) -> HealthRecord:
-    """Count the absence. `last` stays: a list that leaves a volume out is no answer about this volume."""
+    """Count the absence. `last` stays: a list that omits a volume is not a result about this volume."""
     at = implied.observed_at
     if record is None:
         message = "omitted from one list, not confirmed yet"

@@ -1,7 +1,7 @@
-"""What an answer of a driver means, as a verdict. Only a well-formed answer makes a volume healthy or unhealthy.
+"""The verdict that a driver's response implies. Only a well-formed response makes a volume healthy or unhealthy.
 
-A failed call says nothing about the volume: its health is Unknown, never healthy, never unhealthy, never a recovery.
-The one exception is NOT_FOUND from a call that names the volume: the driver answered, and the volume does not exist.
+A failed call implies nothing about the volume: its health is Unknown, never healthy, never unhealthy, never a recovery.
+The one exception is NOT_FOUND from a call that names the volume: the driver responded, and the volume does not exist.
 """
 
 import re
@@ -16,7 +16,7 @@ from csi.health.verdict import HealthState, Segment, Verdict, badness
 from csi.proto import csi_v1_pb2 as csi
 
 BUSY: Final = "DriverBusy"
-"""Nothing was sent, because other calls took all turns."""
+"""Nothing was sent, because other calls used all slots."""
 MALFORMED: Final = "MalformedAnswer"
 NOT_FOUND: Final = "VolumeNotFound"
 LONGEST_MESSAGE: Final = 1024
@@ -34,12 +34,12 @@ _STATE: Final[Mapping[int, HealthState]] = {
     csi.DATA_LOSS: HealthState.DATA_LOSS,
 }
 _LONGEST_ACCOUNT: Final = 16
-"""Entries of one volume that are read out: as many as KEP-1432 allows in `healthConditions`."""
+"""Entries of a volume that are included in a message: as many as KEP-1432 allows in `healthConditions`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Who speaks and when: what every verdict of one probe has in common."""
+    """Source and time: what every verdict of a probe has in common."""
 
     source: str
     at: datetime
@@ -51,19 +51,19 @@ class Witness:
 
 
 def unsupported(witness: Witness) -> Verdict:
-    """Return the verdict for volumes of a driver with which no protocol was agreed."""
+    """Return the verdict for volumes of a driver with which no protocol could be negotiated."""
     return witness.says(
         HealthState.UNSUPPORTED, "NoHealthCapability", "the driver offers no call that reports volume health"
     )
 
 
 def failed_call(witness: Witness, code: str, details: str) -> Verdict:
-    """Return the verdict when a call that does not name the volume failed."""
+    """Return the verdict after a failed call that does not name the volume."""
     return witness.says(HealthState.UNKNOWN, code, details)
 
 
 def failed_get(witness: Witness, code: str, details: str) -> Verdict:
-    """Return the verdict when a call that names the volume failed."""
+    """Return the verdict after a failed call that names the volume."""
     if code == "NotFound":
         message = f"the driver does not know the volume: {details}"
         return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message)
@@ -76,10 +76,10 @@ def volume(
     handle: str,
     answer: csi.ControllerGetVolumeResponse | csi.ListVolumesResponse.Entry,
 ) -> Verdict:
-    """Return the verdict that an answer to ControllerGetVolume, or an entry of ListVolumes, gives about `handle`."""
+    """Return the verdict on `handle` by a response to ControllerGetVolume, or an entry of ListVolumes."""
     if answer.volume.volume_id != handle:
         return another_volume(witness, answer.volume.volume_id, handle)
-    # Without the capability an empty list is not "everywhere", it is "did not say".
+    # Without the capability an empty list does not mean "everywhere", but "not reported".
     topology = segments(answer.volume.accessible_topology) if negotiation.topology else None
     reported = answer.status.HasField("volume_condition")
     condition = answer.status.volume_condition
@@ -96,10 +96,10 @@ def volume(
 
 
 def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
-    """Return the verdict that the health calls of CSI 1.13 give about `handle`: the worst of its entries.
+    """Return the verdict on `handle` by the health calls of CSI 1.13: the worst of its entries.
 
-    Without entries the volume is healthy. Statuses that this version does not know are read out and never acted on:
-    if there are no others the state is Unknown, which is neither unhealthy nor a recovery.
+    Without entries the volume is healthy. Statuses that this version does not know are included in the message and
+    never acted on: if there are no others the state is Unknown, which is neither unhealthy nor a recovery.
     """
     if answer.volume_id != handle:
         return another_volume(witness, answer.volume_id, handle)
@@ -116,7 +116,7 @@ def health(witness: Witness, handle: str, answer: csi.VolumeHealth) -> Verdict:
 
 
 def another_volume(witness: Witness, returned: str, handle: str) -> Verdict:
-    """Return the verdict when the driver answered about something else."""
+    """Return the verdict after a response about another volume."""
     message = f"the driver returned volume {returned[:LONGEST_REASON]!r} instead of {handle!r}"
     return witness.says(HealthState.UNKNOWN, MALFORMED, message)
 
@@ -127,10 +127,10 @@ def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def placed(verdict: Verdict, where: Verdict) -> Verdict:
-    """Return a verdict of the health calls together with what ControllerGetVolume said about the same volume.
+    """Return a verdict of the health calls combined with the response of ControllerGetVolume about the same volume.
 
-    The second call is asked for the place. What it says of the volume's health counts only if that is worse, as when
-    it does not know the volume; its failure is nothing.
+    The second call is made for the topology. Its health counts only if it is worse, as when the volume does not exist;
+    its failure is ignored.
     """
     if where.unhealthy and badness(where.state) > badness(verdict.state):
         return where
@@ -145,15 +145,15 @@ def _told(entry: csi.VolumeHealth.VolumeHealthEntry) -> str:
 
 
 def _abnormal(witness: Witness, message: str, topology: tuple[Segment, ...] | None) -> Verdict:
-    """Abnormal says only "not operating optimally", so Degraded, unless the message says the volume is gone."""
-    # csi-driver-host-path answers OK for a volume it does not have: pkg/hostpath/controllerserver.go.
+    """Abnormal means only "not operating optimally", so Degraded, unless the message states that the volume is gone."""
+    # csi-driver-host-path responds with OK for a volume it does not have: pkg/hostpath/controllerserver.go.
     if _SAYS_NOT_FOUND.search(message[:LONGEST_MESSAGE]):
         return witness.says(HealthState.INACCESSIBLE, NOT_FOUND, message, topology)
     return witness.says(HealthState.DEGRADED, "VolumeConditionAbnormal", message, topology)
 
 
 def printable(message: str, longest: int = LONGEST_MESSAGE) -> str:
-    """Return a driver's message as one line of bounded length: it goes into Events, tables and logs."""
+    """Return a driver's message as one line of bounded length: it is used in Events, tables and logs."""
     line = " ".join(message[: 2 * longest].split())
     if not line.isprintable():
         line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)

@@ -1,8 +1,8 @@
-"""What others than the driver's controller say about a volume; and what several sources mean together.
+"""What other sources than the driver's controller report about a volume, and how several sources combine.
 
-Read from the claim a volume is bound to: the native field of Kubernetes 1.37 (KEP-1432, `status.healthStatus`), and
-the annotations of csi-addons' Volume Condition Reporter, one for each node. Such a report stands until it is changed,
-so it is a finding, not one observation.
+Read from the claim that a volume is bound to: the native field of Kubernetes 1.37 (KEP-1432, `status.healthStatus`),
+and the annotations of csi-addons' Volume Condition Reporter, one for each node. Such a report is valid until it is
+changed, so it is a finding, not a single observation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ STORAGE_STATES: Final[Mapping[str, HealthState]] = {
     STORAGE_UNREACHABLE: HealthState.INACCESSIBLE,
     "StorageDegraded": HealthState.DEGRADED,
 }
-"""What the words of `storageHealth` mean for a volume that can be reached from nowhere else."""
+"""What the values of `storageHealth` mean for a volume that is accessible from nowhere else."""
 
 
 class Saying(Protocol):
@@ -41,7 +41,7 @@ class Saying(Protocol):
 
 
 def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
-    """Yield all that is said of a claim's volume on the claim itself; what says no time is taken to be of `now`."""
+    """Yield every report about a claim's volume on the claim itself; reports without a time are dated `now`."""
     if claim.health is None:
         return
     native = native_finding(claim.health, now)
@@ -51,7 +51,7 @@ def claim_findings(claim: Claim, now: datetime) -> Iterator[Finding]:
 
 
 def native_finding(health: ClaimHealth, now: datetime) -> Finding | None:
-    """Return what healthConditions say; None if there are none, or only unknown ones."""
+    """Return the finding of healthConditions; None if there are none, or only unknown ones."""
     if health.conditions is None:
         return None
     since = health.since or now
@@ -76,7 +76,7 @@ def addons_findings(health: ClaimHealth, now: datetime) -> Iterator[Finding]:
 
 
 def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Finding | None:
-    """Return what a condition of a CSINode means for a volume reachable only from there; None for an unknown one."""
+    """Return what a condition of a CSINode means for a volume accessible only from there; None for an unknown one."""
     state = STORAGE_STATES.get(condition.status)
     if state is None:
         return None
@@ -86,9 +86,9 @@ def storage_finding(condition: StorageCondition, node: str, now: datetime) -> Fi
 
 
 def combined(verdict: Verdict, others: Iterable[Saying]) -> Verdict:
-    """Return the worst of all, the driver's own `verdict` among equals; who says otherwise is named in the message.
+    """Return the worst of all, the driver's own `verdict` among equals; sources that differ are named in the message.
 
-    The place, of which only the driver speaks, and the time of asking are kept.
+    The topology, which only the driver reports, and the time of the probe are kept.
     """
     everybody: list[Saying] = [verdict, *others]
     worst, message = _worst(everybody)
@@ -106,7 +106,7 @@ def combined_finding(findings: Sequence[Finding]) -> Finding | None:
 
 def _worst(everybody: Sequence[Saying]) -> tuple[Saying, str]:
     worst = max(everybody, key=lambda report: badness(report.state))
-    # Who cannot say anything contradicts nobody.
+    # A source that cannot report contradicts no other.
     others = [report for report in everybody if report.state not in (worst.state, HealthState.UNSUPPORTED)]
     contrary = [f"{report.source} reports {report.state} ({report.reason})" for report in others]
     return worst, printable("; but ".join(filter(None, [worst.message, *contrary])))

@@ -1,7 +1,7 @@
-"""Where a volume can be reached, as its driver says, against where its PersistentVolume says it can.
+"""Compares where a driver reports a volume as accessible with the node affinity of its PersistentVolume.
 
 The rule: a PersistentVolume is wrong if no segment that the driver reports can lie on a node that the volume's node
-affinity allows. Only keys that both sides name can disagree; a segment says nothing about other labels of its nodes.
+affinity allows. Only keys that both sides name can disagree; a segment implies nothing about other labels of its nodes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from kube.objects.model import NodeSelector, NodeSelectorTerm, Requirement
 
 
 def segments(accessible: Iterable[csi.Topology]) -> tuple[Segment, ...]:
-    """Return the segments of an answer, each once and in a fixed order, so that equal answers compare equal."""
+    """Return the segments of a response, each once and in a fixed order, so that equal responses compare equal."""
     return tuple(sorted({Segment(tuple(sorted(topology.segments.items()))) for topology in accessible}, key=_labels))
 
 
@@ -22,7 +22,9 @@ def matches(segment: Segment, labels: Mapping[str, str]) -> bool:
 
 
 def reachable(topology: Sequence[Segment] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels reaches the volume; without any constraint every node does."""
+    """Whether the volume is accessible from a node with these labels; without any constraint it is accessible
+    everywhere.
+    """
     return not topology or any(matches(segment, labels) for segment in topology)
 
 
@@ -51,7 +53,7 @@ def _compatible(segment: Segment, term: NodeSelectorTerm) -> bool:
 
 
 def _allows(requirement: Requirement, value: str) -> bool:
-    """Whether a node whose label has this value can meet the requirement; one that is not understood might."""
+    """Whether a node whose label has this value can meet the requirement; unknown operators count as possible."""
     match requirement.operator:
         case "In":
             return value in requirement.values

@@ -1,4 +1,4 @@
-"""What is known of a volume's health, as frozen values: the words binder reads and the CSI client writes."""
+"""What is known of a volume's health, as frozen values that binder reads and the CSI client writes."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class HealthState(StrEnum):
-    """State of one volume. The unhealthy ones carry the names of KEP-1432's VolumeHealth statuses."""
+    """State of a volume. The unhealthy ones have the names of KEP-1432's VolumeHealth statuses."""
 
     HEALTHY = "Healthy"
     DEGRADED = "Degraded"
@@ -22,13 +22,13 @@ USABLE = frozenset({HealthState.HEALTHY, HealthState.UNSUPPORTED})
 """States in which a volume may be used, whatever the policy."""
 
 UNKNOWN_KEPT_FOR: Final = timedelta(seconds=1)
-"""How long a failure is repeated from memory: enough for a burst of questions, short beside any recovery."""
+"""How long a failure is served from the cache: enough for a burst of requests, short compared to any recovery."""
 
 UNKNOWN_BELIEVED_FOR: Final = timedelta(seconds=15)
-"""How long a plan refuses a volume because its driver could not say: longer than a question to a driver that hangs."""
+"""How long a plan excludes a volume because its driver could not report: longer than a call to a driver that hangs."""
 
 LEARNED_SINCE: Final = timedelta(seconds=5)
-"""How much later than `now` a verdict may have come: a plan may have begun before its driver answered."""
+"""How much later than `now` a verdict may have arrived: a plan may have begun before its driver responded."""
 
 _BADNESS: Final = (
     HealthState.UNSUPPORTED,
@@ -41,9 +41,9 @@ _BADNESS: Final = (
 
 
 def badness(state: HealthState) -> int:
-    """Return a rank: of two that speak about one volume the worse, with the higher rank, is believed.
+    """Return a rank: of two reports about a volume the worse one, with the higher rank, counts.
 
-    Who cannot say anything outranks nobody, but one who should know and does not outranks "healthy".
+    A source that cannot report outranks no other, but one that should report and does not outranks "healthy".
     """
     return _BADNESS.index(state)
 
@@ -60,10 +60,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one source said about one volume, and when.
+    """What a source reported about a volume, and when.
 
-    `topology` is None when the source did not say where the volume is accessible; an empty tuple means the
-    driver named no constraint.
+    `topology` is None if the source did not report where the volume is accessible; an empty tuple means that the driver
+    named no constraint.
     """
 
     state: HealthState
@@ -75,16 +75,16 @@ class Verdict:
 
     @property
     def unhealthy(self) -> bool:
-        """Whether the volume is known to be unwell: Degraded, Inaccessible or DataLoss."""
+        """Whether the volume is known to be unhealthy: Degraded, Inaccessible or DataLoss."""
         return self.state in UNHEALTHY
 
     def fresh(self, now: datetime, max_age: timedelta) -> bool:
-        """Whether it may be relied on without asking again. A failure is outdated sooner than an answer."""
+        """Whether it can be used without another probe. A failure is outdated sooner than a result."""
         limit = min(max_age, UNKNOWN_KEPT_FOR) if self.state is HealthState.UNKNOWN else max_age
         # A verdict from the future, after the clock was set back, is of unknown age.
         return timedelta() <= now - self.observed_at <= limit
 
     def stands(self, now: datetime, max_age: timedelta) -> bool:
-        """Whether a plan still goes by it; what does not stand has to be asked again before anything is written."""
+        """Whether a plan may still use it; otherwise the volume is probed again before anything is written."""
         limit = min(max_age, UNKNOWN_BELIEVED_FOR) if self.state is HealthState.UNKNOWN else max_age
         return -LEARNED_SINCE <= now - self.observed_at <= limit

@@ -34,10 +34,10 @@ SECTIONS: Final[Sections] = {
         "uninstall": ("prebinder.commands.uninstall", "take everything of ours off pods, claims and volumes"),
     },
     "Run in a cluster": {
-        "controller": ("prebinder.commands.controller", "reserve volumes for pending pods"),
-        "csi-agent": ("prebinder.commands.csi_agent", "publish the health of one CSI driver's volumes"),
-        "extender": ("prebinder.commands.extender", "steer kube-scheduler to reserved, healthy volumes"),
-        "scheduler": ("prebinder.commands.scheduler", "schedule the pods that name it (alpha)"),
+        "controller": ("prebinder.commands.run.controller", "reserve volumes for pending pods"),
+        "csi-agent": ("prebinder.commands.run.csi_agent", "publish the health of one CSI driver's volumes"),
+        "extender": ("prebinder.commands.run.extender", "steer kube-scheduler to reserved, healthy volumes"),
+        "scheduler": ("prebinder.commands.run.scheduler", "schedule the pods that name it (alpha)"),
     },
     "Try and develop": {
         "demo": ("demo.command", "watch it work on a real control plane on this machine"),

@@ -13,7 +13,7 @@ import yaml
 
 from devcluster.build import binaries
 from prebinder.command_line.flags import settings_from
-from prebinder.commands.csi_agent import AGENT_FLAGS, controller_settings
+from prebinder.commands.run.csi_agent import AGENT_FLAGS, controller_settings
 from prebinder.config.settings import AgentSettings, parse_address
 from tests.manifests.test_base import documents, rights
 from tests.scenarios.agent import COMPONENT, DRIVERS_ACCOUNT, driver_documents, write_overlay

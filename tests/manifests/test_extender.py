@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from prebinder.command_line.flags import settings_from
-from prebinder.commands.extender import EXTENDER_FLAGS
+from prebinder.commands.run.extender import EXTENDER_FLAGS
 from prebinder.config.settings import Settings, parse_address
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "components" / "extender"

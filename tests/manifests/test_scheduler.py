@@ -9,7 +9,7 @@ import yaml
 
 from kube.objects.api_resource import PODS
 from prebinder.command_line.flags import settings_from
-from prebinder.commands.scheduler import SCHEDULER_FLAGS, refuse_unclear
+from prebinder.commands.run.scheduler import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings
 from prebinder.config.settings import parse_address
 from prebinder.preflight.requirements import SCHEDULER

@@ -6,7 +6,7 @@ from binder.model.decision import Mode
 from csi.client.endpoint import Endpoint
 from prebinder import cli
 from prebinder.command_line.flags import FLAGS
-from prebinder.commands.csi_agent import AGENT_FLAGS, controller_settings
+from prebinder.commands.run.csi_agent import AGENT_FLAGS, controller_settings
 from prebinder.config.settings import AgentSettings, LeaderElectionSettings, ProbeSettings
 from prebinder.errors import ExitCode, UsageError
 

@@ -9,7 +9,7 @@ import pytest
 from kube.configuration.document import ConfigurationError
 from prebinder import cli
 from prebinder.command_line.flags import settings_from
-from prebinder.commands.scheduler import SCHEDULER_FLAGS, refuse_unclear
+from prebinder.commands.run.scheduler import SCHEDULER_FLAGS, refuse_unclear
 from prebinder.config.scheduler_settings import SchedulerSettings, SchedulingSettings, lease_name
 from prebinder.config.settings import LeaderElectionSettings
 from prebinder.errors import UsageError

@@ -44,7 +44,7 @@ def spread_rejection(verdict: SpreadVerdict, node: str, labels: Mapping[str, str
 
 
 def port_rejection(wanted: Iterable[HostPort], taken: Iterable[HostPort], node: str) -> Rejection | None:
-    """Return which port of the node is taken, or None."""
+    """Return which host port is in use, or None."""
     conflict = conflicting_port(wanted, taken)
     if conflict is None:
         return None

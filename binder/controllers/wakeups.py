@@ -146,7 +146,7 @@ class Wakeups:
 
 
 def _same(old: R | None, new: R | None) -> bool:
-    """Whether nothing but the version changed, as far as our records go."""
+    """Whether only the version changed, as far as our records show."""
     if old is None or new is None:
         return False
     return msgspec.structs.replace(new, resource_version=old.resource_version) == old

@@ -85,7 +85,7 @@ class ControlToken:
         self._problem = ""
 
     async def follow(self, clock: Clock) -> NoReturn:
-        """Look at the file again and again until cancelled."""
+        """Check the file periodically until cancelled."""
         await every(LOOK_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:

@@ -1,9 +1,10 @@
-"""Has a pod's claims bound before the pod is assigned: writes what kube-scheduler writes, and waits for the others.
+"""Binds a pod's claims before the pod is assigned: writes what kube-scheduler writes, and waits for the other
+controllers.
 
-A volume that exists gets the claimRef, a claim that needs a new one gets the selected node; the PV controller and the
+An existing volume gets the claimRef, a claim that needs a new one gets the selected node; the PV controller and the
 provisioner do the rest (BindPodVolumes in pkg/scheduler/framework/plugins/volumebinding/binder.go). Every write is
-decided on the newest that is known and conditional on it. Beyond kube-scheduler, a failed attempt takes back what it
-wrote, as far as nothing came of it: a bind that the PV controller went on with is never undone.
+decided on the latest known state and conditional on it. Unlike kube-scheduler, a failed attempt rolls back what it
+wrote, as far as it has had no effect: a bind that the PV controller has continued is never undone.
 """
 
 from datetime import timedelta
@@ -23,7 +24,7 @@ from scheduler.framework.plugin import ScheduleResult
 
 
 class BindVolumes:
-    """The PreBind plugin. `pods` are those that wait to be scheduled: one that leaves them ends its attempt.
+    """The PreBind plugin. `pods` are those that wait to be scheduled: if a pod is removed from them, its attempt ends.
 
     `limit` is how long the claims may take to be bound (bindTimeoutSeconds of kube-scheduler's VolumeBinding).
     """
@@ -53,8 +54,8 @@ class BindVolumes:
     async def pre_bind(self, placement: ScheduleResult) -> Rejection | None:
         """Return None once all claims of the pod are bound, else why they will not be.
 
-        Then, and after a KubeError or a cancellation, `roll_back` is due. After LeadershipLost it is not: what was
-        written stays, for the PV controller and for whoever leads next.
+        Then, and after a KubeError or a cancellation, `roll_back` must be called. Not after LeadershipLost: what was
+        written stays, for the PV controller and for the next leader.
         """
         if not self.has_work(placement):
             return None
@@ -64,7 +65,7 @@ class BindVolumes:
         return refused
 
     async def roll_back(self, placement: ScheduleResult) -> None:
-        """Take back what `pre_bind` wrote and nothing came of. After a `pre_bind` that succeeded that is nothing."""
+        """Roll back the writes of `pre_bind` that have had no effect. After a successful `pre_bind` there are none."""
         await self._orders.leave(placement)
 
     async def _all_bound(self, placement: ScheduleResult) -> Rejection | None:

@@ -1,6 +1,7 @@
-"""Carries a placement out: volumes first (PreBind), then the assignment (Bind). So many assignments at a time.
+"""Executes a placement: volumes first (PreBind), then the assignment (Bind). Concurrency is limited.
 
-Source: bindingCycle in pkg/scheduler/schedule_one.go. Waiting for volumes takes no room from pods that wait for none.
+Source: bindingCycle in pkg/scheduler/schedule_one.go. Pods that wait for volumes do not use the slots of pods that do
+not.
 """
 
 import asyncio
@@ -15,9 +16,10 @@ from kube.objects.model import Pod
 from scheduler.framework.plugin import Bind, PreBind, ReservePlugin, ScheduleResult
 
 AT_ONCE: Final = 40
-"""Assignments under way. With 16 the answers of a busy API server are waited for, with 100 nothing is faster: they wait
-there instead of here, where the more important goes first, and what was decided long ago fits less often where others
-schedule too."""
+"""Concurrent assignments. 16 are too few for a busy API server, 100 are no faster: they would wait there instead of
+here, where pods with a higher priority go first, and old decisions fit less often where other schedulers are at work
+too.
+"""
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +35,10 @@ class BindingPlugins:
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A pod that is being brought to its node.
+    """A pod whose binding is in progress.
 
-    `reserved`: no Binding was sent yet. `waiting`: its volumes are being bound. `withdrawn` is why it was given up,
-    empty as long as it was not.
+    `reserved`: no Binding has been sent yet. `waiting`: its volumes are being bound. `withdrawn` is the reason for
+    which it was withdrawn, empty otherwise.
     """
 
     uid: str
@@ -56,14 +58,15 @@ class BindingCycle:
         self._under_way: dict[str, _UnderWay] = {}
 
     async def room(self) -> None:
-        """Return when one more pod can be assigned."""
+        """Return when another pod can be assigned."""
         async with self._room:
             pass
 
     async def carry_out(self, placement: ScheduleResult) -> Rejection | None:
-        """Bind the pod's volumes and assign it; return why that failed, with everything undone that can be, or None.
+        """Bind the pod's volumes and assign it; return why that failed, after rolling back what can be rolled back, or
+        None.
 
-        Raises what the plugins raise. After an error of Bind nothing is undone: the pod may be assigned all the same.
+        Raises what the plugins raise. After an error of Bind nothing is rolled back: the pod may have been assigned.
         """
         task, key = asyncio.current_task(), placement.pod.key
         assert task is not None
@@ -76,19 +79,20 @@ class BindingCycle:
                 del self._under_way[key]
 
     def has_work_before(self, placement: ScheduleResult) -> bool:
-        """Whether the pod is not assigned at once: something has to be bound for it first."""
+        """Whether something has to be bound for the pod before it is assigned."""
         return any(plugin.has_work(placement) for plugin in self.plugins.pre_binds)
 
     def stop_waiting(self) -> None:
-        """Cancel what waits for volumes; assignments go on. What was written for the volumes stays good."""
+        """Cancel what waits for volumes; assignments continue. What was written for the volumes stays valid."""
         for under_way in self._under_way.values():
             if under_way.waiting and not under_way.withdrawn:
                 under_way.task.cancel()
 
     async def withdraw(self, pod: Pod, why: str) -> None:
-        """Give up a pod for which no Binding was sent yet, and return when nothing is under way for it.
+        """Withdraw a pod for which no Binding has been sent yet, and return when nothing is in progress for it.
 
-        What was written for its volumes is undone by then as far as it can be. A Binding that was sent is waited for.
+        By then what was written for its volumes is rolled back as far as possible. A Binding that was sent is waited
+        for.
         """
         under_way = self._under_way.get(pod.key)
         if under_way is None or under_way.uid != pod.uid:
@@ -127,7 +131,7 @@ class BindingCycle:
         except LeadershipLost:
             raise
         except Exception:
-            # From here on it cannot be withdrawn: that would cut short what is being undone.
+            # From here on it cannot be withdrawn: that would interrupt the rollback.
             under_way.reserved = under_way.waiting = False
             await _undo(begun, placement)
             raise
@@ -145,7 +149,7 @@ class BindingCycle:
 
 
 async def _undo(begun: Sequence[PreBind], placement: ScheduleResult) -> None:
-    """Roll back in reverse order. What cannot be undone is logged: the pod is tried again in any case."""
+    """Roll back in reverse order. What cannot be rolled back is logged: the pod is retried in any case."""
     for plugin in reversed(begun):
         try:
             await plugin.roll_back(placement)

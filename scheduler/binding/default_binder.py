@@ -1,7 +1,7 @@
 """Assigns a pod to its node: the Binding subresource, as kube-scheduler's DefaultBinder does, conditional on the uid.
 
-An answer can get lost, and a Binding cannot be sent twice: the second is told that the pod is assigned already. Then
-the pod itself says whether it was ours that took place.
+A response can be lost, and a Binding cannot be repeated: the second one fails because the pod is assigned already. Then
+the pod itself shows whether the first one succeeded.
 """
 
 from typing import Any, Final
@@ -15,7 +15,7 @@ from kube.objects.model import Pod
 from scheduler.framework.plugin import ScheduleResult
 
 TRIES: Final = 3
-"""Bindings sent while answers get lost, before the attempt is given up."""
+"""Bindings sent while responses are lost, before the attempt is given up."""
 
 
 class BindPod:
@@ -27,9 +27,9 @@ class BindPod:
         self._api = api
 
     async def bind(self, placement: ScheduleResult) -> Rejection | None:
-        """Return None once the API server said that the pod is on the node, else why it cannot be put there.
+        """Return None once the API server confirms that the pod is on the node, else why it cannot be assigned.
 
-        Raises KubeError when the server fails us. The pod may be assigned all the same: the watch will show it.
+        Raises KubeError if the server fails. The pod may have been assigned all the same: the watch will show it.
         """
         pod, failure = placement.pod, None
         for _ in range(TRIES):
@@ -60,7 +60,7 @@ class BindPod:
 
 
 def binding(placement: ScheduleResult) -> dict[str, Any]:
-    """Return the Binding. With the uid it does not reach another pod of that name."""
+    """Return the Binding. With the uid it cannot apply to another pod of that name."""
     pod = placement.pod
     return {
         "apiVersion": "v1",
@@ -75,7 +75,7 @@ def _gone(pod: Pod) -> Rejection:
 
 
 def _refused(seen: Pod, failure: Conflict | Unavailable) -> Rejection:
-    """Say why a pod that exists is not assigned: by somebody else, on its way out, or gated again."""
+    """Return why an existing pod is not assigned: another scheduler did, it is being deleted, or it is gated again."""
     if seen.node_name:
         return Rejection(Reason.ALREADY_ASSIGNED, seen.key, "an unassigned pod", f"bound to node {seen.node_name}")
     reason = Reason.POD_ENDED if seen.deleting else Reason.KEPT_CHANGING

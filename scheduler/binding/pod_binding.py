@@ -1,4 +1,6 @@
-"""What a tool that drives the scheduler is told about one pod: where it went, what was taken back, or why not."""
+"""The result of a manual binding for the tool that requested it: the node, what was released, or why nothing was
+done.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,21 +17,21 @@ class Refusal(StrEnum):
     POD_NOT_FOUND = "PodNotFound"
     """No such pod is known; or the pod of that name has another uid."""
     NOT_OURS = "NotOurs"
-    """The pod asks for another scheduler, or has ended or is being deleted."""
+    """The pod names another scheduler, or has ended or is being deleted."""
     ALREADY_BOUND = "AlreadyBound"
-    """The pod has a node. Kubernetes cannot take that back; evict the pod."""
+    """The pod has a node. Kubernetes cannot undo that; evict the pod."""
     REJECTED = "Rejected"
-    """No node fits, or the one asked for does not: `Refused.rejections` says why."""
+    """No node fits, or the requested one does not: `Refused.rejections` has the reasons."""
     FAILED = "Failed"
-    """A node was chosen, but the cluster did not accept it, or a volume did not come; all was rolled back."""
+    """A node was chosen, but the cluster did not accept it, or a volume was not bound; everything was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
     """The pod is on the node: its Binding succeeded, its volumes are bound.
 
-    `zone` is the node's, empty when it has none. `volumes` are those of the pod's claims, by the claim's name;
-    `provisioned` are the names of claims that had theirs made for this.
+    `zone` is the node's, empty if it has none. `volumes` are those of the pod's claims, by the claim's name;
+    `provisioned` are the names of claims whose volume was provisioned for this.
     """
 
     node: str
@@ -40,14 +42,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Nothing is promised to the pod any more, and it waits again. `node` was promised; empty when none was."""
+    """Nothing is reserved for the pod any more, and it waits again. `node` was reserved; empty if none was."""
 
     node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing was done. `text` is a sentence for the user; `rejections` say why node by node, or of the whole pod."""
+    """Nothing was done. `text` is a sentence for the user; `rejections` are the reasons, per node or for the pod as a
+    whole.
+    """
 
     refusal: Refusal
     text: str

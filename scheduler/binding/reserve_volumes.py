@@ -1,7 +1,7 @@
-"""Promises to a pod the volumes that were chosen for it, so that no pod decided next is given them too. Pure.
+"""Reserves the chosen volumes for a pod, so that no pod scheduled next gets them too. Pure.
 
-A promise is a hold in the ledger, from the decision until the cluster itself shows what was written. A claim that
-several pods use is promised once: another pod in flight may have it on the same terms, and on no others.
+A reservation is a hold in the ledger, from the decision until the cluster itself shows what was written. A claim that
+several pods use is reserved once: another pod in flight may use it on the same terms, and on no others.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from scheduler.framework.plugin import ScheduleResult
 from scheduler.state.cluster import ClusterView
 
 _MADE: Final = "to be made for "
-"""Stands, with the claim's uid, for a volume that does not exist yet. No name of a volume has blanks."""
+"""Stands, with the claim's uid, for a volume that does not exist yet. Names of volumes contain no blanks."""
 
 
 class PromiseVolumes:
@@ -28,14 +28,14 @@ class PromiseVolumes:
     name: Final = "PromiseVolumes"
 
     def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
-        """Return the cluster with a hold for each claim of the pod, or why one of them cannot be had any more."""
+        """Return the cluster with a hold for each claim of the pod, or why one of them cannot be reserved any more."""
         if not placement.pod.claims:
             return cluster
         refused = next(_refusals(placement, cluster), None)
         if refused is not None:
             return refused
         ledger = cluster.storage.ledger
-        # A hold that is there already is another pod's, for the same claim on the same terms: it stays the other's.
+        # An existing hold belongs to another pod, for the same claim on the same terms: it stays with that pod.
         made = [hold for hold in _holds(placement, cluster) if hold.volume not in ledger.holds]
         return replace(cluster, storage=replace(cluster.storage, ledger=ledger.with_holds(made))) if made else cluster
 
@@ -58,7 +58,9 @@ def _refusals(placement: ScheduleResult, cluster: ClusterView) -> Iterator[Rejec
 
 
 def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView) -> Rejection | None:
-    """Return why the claim is not to be had so: to a pod in flight it was promised another volume, or another node."""
+    """Return why the claim is not available like this: for a pod in flight another volume, or another node, is
+    reserved.
+    """
     for hold in cluster.storage.ledger.of_claim(claim.key):
         same = hold.volume == volume and (hold.node == node or not volume.startswith(_MADE))
         if hold.claim_uid == claim.uid and not same:
@@ -75,7 +77,7 @@ def _refuse_otherwise(claim: Claim, volume: str, node: str, cluster: ClusterView
 
 
 def _refuse_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Rejection | None:
-    """Return why a volume that was free when it was chosen cannot be promised now."""
+    """Return why a volume that was Available when it was chosen cannot be reserved now."""
     storage = cluster.storage
     volume = storage.snapshot.volumes.get(chosen.name)
     if volume is None:
@@ -83,14 +85,14 @@ def _refuse_volume(claim: Claim, chosen: Volume, cluster: ClusterView) -> Reject
     reason = scheduler_refusal(claim, volume)
     if reason is not None:
         return Rejection(reason, volume.name, f"a volume that matches {claim.key}", "changed since it was chosen")
-    # A volume whose claimRef names the claim was given to it already; whether it was wise is not asked any more.
+    # A volume whose claimRef names the claim already belongs to it; whether that was a good choice no longer matters.
     return refuse_use(storage, volume, cluster.now, claim) if volume.claim is None else None
 
 
 def _used_alone(placement: ScheduleResult, cluster: ClusterView) -> Rejection | None:
-    """Return why a ReadWriteOncePod claim is not to be had: a pod that is there, or assumed to be, has it (KEP-2485).
+    """Return why a ReadWriteOncePod claim is not available: a placed or assumed pod uses it (KEP-2485).
 
-    The filter looks at pods that the cluster shows; those decided a moment ago are in the view alone.
+    The filter considers pods that the cluster shows; those decided a moment ago are in the view only.
     """
     pod, claims = placement.pod, cluster.storage.snapshot.claims
     for key in pod.claim_keys:

@@ -1,8 +1,9 @@
-"""Before a pod is assigned: is there still room for it? Its volumes took their time, and others schedule too.
+"""Checks before a pod is assigned that it still fits: binding its volumes took time, and other schedulers are at work
+too.
 
-Nobody but a kubelet can refuse a pod for which there is no room (OutOfcpu): the API server accepts every Binding. So
-two schedulers can overcommit a node between a decision and its Binding. That gap is kept short, and where it is long,
-because volumes had to be bound, it is looked again.
+Only a kubelet can reject a pod for which there is no room (OutOfcpu): the API server accepts every Binding. So two
+schedulers can overcommit a node between a decision and its Binding. That window is kept short, and where it is long,
+because volumes had to be bound, the node is checked again.
 """
 
 from datetime import datetime
@@ -19,13 +20,13 @@ from scheduler.state.node_info import NodeInfo, state_without_pod
 
 
 class CurrentCluster(Protocol):
-    """Whoever knows the cluster of this moment (scheduler.standalone.cache.SchedulerCache)."""
+    """Provides the present state of the cluster (scheduler.standalone.cache.SchedulerCache)."""
 
     def view(self, now: datetime) -> ClusterView: ...
 
 
 class StillFits:
-    """A Bind plugin that assigns nothing: it stands before the one that does, and refuses."""
+    """A Bind plugin that assigns nothing: it runs before the one that does, and rejects."""
 
     name: Final = "StillFits"
 
@@ -34,7 +35,7 @@ class StillFits:
         self._clock = clock
 
     async def bind(self, placement: ScheduleResult) -> Rejection | None:
-        """Return why the node has no room left. Pods without claims were decided about just now."""
+        """Return why the node has no room left. Pods without claims were decided a moment ago and are not checked."""
         if not placement.pod.claims:
             return None
         view = self._cluster.view(self._clock.now())
@@ -42,7 +43,7 @@ class StillFits:
 
 
 def refuse_taken(placement: ScheduleResult, node: NodeInfo | None, snapshot: Snapshot) -> Rejection | None:
-    """Return what others took of the node since the pod was counted there, None if it still has its place."""
+    """Return what other pods have taken of the node since the pod was counted there, None if it still fits."""
     pod = placement.pod
     if node is None:
         return Rejection(Reason.NODE_MISSING, placement.node, "a node", "deleted")

@@ -1,4 +1,4 @@
-"""Waiting for objects of the store to change, without looking again and again."""
+"""Waits for objects of the store to change, without polling."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ Subject = tuple[type, str]
 
 
 class StoreWaits:
-    """Wakes those who wait for something about a placement. It listens only while somebody waits.
+    """Wakes those that wait for changes around a placement. It listens only while there are any.
 
     `pods` are those that wait to be scheduled.
     """
@@ -27,7 +27,7 @@ class StoreWaits:
 
     @contextmanager
     def changes(self, placement: ScheduleResult) -> Iterator[asyncio.Event]:
-        """While inside, the event is set at each change of the pod, its node, its claims or their volumes."""
+        """Set the event at each change of the pod, its node, its claims or their volumes while inside the context."""
         event, subjects = asyncio.Event(), _subjects(placement)
         if not self._waiting:
             self._listen()
@@ -71,7 +71,7 @@ class StoreWaits:
             if volume is not None:
                 self._wake(Volume, volume.name)
                 if volume.claim is not None:
-                    # A volume that was just made is known to those who wait by its claim alone.
+                    # Those that wait know a volume that was just provisioned by its claim only.
                     self._wake(Claim, volume.claim.key)
 
     def _wake(self, kind: type, key: str) -> None:

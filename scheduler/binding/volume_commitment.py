@@ -1,7 +1,7 @@
-"""How far a pod's claims are on the way to being bound, and what may still be written for them. Pure.
+"""How far a pod's claims are from being bound, and what may still be written for them. Pure.
 
 As checkBindings in pkg/scheduler/framework/plugins/volumebinding/binder.go, and stricter: a claim that is deleted or
-that got a volume out of the node's reach ends the attempt at once.
+that got a volume not accessible from the node ends the attempt at once.
 """
 
 from datetime import datetime
@@ -19,12 +19,12 @@ from scheduler.volumes.volume_binding import refuse_provisioning
 
 
 def refers_to(volume: Volume, claim: Claim) -> bool:
-    """Whether the volume's claimRef is to exactly this claim, its uid included."""
+    """Whether the volume's claimRef refers to exactly this claim, its uid included."""
     return volume.claim is not None and bool(volume.claim.uid) and is_mine(claim, volume)
 
 
 def is_written(claim: Claim, volume: Volume | None, node_name: str, snapshot: Snapshot) -> bool:
-    """Whether the claim has all it needs from us: the volume's claimRef or, without a volume, the selected node.
+    """Whether everything is written for the claim: the volume's claimRef or, without a volume, the selected node.
 
     A claim that has a volume needs nothing, whichever it is.
     """
@@ -40,9 +40,9 @@ def is_written(claim: Claim, volume: Volume | None, node_name: str, snapshot: Sn
 
 
 def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now: datetime) -> Rejection | None:
-    """Return why the volume must not be taken for the claim now, by the newest that is known; None when it may.
+    """Return why the volume must not be bound to the claim now, by the latest known state; None if it may.
 
-    Ask it only while nothing `is_written`.
+    Only valid while nothing `is_written`.
     """
     snapshot = view.snapshot
     node = snapshot.nodes.get(node_name)
@@ -64,9 +64,9 @@ def refuse_taking(claim: Claim, volume: Volume, node_name: str, view: View, now:
 
 
 def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Rejection | None:
-    """Return why no volume must be ordered for the claim and this node now; None when one may be.
+    """Return why no volume must be provisioned for the claim and this node now; None if one may be.
 
-    Ask it only while nothing `is_written`.
+    Only valid while nothing `is_written`.
     """
     node = snapshot.nodes.get(node_name)
     refused = _refuse_claim(claim, snapshot) or _refuse_node(node_name, node) or _refuse_second(claim, None, snapshot)
@@ -84,7 +84,7 @@ def refuse_selecting(claim: Claim, node_name: str, snapshot: Snapshot) -> Reject
 def progress(placement: ScheduleResult, pod: Pod | None, snapshot: Snapshot) -> bool | Rejection:
     """Return whether all claims are bound by now, or why they will not be for this node.
 
-    `pod` is the one that waits to be scheduled, None when there is none any more.
+    `pod` is the one that waits to be scheduled, None if it does not exist any more.
     """
     if pod is None or pod.uid != placement.pod.uid or pod.deleting:
         return Rejection(
@@ -106,7 +106,7 @@ def progress(placement: ScheduleResult, pod: Pod | None, snapshot: Snapshot) -> 
 
 
 def may_deselect(claim: Claim | None, uid: str, node_name: str) -> bool:
-    """Whether the node selected for the claim may be taken back: nobody was asked to make the volume yet."""
+    """Whether the selected node may be removed from the claim: no provisioner has been triggered yet."""
     if claim is None or claim.uid != uid or claim.volume_name:
         return False
     asked = any(value_of(claim.annotations, key) is not None for key in PROVISIONER_ANNOTATIONS)
@@ -117,7 +117,7 @@ def _progress(claim: Claim, chosen: Volume | None, node: Node, snapshot: Snapsho
     fresh = snapshot.claims[claim.key]
     name = fresh.volume_name
     if name:
-        # Whichever volume it got, it will do if the node reaches it. It may be shown later than the claim.
+        # Any volume is acceptable if it is accessible from the node. It may be shown later than the claim.
         volume = snapshot.volumes.get(name)
         unreachable = None if volume is None else _refuse_reach(volume, claim, node)
         return unreachable or (volume is not None and fresh.fully_bound)
@@ -151,7 +151,7 @@ def _refuse_node(name: str, node: Node | None) -> Rejection | None:
 
 
 def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> Rejection | None:
-    """Return why the claim needs no volume: it was given another one, and must never have two."""
+    """Return why the claim needs no volume: it has another one, and must never have two."""
     for name in snapshot.volumes_by_claim.get(claim.key, ()):
         volume = snapshot.volumes[name]
         if (chosen is None or name != chosen.name) and _is_given(volume, claim):
@@ -161,7 +161,7 @@ def _refuse_second(claim: Claim, chosen: Volume | None, snapshot: Snapshot) -> R
 
 
 def _is_given(volume: Volume, claim: Claim) -> bool:
-    """Whether the volume is the claim's. By its name alone only if the PV controller would bind the two."""
+    """Whether the volume belongs to the claim. By its name alone only if the PV controller would bind the two."""
     if refers_to(volume, claim):
         return True
     return is_mine(claim, volume) and controller_refusal(claim, volume, delayed=True) is None

@@ -1,7 +1,7 @@
-"""The writes by which a pod's claims get their volumes, and how they are taken back. All conditional, one by one.
+"""The writes by which a pod's claims get their volumes, and their rollback. Each of them is conditional.
 
-Several pods in flight may need one claim. What was written for it is taken back when the last of them has left, and
-only as far as nothing came of it.
+Several pods in flight may need one claim. What was written for it is rolled back when the last of them is done, and
+only as far as it has had no effect.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from scheduler.binding.volume_commitment import is_written, may_deselect, refuse
 from scheduler.framework.plugin import ScheduleResult
 
 AT_ONCE: Final = 50
-"""Orders written at the same time. More do not get faster, and assignments and the lease would wait behind them."""
+"""Orders written concurrently. More would be no faster, and assignments and the Lease would wait behind them."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a claim is to get: a volume, or None for one that is made for the node."""
+    """What a claim is to get: a volume, or None for one that is provisioned for the node."""
 
     claim: Claim
     volume: Volume | None
@@ -55,15 +55,15 @@ class VolumeOrders:
         self._written: dict[str, Order] = {}
 
     async def write(self, placement: ScheduleResult) -> Rejection | None:
-        """Write all orders of the pod, volumes that exist first; return why one of them cannot be, or None.
+        """Write all orders of the pod, existing volumes first; return why one of them is not possible, or None.
 
-        After that, whatever came of it, `leave` is due. Raises KubeError when the API server fails us.
+        After that, whatever the result, `leave` must be called. Raises KubeError if the API server fails.
         """
         orders = orders_of(placement)
         for order in orders:
             self._pods.setdefault(order.claim.key, set()).add(placement.pod.uid)
         async with self._locks.held(order.claim.key for order in orders):
-            # Asked for all before the first write: what is known to be lost needs no taking back.
+            # All are checked before the first write: what is known to fail needs no rollback.
             refused = next((rejection for order in orders if (rejection := self._refusal(order)) is not None), None)
             for order in orders if refused is None else ():
                 async with self._room:
@@ -73,7 +73,7 @@ class VolumeOrders:
         return refused
 
     async def leave(self, placement: ScheduleResult) -> None:
-        """The pod needs its orders no more, or has got what it needs: take back those of which nothing came.
+        """The pod does not need its orders any more, or has got its volumes: roll back those that have had no effect.
 
         What the API server prevents now stays as kube-scheduler would leave it: the claim keeps its volume or node.
         """
@@ -115,7 +115,7 @@ class VolumeOrders:
                 if not in_doubt:
                     del self._written[claim.key]
             except Unavailable:
-                # It may have been done, or be done yet. What is there now tells, else the next write.
+                # It may have been executed, or may be yet. The present state shows it, or the next write does.
                 in_doubt = True
             else:
                 return None
@@ -126,7 +126,7 @@ class VolumeOrders:
         return Rejection(Reason.KEPT_CHANGING, order.claim.key, f"{what} not being changed", "kept changing")
 
     async def _look_again(self, order: Order) -> Rejection | None:
-        """Bring claim and volume up to date. The store learns from the watch alone that something is gone."""
+        """Update claim and volume. The store learns of deletions from the watch only."""
         claim = await self._live.claim(order.claim.key)
         if claim is None:
             return Rejection(Reason.CLAIM_NOT_FOUND, order.claim.key, "the claim that was scheduled", "deleted")
@@ -156,7 +156,7 @@ class VolumeOrders:
             logger.info("Kept the volume chosen for a claim", extra=told)
 
     async def _give_back(self, claim: Claim, before: Volume) -> bool:
-        """Remove the claimRef we wrote, unless something came of it or somebody else has written one."""
+        """Remove the claimRef that we wrote, unless it has had an effect or another writer has replaced it."""
         for _ in range(TRIES):
             live = await self._live.volume(before.name)
             if live is None or not live.record.claim or live.record.claim.uid != claim.uid:
@@ -171,7 +171,7 @@ class VolumeOrders:
         return False
 
     async def _deselect(self, order: Order) -> bool:
-        """Take the selected node back, unless somebody was asked already to make the volume."""
+        """Remove the selected node, unless a provisioner has been triggered already."""
         for _ in range(TRIES):
             claim = await self._live.claim(order.claim.key)
             if claim is None or not may_deselect(claim, order.claim.uid, order.node):

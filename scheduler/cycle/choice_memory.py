@@ -1,8 +1,8 @@
-"""What becomes of claims on each node, kept for claims of the same kind until the volumes a node reaches change.
+"""Caches what a pod's claims get on each node, for equal claims, until the volumes accessible from a node change.
 
-Taking a volume changes what few nodes reach: the volume's own, when it is local. A volume that says something of its
-health, or for whom it is kept, may say otherwise a moment later, and so may a CSINode of its driver's storage: nodes
-with such volumes are asked each time. Nodes that are cut off from some storage are not like others.
+Taking a volume affects few nodes: only its own, when it is local. A volume with health or reservation annotations may
+change its meaning a moment later, and so may a CSINode that reports on its driver's storage: nodes with such volumes
+are evaluated each time. Nodes that are cut off from some storage are not equal to others.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -25,21 +25,22 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 MOST_KINDS: Final = 1024
-"""Kinds of claims remembered at once; beyond it those are forgotten that were asked about longest ago."""
+"""Kinds of claims cached at once; beyond that the least recently used ones are dropped."""
 
 MOST_REMEMBERED: Final = 1_000_000
-"""Nodes remembered in all kinds together, each with two pointers: 16 MB. At 5,000 nodes these are 200 kinds."""
+"""Nodes cached in all kinds together, each with two pointers: 16 MB. At 5,000 nodes these are 200 kinds."""
 
 _FEW: Final = 16
-"""A node that reaches more volumes than this is asked each time: to look at all of them would cost more. So many nodes
-are asked one by one; more are parted by what is alike first."""
+"""A node with more accessible volumes than this is evaluated each time: checking all of them would cost more. This many
+nodes are evaluated individually; more are grouped first.
+"""
 
 _Groups = tuple[Map[NodeSelector | None, CapacityOrder], ...]
 
 
 @dataclass(slots=True)
 class _Kind:
-    """The answer about each node, and all that it was found from."""
+    """The result for each node, and everything it was derived from."""
 
     states: list[NodeInfo | None] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
@@ -52,7 +53,7 @@ class _Kind:
 
 
 class ChoiceMemory:
-    """Answers about nodes that follow from `PodInfo.choice` alone. Purely a memory."""
+    """Caches results about nodes that depend on `PodInfo.choice` only. It never changes a result."""
 
     def __init__(self) -> None:
         self._kinds: dict[Hashable, _Kind] = {}
@@ -60,11 +61,11 @@ class ChoiceMemory:
     def answers(
         self, question: Hashable, info: PodInfo, cluster: ClusterView, work_out: Callable[[NodeInfo], int]
     ) -> list[int]:
-        """Return the answer for each node, by number.
+        """Return the result for each node, by number.
 
-        The question has the `kind_of` the pod's claims in it; equal ones must come with functions that answer alike.
+        The question contains the `kind_of` the pod's claims; equal questions must come with equivalent functions.
         """
-        # Taken out and put back: the first one is always the one that was wanted longest ago.
+        # Removed and inserted again: the first one is always the least recently used.
         kind = self._kinds.pop(question, None)
         if kind is None:
             most = max(1, min(MOST_KINDS, MOST_REMEMBERED // len(cluster.nodes)))
@@ -89,7 +90,7 @@ class ChoiceMemory:
 
 
 def kind_of(info: PodInfo, storage: View) -> Hashable | None:
-    """Return what the choice depends on beside the node and the volumes; None when it is on these very claims."""
+    """Return what the choice depends on besides the node and the volumes; None if it depends on these very claims."""
     claims = info.claims
     if claims.bound or claims.orphaned or len(claims.wanted) != len(claims.delayed):
         return None
@@ -99,7 +100,7 @@ def kind_of(info: PodInfo, storage: View) -> Hashable | None:
 
 
 def _is_particular(claim: Claim, storage: View) -> bool:
-    """Whether anything speaks of this claim by name."""
+    """Whether anything refers to this claim by name."""
     snapshot = storage.snapshot
     return (
         claim.key in snapshot.volumes_by_claim
@@ -111,7 +112,7 @@ def _is_particular(claim: Claim, storage: View) -> bool:
 
 
 def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
-    """Return the nodes, as bits, that have to be asked again, and take over what they will be asked about."""
+    """Return the nodes, as bits, that have to be evaluated again, and update what their results depend on."""
     snapshot, nodes = cluster.storage.snapshot, cluster.nodes
     makers = (snapshot.classes, snapshot.capacities, snapshot.csi_drivers)
     ailing = snapshot.csi_nodes_by_ailing_driver
@@ -134,7 +135,7 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
 
 
 def _with_cut_off_apart(parts: Iterable[int], stale: int, cluster: ClusterView) -> Iterator[int]:
-    """Yield the stale nodes of each part, those one by one that may be cut off from storage."""
+    """Yield the stale nodes of each group, those that may be cut off from storage individually."""
     ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
     names = {name for found in ailing.values() for name in found if name in cluster.numbers}
     apart = sum(1 << cluster.numbers[name] for name in names)
@@ -157,12 +158,12 @@ def _numbers(nodes: int) -> Iterable[int]:
 
 
 def _refiled(kind: _Kind, groups: _Groups) -> Iterable[NodeSelector | None]:
-    """Return the affinities whose volumes are not the same as before, and take over what they are now."""
+    """Return the affinities whose volumes have changed, and record the present ones."""
     if len(kind.groups) == len(groups) and not any(map(is_not, kind.groups, groups)):
         return ()
     before, after = kind.filed, _by_identity(groups)
     changed = [after[name] if name in after else before[name] for name in before.keys() ^ after.keys()]
-    # The old groups are let go only now: as long as they live, no new order has the identity of an old one.
+    # The old groups are released only now: while they live, no new order can have the identity of an old one.
     kind.groups, kind.filed = groups, after
     return changed
 
@@ -175,7 +176,7 @@ def _by_identity(groups: _Groups) -> dict[int, NodeSelector | None]:
 
 
 def _promised(before: Map[str, Hold], storage: View) -> Iterator[NodeSelector | None]:
-    """Yield the affinities of volumes that were promised or given back."""
+    """Yield the affinities of volumes that were reserved or released."""
     after = storage.ledger.holds
     if before is after:
         return

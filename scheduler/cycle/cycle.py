@@ -1,7 +1,7 @@
-"""One scheduling cycle: a pod, a view of the cluster and a profile in, a placement or the reasons against it out.
+"""A scheduling cycle: a pod, a view of the cluster and a profile in, a placement or the reasons against it out.
 
-As schedulePod in pkg/scheduler/schedule_one.go, without its chance: among nodes that score alike the first one wins,
-counted from where the search began, so the same input gives the same answer.
+As schedulePod in pkg/scheduler/schedule_one.go, without randomness: among nodes with equal scores the first one wins,
+counted from where the search began, so equal input gives an equal result.
 """
 
 from bisect import bisect_left
@@ -19,21 +19,21 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo, pod_info
 
 _FEWEST_NODES: Final = 100
-"""Clusters up to this size are looked at whole (minFeasibleNodesToFind)."""
+"""In clusters up to this size all nodes are filtered (minFeasibleNodesToFind)."""
 
 _LEAST_PERCENTAGE: Final = 5
 _DIGITS: Final = bytes.maketrans(b"01", b"\x00\x01")
 
 _CHUNK: Final = 128
-"""Nodes that are asked together before it is looked whether there are enough."""
+"""Nodes that are filtered together before checking whether there are enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All filters of a profile, prepared for one pod.
+    """All filters of a profile, prepared for a pod.
 
     `rejection` is why the pod fits no node at all, by `rejected_by`; `among` the only nodes that can fit, as bits by
-    number. `rules` stand beside their filters, in the profile's order.
+    number. `rules` are stored with their filters, in the profile's order.
     """
 
     info: PodInfo
@@ -43,25 +43,25 @@ class Judgement:
     rejected_by: PreFilter | None = None
 
     def why(self, node: NodeInfo) -> Rejection | None:
-        """Return why the node is refused: the first reason in the profile's order, None when it fits."""
+        """Return why the node is rejected: the first reason in the profile's order, None if it fits."""
         if self.rejection is not None:
             return self.rejection
         return next((rejection for _, rule in self.rules if (rejection := rule.why(node)) is not None), None)
 
     def refusing(self, node: NodeInfo) -> str | None:
-        """Return the name of the filter that refuses the node first, None when it fits or no filter was asked."""
+        """Return the name of the filter that rejects the node first, None if it fits or no filter was run."""
         return next((plugin.name for plugin, rule in self.rules if rule.why(node) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """No node was found. `judgement` tells why, node by node, when asked."""
+    """No node fits. `judgement` has the reason for each node."""
 
     judgement: Judgement
     cluster: ClusterView
 
     def rejections(self) -> Iterator[Rejection]:
-        """Yield the reason of every node, or the one reason there is for the pod as a whole."""
+        """Yield the reason of every node, or the single reason for the pod as a whole."""
         if self.judgement.rejection is not None:
             yield self.judgement.rejection
             return
@@ -90,7 +90,7 @@ def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
 
 
 def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeInfo]:
-    """Return nodes that fit, looking from node number `start` on, no more of them than the profile wants to score."""
+    """Return feasible nodes, searching from node number `start` on, no more of them than the profile wants to score."""
     rules = [rule for _, rule in judgement.rules if rule.among is None]
     wanted = nodes_wanted(len(cluster.nodes), profile.percentage_of_nodes_to_score)
     candidates = _candidates(judgement.among, cluster, start)
@@ -98,7 +98,7 @@ def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start
 
 
 def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeInfo], wanted: int) -> Sequence[NodeInfo]:
-    """Return the first of the candidates that no rule refuses, no more of them than are wanted."""
+    """Return the first of the candidates that no rule rejects, no more of them than are wanted."""
     if not rules:
         return candidates[:wanted]
     fitting: list[NodeInfo] = []
@@ -110,14 +110,14 @@ def first_passing(rules: Sequence[NodeRule], candidates: Sequence[NodeInfo], wan
 
 
 def passing(rules: Iterable[NodeRule], nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
-    """Return those of the nodes that none of the rules refuses."""
+    """Return those of the nodes that no rule rejects."""
     for rule in rules:
         nodes = rule.fitting(nodes) if rule.fitting is not None else _unrefused(rule, nodes)
     return nodes
 
 
 def nodes_wanted(nodes: int, percentage: int) -> int:
-    """Return how many fitting nodes are enough (numFeasibleNodesToFind); 0 percent adapts to the cluster's size."""
+    """Return how many feasible nodes are enough (numFeasibleNodesToFind); 0 percent adapts to the cluster's size."""
     if nodes < _FEWEST_NODES or percentage >= ALL_NODES:
         return nodes
     if not percentage:
@@ -137,7 +137,9 @@ def totals(info: PodInfo, cluster: ClusterView, profile: Profile, nodes: Sequenc
 
 
 def decide(pod: Pod, cluster: ClusterView, profile: Profile, start: int = 0) -> ScheduleResult | Unschedulable:
-    """Return where the pod goes. `start` is the node number the search begins at; rotate it to spread the looking."""
+    """Return where the pod is placed. `start` is the node number at which the search begins; rotate it to spread the
+    search.
+    """
     judgement = judge(pod, cluster, profile)
     nodes = feasible(judgement, cluster, profile, start)
     if not nodes:

@@ -1,7 +1,7 @@
-"""Why no node was found for a pod: counted by reason, in the words kube-scheduler uses, and ours in the same style.
+"""Why no node fits a pod: counted by reason, in kube-scheduler's words, and for our own plugins in the same style.
 
 The text is that of FitError.Error in pkg/scheduler/framework/types.go, the reasons are those of its plugins. Every node
-is counted with the first filter that refuses it, as there; only of resources all that are lacking are named.
+is counted with the first filter that rejects it, as there; only for resources every lacking one is named.
 """
 
 from collections import Counter
@@ -20,14 +20,15 @@ from scheduler.volumes.claim_texts import whole_text
 Texts = Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]]
 
 NO_NODES: Final = "no nodes available to schedule pods"
-"""ErrNoNodesAvailable of pkg/scheduler/scheduler.go: before anything is asked about the pod."""
+"""ErrNoNodesAvailable of pkg/scheduler/scheduler.go: before the pod is considered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The reasons against all nodes. `whole` is the one against the pod itself, empty when nodes were looked at.
+    """The reasons against all nodes. `whole` is the one against the pod itself, empty if nodes were evaluated.
 
-    `counts` are nodes by text. `reason` is the commonest, for metrics; `plugins` are those that refused some node.
+    `counts` are nodes by text. `reason` is the most common one, for metrics; `plugins` are those that rejected some
+    node.
     """
 
     nodes: int
@@ -43,11 +44,11 @@ class Diagnosis:
 
     @property
     def hints(self) -> frozenset[QueueingHint]:
-        """What may help the pod."""
+        """The queueing hints of the plugins."""
         return frozenset(plugin.queueing_hint for plugin in self.plugins)
 
     def text(self, post_filter: str = "") -> str:
-        """Return the sentence for the pod's condition and Event. `post_filter` is what preemption had to say."""
+        """Return the sentence for the pod's condition and Event. `post_filter` is the message of preemption."""
         if not self.nodes:
             return NO_NODES
         reasons = self.whole or ", ".join(sorted(f"{nodes} {text}" for text, nodes in self.counts.items()))
@@ -69,7 +70,7 @@ class _Count:
             self.texts[f"node(s) {plugin.messages.get(reason) or f'were rejected by {plugin.name}: {reason}'}"] += nodes
 
     def add_texts(self, plugin: Filter, counts: Mapping[tuple[str, ...], int]) -> None:
-        """Add nodes by what is wrong with them: of one node everything is named."""
+        """Count nodes by text: for one node every problem is named."""
         reason = next(iter(plugin.messages), Reason.REJECTED_BY_PLUGIN)
         for texts, nodes in counts.items():
             if texts:
@@ -79,7 +80,7 @@ class _Count:
 
 
 def diagnose(unschedulable: Unschedulable) -> Diagnosis:
-    """Return the reasons for which a decision found no node, without putting those against each node into words."""
+    """Return the reasons for which no node was found, without formatting those of each node."""
     judgement, cluster = unschedulable.judgement, unschedulable.cluster
     if judgement.rejection is not None:
         return _whole(unschedulable, judgement.rejection, judgement.rejected_by)
@@ -99,17 +100,17 @@ def diagnose(unschedulable: Unschedulable) -> Diagnosis:
 
 
 def _count_texts(plugin: Filter, texts: Texts, states: Sequence[NodeInfo], count: _Count) -> int:
-    """Count the nodes with which something is wrong, and return the others."""
+    """Count the nodes with a problem, and return the others."""
     wrong = texts(states)
     count.add_texts(plugin, Counter(wrong))
     return numbers_of(state for state, those in zip(states, wrong, strict=True) if not those)
 
 
 def _whole(unschedulable: Unschedulable, rejection: Rejection, plugin: PreFilter | None) -> Diagnosis:
-    """Return the reason for which no node was looked at."""
+    """Return the reason for which no node was evaluated."""
     nodes = len(unschedulable.cluster.nodes)
     if plugin is None:
         return Diagnosis(nodes, whole_text(rejection), {}, rejection.reason, frozenset())
     text = plugin.text(rejection, unschedulable.judgement.info, unschedulable.cluster)
-    # Without nodes any change may help, as that is what is told then.
+    # Without nodes any change may help, because that is the reason that is reported.
     return Diagnosis(nodes, text, {}, rejection.reason, frozenset({plugin}) if nodes else frozenset())

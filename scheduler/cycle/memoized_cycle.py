@@ -1,9 +1,8 @@
-"""Decides as `scheduler.cycle.cycle.decide` does, and remembers of each template of pods what was found about each
-node.
+"""Decides like `scheduler.cycle.cycle.decide`, and caches the results for each node per pod template.
 
-What most filters and scores say about a node follows from the pod's template and the node's state, or from the volumes
-the pod would take there. Placing a pod changes one node of thousands: only that one is asked again when the next pod
-of the template comes.
+The results of most filters and scores depend on the pod's template and the node's state, or on the volumes the pod
+would take there. Placing a pod changes one node of thousands: only that one is evaluated again when the next pod of the
+template comes.
 """
 
 from bisect import bisect_left
@@ -23,14 +22,15 @@ from scheduler.state.node_info import NodeInfo, differs_by_news
 from scheduler.volumes.volumes import PodInfo
 
 MOST_TEMPLATES: Final = 4096
-"""Templates remembered at once for a profile; beyond it those are forgotten that were decided about longest ago."""
+"""Templates cached at once for a profile; beyond that the least recently used ones are dropped."""
 
 MOST_REMEMBERED: Final = 2_000_000
-"""Nodes remembered in all templates of a profile together, each with two pointers: 32 MB. At 5,000 nodes these are 400
-templates."""
+"""Nodes cached in all templates of a profile together, each with two pointers: 32 MB. At 5,000 nodes these are 400
+templates.
+"""
 
 MOST_PROFILES: Final = 16
-"""Profiles with a memory of their own. A configuration that has more of them works, more slowly."""
+"""Profiles with a cache of their own. A configuration with more of them works, but more slowly."""
 
 _DOES_NOT_FIT: Final = -(1 << 60)
 """Less than any sum of scores, whatever is added."""
@@ -40,9 +40,9 @@ _Weighted = tuple[Score, int]
 
 @dataclass(slots=True)
 class _Template:
-    """Each node's state when it was asked last, and the total of what it scores by itself.
+    """Each node's state when it was last evaluated, and the total of its cached scores.
 
-    `turn` is the number behind the node that the template's last pod got: among equals it is the next one's turn.
+    `turn` is the number after the node that the template's last pod got: among equal nodes it is the next one's turn.
     """
 
     states: list[NodeInfo | None]
@@ -52,9 +52,9 @@ class _Template:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A pod's rules and scores, by what is remembered: of the node, of the `kind` of claims, and nothing.
+    """A pod's rules and scores, by how they are cached: per node, per `kind` of claims, or not at all.
 
-    `rest` and `speaking` are the rules and scores of which nothing is.
+    `rest` and `speaking` are the rules and scores that are not cached.
     """
 
     kind: Hashable | None
@@ -65,13 +65,13 @@ class _Parts:
 
 
 class Decider:
-    """Decides about one pod after the other, each by its profile, which has a memory of its own."""
+    """Decides about pods, each by its profile, which has a cache of its own."""
 
     def __init__(self) -> None:
         self._profiles: dict[str, ProfileDecider] = {}
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
-        """Return where the pod goes, or why nowhere."""
+        """Return where the pod is placed, or why nowhere."""
         decider = self._profiles.pop(profile.scheduler_name, None) or ProfileDecider()
         while len(self._profiles) >= MOST_PROFILES:
             del self._profiles[next(iter(self._profiles))]
@@ -80,14 +80,14 @@ class Decider:
 
 
 class ProfileDecider:
-    """Decides about pods of one profile; another configuration of it is remembered anew.
+    """Decides about pods of one profile; a changed configuration gets a new cache.
 
-    Where all that there is to ask is remembered, all nodes are looked at, whatever `percentage_of_nodes_to_score`: as
-    `decide` does with 100 percent. Otherwise the search begins behind the last node that the one before it found, as
-    `decide` with that `start`, and ends with the first best. Who sees all nodes, as below 100, takes of those that
-    score alike the next behind the one that the last pod of the template got; the first pod of a template goes on
-    behind the last pod of any. kube-scheduler leaves that to chance (selectHost). So pods of a template are spread over
-    nodes that stay equal with a difference of one at most, unless a score prefers fuller nodes.
+    Where all results can be cached, all nodes are evaluated, whatever `percentage_of_nodes_to_score`: as `decide` does
+    with 100 percent. Otherwise the search begins after the last feasible node of the previous one, as `decide` with
+    that `start`, and ends with the first best. Where all nodes are evaluated, the node chosen among those with equal
+    scores is the next one after that of the template's last pod; the first pod of a template continues after the last
+    pod of any template. kube-scheduler chooses at random (selectHost). So pods of a template are spread over nodes that
+    stay equal with a difference of at most one, unless a score prefers fuller nodes.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class ProfileDecider:
         self._choices = ChoiceMemory()
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
-        """Return where the pod goes, or why nowhere."""
+        """Return where the pod is placed, or why nowhere."""
         if profile is not self._profile:
             self._take(profile)
         judgement = judge(pod, view, profile)
@@ -151,7 +151,7 @@ class ProfileDecider:
         return self._template(asked, len(view.nodes))
 
     def _known(self, parts: _Parts, template: _Template, judgement: Judgement, view: ClusterView) -> Sequence[int]:
-        """Return the total of what is remembered of each node, by number; negative where the pod is refused by it."""
+        """Return the total of the cached scores of each node, by number; negative where the pod is rejected."""
         info = judgement.info
         self._renew(template, [rule for _, rule in parts.of_node], judgement, view)
         if parts.kind is None:
@@ -167,7 +167,7 @@ class ProfileDecider:
         return list(map(add, template.totals, self._choices.answers(question, info, view, work_out)))
 
     def _template(self, question: Hashable, nodes: int) -> _Template:
-        # Taken out and put back: the first one is always the one that was wanted longest ago.
+        # Removed and inserted again: the first one is always the least recently used.
         template = self._templates.pop(question, None)
         if template is None or len(template.states) != nodes:
             most = max(1, min(MOST_TEMPLATES, MOST_REMEMBERED // nodes))
@@ -178,12 +178,12 @@ class ProfileDecider:
         return template
 
     def _renew(self, template: _Template, rules: Iterable[NodeRule], judgement: Judgement, view: ClusterView) -> None:
-        """Ask about the nodes that are not as they were, whether or not the pod may go there: the next one may."""
+        """Evaluate the nodes that have changed, whether or not this pod may run there: the next one may."""
         states, totals = template.states, template.totals
         changed = list(compress(view.nodes, map(is_not, view.nodes, states)))
         if not changed:
             return
-        # No rule or score asks for the pods of a node one by one.
+        # No rule or score depends on the individual pods of a node.
         anew = [
             state for state in changed if (known := states[state.number]) is None or not differs_by_news(known, state)
         ]
@@ -203,7 +203,7 @@ class ProfileDecider:
     def _compared(
         self, parts: _Parts, known: Sequence[int], turn: int, judgement: Judgement, view: ClusterView
     ) -> NodeInfo | None:
-        """Return the best node where there is more to ask than what is remembered, None when none fits."""
+        """Return the best node where more than the cached results is needed, None if none fits."""
         nodes = view.nodes
         left = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
         first = bisect_left(left, self._start % len(nodes), key=lambda state: state.number)
@@ -228,7 +228,9 @@ class ProfileDecider:
 
 
 def _next_of_the_best(totals: Sequence[int], allowed: bytes, turn: int) -> int | None:
-    """Return the number of an allowed node of the highest total, the first from `turn` on; None if all are refused."""
+    """Return the number of an allowed node with the highest total, the first from `turn` on; None if all are
+    rejected.
+    """
     most = max(compress(totals, allowed))
     if most < 0:
         return None

@@ -1,6 +1,6 @@
-"""Which nodes a rule refuses for which reason, as sets of bits: asked once for nodes that are alike, and not in words.
+"""Which nodes a rule rejects for which reason, as bit sets: evaluated once for equal nodes, and without texts.
 
-What comes out is what `NodeRule.why` says of each node, at a fraction of its cost: it is needed of all nodes whenever a
+The result agrees with `NodeRule.why` for each node, at a fraction of its cost: it is needed for all nodes whenever a
 pod fits none.
 """
 
@@ -17,7 +17,7 @@ from scheduler.state.node_info import NodeInfo
 
 
 class Alike:
-    """The nodes on which the same becomes of a pod's claims, found out once for all filters that ask."""
+    """The nodes on which a pod's claims get the same, computed once for all filters."""
 
     def __init__(self, found: Unschedulable) -> None:
         self.found = found
@@ -51,7 +51,7 @@ def numbers_of(states: Iterable[NodeInfo]) -> int:
 
 
 def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterable[tuple[Reason, int]]:
-    """Return which of the nodes the rule of a filter refuses for which reason."""
+    """Return which of the nodes the rule of a filter rejects for which reason."""
     if rule.reasons is not None:
         return rule.reasons(nodes)
     if rule.by_choice:
@@ -65,7 +65,7 @@ def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterab
 
 
 def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
-    """Return which of the nodes the rule refuses."""
+    """Return which of the nodes the rule rejects."""
     if rule.among is not None:
         return nodes & ~rule.among
     if not rule.by_choice:

@@ -1,4 +1,4 @@
-"""The extender for kube-scheduler: a request's bytes in, an answer's bytes out, from memory alone.
+"""The extender for kube-scheduler: a request's bytes in, a response's bytes out, from memory alone.
 
 Open `extender` first. Never waits for anything.
 """

@@ -17,14 +17,16 @@ from kube.store.store import Store
 from scheduler.extender.rules import Storage, VolumeProblem, problem_of_volume
 
 _MOST_GROUPINGS: Final = 64
-"""Storage classes name few different label keys; what was grouped longest ago is forgotten first."""
+"""Storage classes use few different label keys; the least recently used grouping is dropped first."""
 
 _MOST_SCORINGS: Final = 16
 """Zones that volumes may be promised in, and how much of a pod's volumes is there: beyond it all are forgotten."""
 
 
 class Grouping:
-    """The nodes by some label keys. `numbers` are by node name and count into `kinds`; read them, do not keep them."""
+    """The nodes by some label keys. `numbers` are by node name and count into `kinds`; read them, but do not keep
+    them.
+    """
 
     def __init__(self, keys: LabelKeys) -> None:
         self.keys = keys
@@ -60,7 +62,7 @@ class Grouping:
 
     @property
     def overgrown(self) -> bool:
-        """Whether most kinds are those of nodes that have gone."""
+        """Whether most kinds are those of deleted nodes."""
         return len(self.kinds) > 2 * len(self.numbers) + 64
 
 
@@ -84,7 +86,7 @@ class NodeGroups:
         return grouping
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
-        """Take over a change; None is absence."""
+        """Apply a change; None means absent."""
         if new is None:
             self._forget(old)
         elif old is None or old.labels != new.labels:
@@ -104,7 +106,9 @@ _AFFINITY_BYTES: Final = 8 * 2**20
 
 
 class VolumeLabels:
-    """Counts the label keys in volumes' node affinities: give `volume_changed` to their collection as a listener."""
+    """Counts the label keys in volumes' node affinities: register `volume_changed` at their collection as a
+    listener.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {}
@@ -114,7 +118,7 @@ class VolumeLabels:
         return tuple(sorted(self._counts.get(storage_class, ())))
 
     def volume_changed(self, old: Volume | None, new: Volume | None) -> None:
-        """Take over a change; None is absence."""
+        """Apply a change; None means absent."""
         if old is not None and new is not None and _place(old) == _place(new):
             return
         if old is not None:
@@ -169,7 +173,7 @@ class Tightest:
         return demands.setdefault(demand, {})
 
     def volume_changed(self, old: Volume | None, new: Volume | None) -> None:
-        """Take over a change; None is absence."""
+        """Apply a change; None means absent."""
         for volume in (old, new):
             if volume is not None:
                 for demand, kinds in self._known.get(class_of(volume), {}).items():
@@ -204,7 +208,7 @@ class ExtenderCache:
         store.attachments.listeners.append(self._attachment_changed)
 
     def storage(self) -> Storage:
-        """Return the volumes of this moment, to be read before anything is awaited."""
+        """Return the volumes of this moment, to be read before the next await."""
         return Storage(self._store.snapshot(), self._clear, self._suspect, self._problems, self._node_storage)
 
     def nodes_with(self, volume: str) -> set[str]:

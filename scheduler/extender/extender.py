@@ -1,4 +1,4 @@
-"""The extender for kube-scheduler: a request's body in, an answer's body out, from memory alone."""
+"""The extender for kube-scheduler: a request's body in, a response's body out, from memory alone."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,12 +44,12 @@ MOST_LOOKS: Final = 500
 """Kinds of nodes for which a claim's tightest volume is looked for in one request, some 10 ms. In a cluster of local
 volumes each node is a kind of its own; those beyond score nothing this time and are known a few requests later."""
 MOST_LOOKS_IN_ALL: Final = 2000
-"""The same for all claims of a pod together, so that one with dozens does not keep others waiting."""
+"""The same for all claims of a pod together, so that a pod with dozens of claims does not delay others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is sent back, and how many nodes were asked about and kept."""
+    """The response body, and how many nodes were evaluated and kept."""
 
     body: bytes
     nodes_in: int
@@ -58,14 +58,14 @@ class Answer:
 
 @dataclass(slots=True)
 class _Looks:
-    """What one request has found out: the points by what claims ask for, and how often it may still look."""
+    """The points computed during a request, by what claims request, and how many more lookups are allowed."""
 
     left: int = MOST_LOOKS_IN_ALL
     known: dict[ClaimShape, Mapping[int, float]] = field(default_factory=dict)
 
 
 class Extender:
-    """Answers about nodes by what `store` holds. Make it before the store's first list."""
+    """Answers about nodes from the content of `store`. Create it before the store's first list."""
 
     def __init__(self, store: Store, annotations: Annotations, scheduler_names: frozenset[str] = frozenset()) -> None:
         """`scheduler_names`: pods of other schedulers are not filtered or scored; empty means all schedulers."""
@@ -76,16 +76,16 @@ class Extender:
         self._lists = NameLists()
 
     def filter(self, body: bytes, now: datetime) -> Answer:
-        """Answer to the verb `filter`: ExtenderFilterResult. Raises MalformedRequest."""
+        """Handle the verb `filter`: ExtenderFilterResult. Raises MalformedRequest."""
         asked = read(body, self._lists)
         refused = self._refused(asked, now)
         return Answer(filter_result(asked, refused), len(asked.names), len(asked.names) - len(refused))
 
     def preempt(self, body: bytes, now: datetime) -> Answer:
-        """Answer to the verb `preempt`: ExtenderPreemptionResult. Raises MalformedRequest.
+        """Handle the verb `preempt`: ExtenderPreemptionResult. Raises MalformedRequest.
 
-        No eviction makes a volume well or takes it from whom it is held for: without the nodes that `filter` would
-        refuse, pods do not die for one that gets no node by it.
+        No eviction makes a volume healthy or ends another claim's reservation: nodes that `filter` would reject are
+        removed, so that no pod is evicted in vain.
         """
         preemption = read_preemption(body)
         asked = preemption.candidates
@@ -93,7 +93,7 @@ class Extender:
         return Answer(preemption_result(preemption, refused), len(asked.names), len(asked.names) - len(refused))
 
     def prioritize(self, body: bytes, now: datetime) -> Answer:
-        """Answer to the verb `prioritize`: HostPriorityList, in the order of the names. Raises MalformedRequest."""
+        """Handle the verb `prioritize`: HostPriorityList, in the order of the names. Raises MalformedRequest."""
         asked = read(body, self._lists)
         scores = self._scores(asked, self._claims(asked, now))
         return Answer(priorities(scores), len(scores), len(scores))
@@ -200,7 +200,7 @@ class Extender:
         return points_of | dict.fromkeys(missing[most:], 0.0), len(missing)
 
     def _points_by_name(self, pod: KnownClaims) -> Mapping[str, float]:
-        """Return the points of nodes that have a promised local volume, or a bound one attached."""
+        """Return the points of nodes that have a reserved local volume, or a bound one attached."""
         points: dict[str, float] = {}
         places = [*local_nodes(pod), *(self._cache.nodes_with(claim.volume_name) for claim in pod.bound)]
         for nodes in places:
@@ -209,7 +209,7 @@ class Extender:
         return points
 
     def _keys(self, pod: KnownClaims) -> LabelKeys:
-        """Return the node labels that decide which volumes of the pod's claims a node reaches."""
+        """Return the node labels that determine which volumes of the pod's claims are accessible."""
         keys = {key for open_claim in pod.open for key in self._cache.labels.keys(class_of(open_claim.claim))}
         if any(open_claim.reservation for open_claim in pod.open):
             keys |= {ZONE_LABEL, BETA_ZONE_LABEL}
@@ -249,7 +249,9 @@ def _near(places: Iterable[NodeSelector | None], grouping: Grouping, kinds: Iter
 def _refusals_of_reporting(
     names: Iterable[str], storage: Storage, pod: KnownClaims, grouping: Grouping, now: datetime
 ) -> dict[str, str]:
-    """Go through nodes that report on storage: of one kind they may still be cut off from different drivers."""
+    """Check the nodes that report on storage individually: of one kind they may still be cut off from different
+    drivers.
+    """
     known: dict[tuple[int, frozenset[str]], str] = {}
     refused: dict[str, str] = {}
     for name in names:
@@ -265,9 +267,9 @@ def _refusals_of_reporting(
 
 
 def _local_refusals(asked: Candidates, pod: KnownClaims) -> dict[str, str]:
-    """Where a local volume is promised and its node is among those asked about, no other node will do.
+    """If a local volume is reserved and its node is among the candidates, no other node is allowed.
 
-    If it is not, its node is full or gone, and the promise must not keep the pod from all others.
+    If its node is not a candidate, it is full or gone, and the reservation must not keep the pod off all others.
     """
     refused: dict[str, str] = {}
     for nodes in local_nodes(pod):

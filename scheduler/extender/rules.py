@@ -1,9 +1,9 @@
-"""What the extender says about nodes: which must not be chosen for the sake of a pod's volumes, and which should.
+"""The extender's rules about nodes: which must be rejected because of a pod's volumes, and which are preferred.
 
-On the node it chooses kube-scheduler takes the smallest volume that fits, whatever anybody recommends
-(`findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go). So a node is rejected when the
-volume taken there would be unhealthy, reserved for another claim, or not accessible from the node. Of volumes of the
-same size it may take any: then a node is refused only when all of them are wrong.
+On the node it chooses kube-scheduler takes the smallest volume that fits, whatever the scores (`findMatchingVolumes` in
+pkg/scheduler/framework/plugins/volumebinding/binder.go). So a node is rejected when the volume taken there would be
+unhealthy, reserved for another claim, or not accessible from the node. Of volumes of the same size it may take any:
+such a node is rejected only when all of them are unsuitable.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -36,13 +36,13 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class VolumeProblem:
-    """What our annotations say against a volume: the claim it is reserved for, and its fault, empty if healthy."""
+    """What our annotations state against a volume: the claim it is reserved for, and its fault, empty if healthy."""
 
     reservation: VolumeReservation | None
     unhealthy: str
 
     def forbids(self, claims: Iterable[Claim], now: datetime) -> bool:
-        """Whether the volume must not go to any of the claims of one pod."""
+        """Whether the volume must not be bound to any of the claims of one pod."""
         if self.unhealthy:
             return True
         return self.reservation is not None and self.reservation.excludes(now, *claims)
@@ -55,7 +55,7 @@ class VolumeProblem:
 
 
 Objection = VolumeProblem | str
-"""What is to be said against a volume, empty if nothing. It is put into words only for the node that is refused."""
+"""The objection to a volume, empty if there is none. It is formatted only for the node that is rejected."""
 Objecting = Callable[[Volume], Objection]
 
 
@@ -90,7 +90,7 @@ class KnownClaims:
 
 
 def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem | None:
-    """Read what a volume says against itself; None if nothing."""
+    """Read the problem from a volume's annotations; None if there is none."""
     if not annotations.any_on(volume):
         return None
     said = published_health(volume, annotations)
@@ -100,7 +100,7 @@ def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem
 
 
 def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotations: Annotations) -> KnownClaims:
-    """Look up a pod's claims. Those that others decide about (Immediate, dynamic and begun) are left out."""
+    """Look up a pod's claims. Those that other components decide about (Immediate, dynamic and begun) are omitted."""
     claims = [snapshot.claims[key] for key in keys if key in snapshot.claims]
     waiting = [claim for claim in claims if _is_open(claim, snapshot)]
     return KnownClaims(
@@ -113,7 +113,7 @@ def pod_claims(snapshot: Snapshot, keys: Iterable[str], now: datetime, annotatio
 
 
 def suspect_places(storage: Storage, pod: KnownClaims) -> set[NodeSelector | None]:
-    """Return the affinities of the volumes for whose sake a node could be refused; usually there are none."""
+    """Return the affinities of the volumes because of which a node could be rejected; usually there are none."""
     affinities = {affinity for open_claim in pod.open for affinity in storage.suspect.topologies(open_claim.claim)}
     prebound = (open_claim.prebound for open_claim in pod.open if open_claim.prebound is not None)
     return affinities | {volume.node_affinity for volume in prebound if volume.name in storage.problems}
@@ -127,9 +127,9 @@ def reporting(snapshot: Snapshot) -> set[str]:
 def refusal(
     storage: Storage, pod: KnownClaims, labels: Labels, now: datetime, cut: frozenset[str] = frozenset()
 ) -> str:
-    """Return why a node with these labels, cut off from these drivers, must not be chosen; empty if it may.
+    """Return why a node with these labels, cut off from these drivers, must be rejected; empty if it is allowed.
 
-    Goes through what kube-scheduler takes there, for one claim after another.
+    Follows what kube-scheduler takes there, one claim after another.
     """
     claims = [*pod.bound, *(open_claim.claim for open_claim in pod.open)]
 
@@ -171,12 +171,12 @@ def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
 
 
 def has_place(wanted: OpenClaim) -> bool:
-    """Whether a volume is known that the claim is to get."""
+    """Whether the volume that the claim is to get is known."""
     return wanted.prebound is not None or wanted.reservation is not None
 
 
 def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
-    """Return HIGHEST where the claim's own volume is reached and 0 elsewhere.
+    """Return HIGHEST where the claim's own volume is accessible and 0 elsewhere.
 
     Local volumes have their points by node, see `local_nodes`.
     """
@@ -188,7 +188,7 @@ def place_points(storage: Storage, wanted: OpenClaim, labels: Labels) -> float:
 
 
 def local_nodes(pod: KnownClaims) -> list[frozenset[str]]:
-    """Return for each claim that is promised a local volume the nodes that have it."""
+    """Return for each claim with a reserved local volume the nodes that have it."""
     promises = (open_claim.reservation for open_claim in pod.open if open_claim.prebound is None)
     return [frozenset(promise.nodes) for promise in promises if promise is not None and promise.nodes]
 
@@ -219,7 +219,7 @@ def _reservation(claim: Claim, now: datetime, annotations: Annotations) -> Claim
 def _taken(
     storage: Storage, wanted: OpenClaim, labels: Labels, taken: Set[str], objection: Objecting
 ) -> tuple[Volume | None, Objection]:
-    """Return the volume that kube-scheduler takes, None without a static one, and what is to be said against it."""
+    """Return the volume that kube-scheduler takes, None without a static one, and the objection to it."""
 
     def smallest() -> Volume | None:
         clear, against = _smallest(storage.clear.candidates(wanted.claim, labels), taken, objection)
@@ -233,7 +233,7 @@ def _taken(
 
 
 def _smallest(volumes: Iterable[Volume], taken: Set[str], objection: Objecting) -> tuple[Volume | None, bool]:
-    """Return the first of the smallest, if possible one against which nothing is to be said; and whether it is not."""
+    """Return the first of the smallest, if possible one without an objection; and whether it has one."""
     first: Volume | None = None
     for volume in volumes:
         if volume.name in taken:

@@ -1,9 +1,9 @@
-"""The words of kube-scheduler's extender protocol, version 1: bytes to values and back.
+"""kube-scheduler's extender protocol, version 1: bytes to values and back.
 
 Source: k8s.io/kube-scheduler/extender/v1/types.go. An extender with nodeCacheCapable is sent the uids of pods to evict,
-others whole pods; back go uids in both cases. The envelope has no JSON tags, so its names are those of Go's
-fields, which Go reads in any letter case; objects inside have the API's names. Pods and nodes arrive whole, of which
-only what is needed is read.
+others whole pods; uids are returned in both cases. The envelope has no JSON tags, so its names are those of Go's
+fields, which Go reads in any letter case; objects inside have the API's names. Pods and nodes arrive whole, and only
+what is needed is decoded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 class MalformedRequest(ValueError):
-    """A body that is not what kube-scheduler sends. The text says what was expected."""
+    """A body that is not what kube-scheduler sends. The text states what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class _FilterResult(Struct):
 
 
 class HostPriority(Struct, gc=False):
-    """A node's score. kube-scheduler refuses a score that is not written as an integer."""
+    """A node's score. kube-scheduler rejects a score that is not written as an integer."""
 
     host: str = field(name="Host")
     score: int = field(name="Score")
@@ -127,9 +127,9 @@ def read(body: bytes, lists: NameLists | None = None) -> Candidates:
 
 
 def filter_result(candidates: Candidates, refused: Mapping[str, str]) -> bytes:
-    """Write ExtenderFilterResult: every candidate is either kept or refused with a reason.
+    """Write ExtenderFilterResult: every candidate is either kept or rejected with a reason.
 
-    All reasons go where preemption does not look: evicting a pod frees no volume that is unhealthy or held.
+    All reasons are in the field that preemption ignores: evicting a pod makes no volume healthy or Available.
     """
     if candidates.items is None:
         kept = [name for name in candidates.names if name not in refused] if refused else candidates.names
@@ -147,7 +147,7 @@ def _arguments(body: bytes) -> _Arguments:
     found = _ARGUMENTS.decode(body)
     if UNSET not in (found.pod, found.names, found.nodes):
         return found
-    # Another letter case, or another client than kube-scheduler, which sends all three.
+    # Another letter case, or a client other than kube-scheduler, which sends all three.
     parts = {name.lower(): part for name, part in _ANY_CASE.decode(body).items()}
     names = parts.get("nodenames", UNSET)
     return _Arguments(pod=_part(parts, "pod", _POD), names=names, nodes=_part(parts, "nodes", _NODES))
@@ -158,7 +158,7 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
 
 
 def candidates_of(pod: Raw | None, names: Sequence[str], arguments: str) -> Candidates:
-    """Return a pod, still as text, and these nodes. Raises MalformedRequest, naming `arguments`, or DecodeError."""
+    """Return a pod, not decoded yet, and these nodes. Raises MalformedRequest, naming `arguments`, or DecodeError."""
     found = _POD.decode(pod) if pod is not None else None
     if found is None:
         raise MalformedRequest(f"{arguments}: expected Pod, found none")
@@ -208,7 +208,7 @@ class MetaPod(Struct, gc=False):
 
 
 class MetaVictims(Struct, gc=False):
-    """The victims on one node. What they violate is kube-scheduler's affair and goes back as it came."""
+    """The victims on a node. Which budgets they violate is for kube-scheduler to decide and is returned unchanged."""
 
     pods: list[MetaPod] | None = field(name="Pods", default=None)
     violations: int = field(name="NumPDBViolations", default=0)

@@ -1,4 +1,4 @@
-"""What a plugin is, which make up a profile, how a profile is configured, and the events plugins react to.
+"""What a plugin is, which plugins a profile has, how a profile is configured, and the events that plugins react to.
 
 Open `plugin` first. Never a plugin.
 """

@@ -1,4 +1,4 @@
-"""A change in the cluster, as far as it may let a refused pod in."""
+"""A change in the cluster, as far as it may make a rejected pod schedulable."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -10,11 +10,11 @@ Kind: TypeAlias = type[Record]
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """An object before and after; None where it was not, or is no more. One of the two is there.
+    """An object before and after; None if it did not or does not exist. At least one of the two is set.
 
-    A pod is here only while it is on a node, a finished one is gone, and one that was made anew under its name is
-    two changes. `drivers` are the CSI drivers that may have one volume less to attach somewhere. `most_priority`, if
-    there is one, is that of the most important pods that are concerned.
+    A pod is included only while it is on a node, a finished one counts as gone, and one that was recreated under its
+    name is two changes. `drivers` are the CSI drivers that may have one volume less to attach somewhere.
+    `most_priority`, if set, is that of the most important pods concerned.
     """
 
     old: Record | None
@@ -23,7 +23,7 @@ class ClusterEvent:
     most_priority: int | None = None
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the change can make a difference to a pod that waits. What a pod gave up itself makes none to it."""
+        """Whether the change can make a difference to a waiting pod. What a pod gave up itself makes none to it."""
         if self.most_priority is not None and pod.priority > self.most_priority:
             return False
         return self.new is not None or not isinstance(self.old, Pod) or self.old.uid != pod.uid
@@ -38,12 +38,12 @@ class ClusterEvent:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a refused pod waits for beside what it says itself, looked up when it was refused.
+    """What a rejected pod waits for besides its own fields, looked up when it was rejected.
 
-    `classes` are those of its claims without a volume, `volumes` the names of those it has or was promised, `drivers`
-    those that have to attach something for it. `whole`: it was refused before any node was looked at. `again_in` are
-    the seconds after which time alone may help, None if it cannot. What changes here changes with one of the pod's
-    claims, and that wakes it anyhow.
+    `classes` are those of its claims without a volume, `volumes` the names of those it has or that are reserved for it,
+    `drivers` those that have to attach something for it. `whole`: it was rejected before any node was evaluated.
+    `again_in` are the seconds after which time alone may help, None if it cannot. All of this changes only with one of
+    the pod's claims, and that requeues it anyway.
     """
 
     classes: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
-"""The configuration file of the scheduler: YAML, versioned, decoded strictly. What is wrong is named with its place.
+"""The configuration file of the scheduler: YAML, versioned, decoded strictly. Errors name their place.
 
-What is left out of a profile keeps its default; a list or mapping that is there replaces the default as a whole. To
-switch a plugin off, list the others. The order of filters is the order in which they are asked and complained about.
+Omitted keys of a profile keep their default; a list or mapping replaces the default as a whole. To disable a plugin,
+list the others. The order of filters is the order in which they run and are reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,12 +21,12 @@ from scheduler.framework.registry import Registry, build
 
 KIND: Final = "SchedulerConfiguration"
 HEAVIEST: Final = 100
-"""Weight of a score."""
+"""Maximum weight of a score."""
 
 Name = Annotated[str, Len(1, 253)]
 Weights = dict[Name, Annotated[int, Interval(ge=1, le=HEAVIEST)]]
 Defaults = Callable[[str], ProfileData]
-"""Scheduler name -> the profile for which nothing was said."""
+"""Scheduler name -> the profile whose values are used for omitted keys."""
 
 
 def _label_key(text: str) -> str:
@@ -52,9 +52,11 @@ class _Profile:
     scheduler_name: Name
     """Pods with this spec.schedulerName are scheduled by this profile."""
     percentage_of_nodes_to_score: Annotated[int, Interval(ge=0, le=ALL_NODES)] | None = None
-    """Stop looking for nodes once that many of all fit; 0 chooses it by the cluster's size as kube-scheduler does."""
+    """Stop searching for nodes once that many percent of all fit; 0 adapts to the cluster's size as kube-scheduler
+    does.
+    """
     queue_sort: str | None = None
-    """In what order pods are tried."""
+    """In what order pods are scheduled."""
     pre_filters: list[str] | None = None
     """Filters that look at the pod alone."""
     filters: list[str] | None = None
@@ -63,7 +65,7 @@ class _Profile:
     """Scores and their weights."""
     thresholds: _Thresholds = field(default_factory=_Thresholds)
     plugin_config: list[PluginEntry] = field(default_factory=list)
-    """Arguments of plugins that take some."""
+    """Arguments of the plugins that take arguments."""
     added_affinity: AffinityEntry | None = None
     """Node affinity of all pods of the profile, beside their own."""
 
@@ -80,13 +82,13 @@ FILE: Final = ConfigurationFile(KIND, _File)
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The profiles, by the scheduler name that pods ask for."""
+    """The profiles, by the scheduler name that pods name."""
 
     profiles: Mapping[str, Profile]
 
 
 def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
-    """Return the configuration in a document. Raises ConfigurationError for the first thing that is wrong."""
+    """Return the configuration in a document. Raises ConfigurationError for the first error."""
     profiles: dict[str, Profile] = {}
     for place, profile in enumerate(FILE.parse(text).profiles):
         path = f"profiles[{place}]"
@@ -103,7 +105,7 @@ def parse(text: str, registry: Registry, defaults: Defaults) -> Configuration:
 
 
 def render(configuration: Configuration) -> str:
-    """Return the document that says all of it, defaults included: `parse` reads the same configuration from it."""
+    """Return the complete document, defaults included: `parse` reads the same configuration from it."""
     profiles = [_document(profile) for profile in configuration.profiles.values()]
     document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles}
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)

@@ -59,7 +59,7 @@ class AffinityEntry:
 
 
 class AffinityError(ValueError):
-    """A term Kubernetes could not read. `place` is the path below `addedAffinity`."""
+    """A term that Kubernetes could not read. `place` is the path below `addedAffinity`."""
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
@@ -68,7 +68,7 @@ class AffinityError(ValueError):
 
 
 def added_affinity(entry: AffinityEntry | None) -> AddedAffinity:
-    """Return what the file says. Raises AffinityError for the first term that is wrong."""
+    """Return the affinity in the file. Raises AffinityError for the first invalid term."""
     if entry is None:
         return AddedAffinity()
     found = entry.required_during_scheduling_ignored_during_execution
@@ -85,7 +85,7 @@ def added_affinity(entry: AffinityEntry | None) -> AddedAffinity:
 
 
 def affinity_document(affinity: AddedAffinity) -> Mapping[str, object]:
-    """Return what `added_affinity` reads the same from."""
+    """Return what `added_affinity` decodes to the same value."""
     document: dict[str, object] = {}
     if affinity.required is not None:
         document[REQUIRED] = {_TERMS: list(map(_term_document, affinity.required.terms))}

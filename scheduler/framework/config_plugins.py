@@ -1,4 +1,6 @@
-"""`pluginConfig` of a profile in the configuration file: its plugins' arguments, decoded by the type each states."""
+"""`pluginConfig` of a profile in the configuration file: its plugins' arguments, decoded by the type that each
+declares.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ def decoded_args(
 ) -> Mapping[str, object]:
     """Return the args of each plugin of a profile that takes args of its own.
 
-    Raises ConfigurationError for the first entry that is wrong, and for args that are missing.
+    Raises ConfigurationError for the first invalid entry, and for missing args.
     """
     used = dict.fromkeys((*data.pre_filters, *data.filters, *data.scores))
     given: dict[str, object] = {}
@@ -47,12 +49,12 @@ def decoded_args(
 
 
 def plugin_config(args: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """Return the entries from which `decoded_args` reads the same."""
+    """Return the entries that `decoded_args` decodes to the same values."""
     return [{"name": name, "args": dump_part(value)} for name, value in args.items()]
 
 
 def check_known(path: str, name: str, known: Collection[str]) -> None:
-    """Raise ConfigurationError for the name of a plugin there is none of."""
+    """Raise ConfigurationError for a plugin name that does not exist."""
     if name not in known:
         meant = nearest(name, known)
         rest = f'did you mean "{meant}"?' if meant else f"expected some of {', '.join(sorted(known))}"

@@ -1,7 +1,7 @@
-"""Plugins of other distributions, run so that their errors cost no more than the attempt at hand.
+"""Runs plugins of other distributions so that their errors cost no more than the current attempt.
 
-What such a plugin raises becomes a PluginFailed that names it, and so does an answer that breaks the contract. A
-queueing hint that fails wakes the pod, as in kube-scheduler. Plugins of this distribution run as they are.
+An exception of such a plugin becomes a PluginFailed that names it, and so does a result that breaks the contract. A
+queueing hint that fails requeues the pod, as in kube-scheduler. Plugins of this distribution run directly.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -37,7 +37,7 @@ _FACTS: Final = ("name", "messages", "eviction", "unresolvable")
 
 
 class PluginFailed(Exception):
-    """A plugin raised, or answered what makes no sense. `point` is the extension point at which it did."""
+    """A plugin raised an exception, or returned an invalid result. `point` is the extension point."""
 
     def __init__(self, plugin: str, point: str, error: BaseException) -> None:
         super().__init__(f"plugin {plugin} failed in {point}: {type(error).__name__}: {error}")
@@ -47,7 +47,7 @@ class PluginFailed(Exception):
 
 
 class FailureObserver(Protocol):
-    """Is told of every failure: for the log and the metric."""
+    """Is notified of every failure: for the log and the metric."""
 
     def plugin_failed(self, failure: PluginFailed, /) -> None: ...
 
@@ -69,7 +69,7 @@ class Guard:
             raise failure from error
 
     def call_for(self, point: str, kinds: Kinds[T], function: Callable[..., T], *args: object) -> T:
-        """Return what the function returns, which has to be of these kinds. Raises PluginFailed."""
+        """Return what the function returns, which must be of these types. Raises PluginFailed."""
         return self.call(point, lambda: _of_kind(kinds, function, args))
 
     def guarded(self, point: str, function: Callable[..., T] | None) -> Callable[..., T] | None:
@@ -78,7 +78,7 @@ class Guard:
 
 
 def contained_pre_filter(plugin: PreFilter, failures: FailureObserver) -> PreFilter:
-    """Return a plugin that does and states the same, with its errors contained; so do those below."""
+    """Return an equivalent plugin with its errors contained; so do the functions below."""
     made: PreFilter = _stating_the_same(_PreFilter, plugin, failures)
     return made
 
@@ -186,7 +186,7 @@ class _ScoreChoice(_Score, ScoreChoice):
 
 
 def _hint(hint: QueueingHint, guard: Guard) -> QueueingHint:
-    """Return a hint that wakes the pod where this one fails, and takes it for unlike all others."""
+    """Return a hint that requeues the pod if this one fails, and then treats it as unequal to all others."""
 
     def helps(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
         return _or(True, guard, hint.helps, pod, change, wanted)

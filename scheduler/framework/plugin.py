@@ -1,13 +1,13 @@
-"""What a scheduler plugin is: a rule prepared once for a pod and then asked about nodes, and all that is known of it.
+"""What a scheduler plugin is: a rule prepared once for a pod and then evaluated for nodes, and everything it declares.
 
-The phases are those of kube-scheduler's framework (KEP-624): a pod leaves the queue (QueueSort), may be refused or
-confined to some nodes as a whole (PreFilter), is refused nodes one by one (Filter), ranks those that are left (Score),
-has volumes promised on the chosen one (Reserve), gets them bound (PreBind), and is assigned (Bind). All but the last
-two are pure. `scheduler.state.cluster` has the values they look at, `scheduler.cycle.cycle` runs them,
-`scheduler.framework.profile` says which ones and in what order.
+The phases are those of kube-scheduler's framework (KEP-624): a pod leaves the queue (QueueSort), may be rejected or
+confined to some nodes as a whole (PreFilter), nodes are rejected individually (Filter) and the remaining ones ranked
+(Score), volumes are reserved on the chosen one (Reserve) and bound (PreBind), and the pod is assigned (Bind). All but
+the last two are pure. `scheduler.state.cluster` has the values they read, `scheduler.cycle.cycle` runs them,
+`scheduler.framework.profile` defines which ones and in what order.
 
-A plugin states all of itself on its class: nothing else in the scheduler knows its name. What it leaves out has the
-safe default.
+A plugin declares everything about itself on its class: nothing else in the scheduler refers to it by name. What it
+omits has the safe default.
 """
 
 from abc import ABC, abstractmethod
@@ -30,22 +30,21 @@ HIGHEST: Final = 100
 """Every score is an integer between these two (MinNodeScore and MaxNodeScore of the framework)."""
 
 SortKey = tuple[int, float, str]
-"""Ascending: the pod with the least key is scheduled first."""
+"""Ascending: the pod with the smallest key is scheduled first."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRule:
-    """One filter's judgement about nodes, prepared for one pod.
+    """A filter's rule about nodes, prepared for a pod.
 
-    `why` says why a node is refused, with the evidence, or None when it is not; it is asked only where the answer is
-    told. `fitting` and `among` are quick forms that must agree with it: `fitting(nodes)` are those of the nodes, in
-    their order, for which `why` says None, and `among` has the bit `1 << node.number` of every node that is allowed.
-    The cycle uses `among` if it is there, else `fitting`, else `why`. With a `question` the answer about a node follows
-    from it and the node's state alone, so it holds for all pods of which the plugin asks an equal one. `by_choice` says
-    that it follows from `PodInfo.choice` for the node alone. `reasons(nodes)` says of these
-    nodes which ones `why` refuses for which reason; sets of nodes are bits. `texts(nodes)` says of each of them what is
-    wrong with it, nothing where `why` says None; it goes before the plugin's messages, and its reason is the first of
-    those that the plugin states.
+    `why` returns why a node is rejected, with the evidence, or None if it is not; it is called only where the reason is
+    reported. `fitting` and `among` are fast forms that must agree with it: `fitting(nodes)` are those of the nodes, in
+    their order, for which `why` returns None, and `among` has the bit `1 << node.number` of every node that is allowed.
+    The cycle uses `among` if set, else `fitting`, else `why`. With a `question` the result for a node depends on it and
+    the node's state only, so it holds for all pods for which the plugin has an equal question. `by_choice`: the result
+    depends on `PodInfo.choice` for the node only. `reasons(nodes)` returns which of these nodes `why` rejects for which
+    reason; sets of nodes are bits. `texts(nodes)` returns the problems of each of them, nothing where `why` returns
+    None; it takes precedence over the plugin's messages, and its reason is the first of those that the plugin declares.
     """
 
     why: Callable[[NodeInfo], Rejection | None]
@@ -108,84 +107,87 @@ class ScheduleResult:
 
 
 class Eviction(StrEnum):
-    """What becomes of a filter's refusal of a node when pods leave it: what preemption has to know."""
+    """How evictions affect a filter's rejection of a node: what preemption has to know."""
 
     UNMOVED = "unmoved"
-    """The filter looks at no pods. What it refuses, no eviction cures."""
+    """The filter does not depend on pods. No eviction can change its rejections."""
     LOCAL = "local"
-    """Its prepared rule looks at a node's state alone, so that can be asked about the node without the pods."""
+    """Its prepared rule depends on a node's state only, so it can be evaluated for the node without the pods."""
     INCREMENTAL = "incremental"
-    """It counts pods beyond the node, and its `tally` counts on while some leave it and come back."""
+    """It counts pods beyond the node, and its `tally` is updated while some leave it and return."""
     UNKNOWN = "unknown"
-    """Nothing was said: it is prepared anew for a cluster without the pods, each time. Safe, and slow."""
+    """Not declared: it is prepared again for a cluster without the pods, each time. Safe, and slow."""
 
 
 Counts = tuple[int, ...]
-"""What a filter counts where a node is, in an order of its own."""
+"""The counts of a filter for a node, in an order of its own."""
 
 
 class Tally(Protocol):
-    """An INCREMENTAL filter, for one pod that is to be placed (PreFilterExtensions: AddPod and RemovePod)."""
+    """The counts of an INCREMENTAL filter for a pod that is to be placed (PreFilterExtensions: AddPod and
+    RemovePod).
+    """
 
     def counts(self, state: NodeInfo, /) -> Counts:
-        """Return what is counted where the node is, as the cluster is."""
+        """Return the counts for the node in the present cluster."""
 
     def adds(self, pod: Pod, state: NodeInfo, /) -> Counts:
-        """Return what a pod counts for when it is on the node."""
+        """Return what a pod adds to the counts when it is on the node."""
 
     def allows(self, state: NodeInfo, counts: Counts, /) -> bool:
-        """Whether the node is allowed when so much is counted."""
+        """Whether the node is allowed with these counts."""
 
 
 class Plugin:
-    """What every plugin has: `name` is that of profiles, metrics and messages.
+    """What every plugin has: `name` is used in profiles, metrics and messages.
 
-    It is made without arguments, or with `args` if it states their type: a dataclass, which is decoded from the
-    `pluginConfig` of a profile, with keys in camelCase and no others. Those of the plugins here are the profile's
-    Thresholds.
+    It is constructed without arguments, or with `args` if it declares their type: a dataclass, which is decoded from
+    the `pluginConfig` of a profile, with keys in camelCase and no others. Those of the built-in plugins are the
+    profile's Thresholds.
     """
 
     name: ClassVar[str]
     args: ClassVar[type[Any] | None] = None
     queueing_hint: QueueingHint = ANYTHING_HELPS
-    """What may help a pod that the plugin refused."""
+    """Which changes may help a pod that the plugin rejected."""
 
 
 class QueueSort(Plugin, ABC):
-    """Which of two waiting pods is scheduled first."""
+    """Defines which of two waiting pods is scheduled first."""
 
     @abstractmethod
     def key(self, pod: Pod, /) -> SortKey: ...
 
 
 class PreFilter(Plugin, ABC):
-    """Looks at the pod before any node."""
+    """Evaluates the pod before any node."""
 
     @abstractmethod
     def confine(self, info: PodInfo, cluster: ClusterView, /) -> int | Rejection | None:
         """Return the only nodes to be considered (bits by `NodeInfo.number`), why the pod fits none, or None."""
 
     def text(self, rejection: Rejection, _info: PodInfo, _cluster: ClusterView, /) -> str:
-        """Return the sentence about a pod that fits none, without its full stop."""
+        """Return the sentence about a pod that fits no node, without its full stop."""
         return whole_text(rejection)
 
 
 class Filter(Plugin, ABC):
-    """Refuses nodes."""
+    """Rejects nodes."""
 
     messages: ClassVar[Mapping[Reason, str]] = {}
-    """What to say of a node for each reason that the filter refuses one for, after "3 node(s) ". With one reason only
-    it is enough to ask about one of the nodes."""
+    """For each reason with which the filter rejects nodes, the text after "3 node(s) ". With a single reason it is
+    enough to evaluate one of the nodes.
+    """
     eviction: ClassVar[Eviction] = Eviction.UNKNOWN
     unresolvable: ClassVar[frozenset[Reason]] = frozenset()
-    """Reasons for which fewer pods do not help, of a filter that is not UNMOVED (UnschedulableAndUnresolvable)."""
+    """Reasons that evictions do not resolve, for a filter that is not UNMOVED (UnschedulableAndUnresolvable)."""
 
     @abstractmethod
     def rule(self, info: PodInfo, cluster: ClusterView, /) -> NodeRule | None:
-        """Return the judgement for this pod; None when there is nothing in the pod that any node could fail."""
+        """Return the rule for this pod; None if no node can fail because of it."""
 
     def tally(self, _info: PodInfo, _cluster: ClusterView, /) -> Tally:
-        """Return what counts on for this pod. Only INCREMENTAL filters are asked."""
+        """Return the tally for this pod. Only called for INCREMENTAL filters."""
         raise NotImplementedError(f"{self.name} says that it is incremental and has no tally")
 
 
@@ -194,22 +196,22 @@ class Score(Plugin, ABC):
 
     @abstractmethod
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo], /) -> Sequence[int] | None:
-        """Return LOWEST to HIGHEST for each node, in their order; None when this pod makes no difference to any node.
+        """Return LOWEST to HIGHEST for each node, in their order; None if this pod makes no difference to any node.
 
         Whether it is None does not depend on `nodes`.
         """
 
 
 class ScoreAlone(Score):
-    """Ranks a node without a look at any other."""
+    """Ranks a node independently of any other."""
 
     @abstractmethod
     def question(self, info: PodInfo, /) -> Hashable:
-        """Return what of the pod the score depends on: with it and the node's state the score is always the same."""
+        """Return what the score depends on besides the node's state."""
 
 
 class ScoreChoice(Score):
-    """Ranks a node by the volumes the pod takes there, and by nothing else."""
+    """Ranks a node by the volumes that the pod takes there, and by nothing else."""
 
     @abstractmethod
     def of_choice(self, info: PodInfo, choice: VolumeChoice, /) -> int:
@@ -217,17 +219,17 @@ class ScoreChoice(Score):
 
 
 class ReservePlugin(Protocol):
-    """Promises to the pod what it takes on the chosen node, so that pods decided next do not get it too."""
+    """Reserves for the pod what it takes on the chosen node, so that pods scheduled next do not get it too."""
 
     @property
     def name(self) -> str: ...
 
     def reserve(self, placement: ScheduleResult, cluster: ClusterView) -> ClusterView | Rejection:
-        """Return the cluster with the promise made, or why it cannot be made."""
+        """Return the cluster with the reservation, or why it cannot be made."""
 
 
 class PreBind(Protocol):
-    """Makes the cluster keep the promise, before the pod is assigned. Effects."""
+    """Realises the reservation in the cluster before the pod is assigned. Has effects."""
 
     @property
     def name(self) -> str: ...
@@ -239,11 +241,11 @@ class PreBind(Protocol):
         """Write and wait; return why it failed, or None."""
 
     async def roll_back(self, placement: ScheduleResult) -> None:
-        """Undo what `pre_bind` wrote and what can be undone."""
+        """Roll back what `pre_bind` wrote, as far as possible."""
 
 
 class Bind(Protocol):
-    """Assigns the pod to the node. Effects."""
+    """Assigns the pod to the node. Has effects."""
 
     @property
     def name(self) -> str: ...

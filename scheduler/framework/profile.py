@@ -21,10 +21,10 @@ class AddedAffinity:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Numbers and names that plugins go by.
+    """Numbers and names that plugins use.
 
-    `storage_label`: nodes without this label get no local volumes; empty asks for none. `resources`: the weight of
-    each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights.
+    `storage_label`: nodes without this label get no local volumes; empty requires none. `resources`: the weight of each
+    resource in LeastAllocated and BinPack; Balanced uses the same ones, without weights.
     """
 
     storage_label: str = ""
@@ -34,7 +34,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A score and how much it counts; at least 1."""
+    """A score and its weight, which is at least 1."""
 
     plugin: Score
     weight: int
@@ -44,9 +44,9 @@ class Weighted:
 class Profile:
     """The plugins for pods that name this scheduler.
 
-    `percentage_of_nodes_to_score`: stop looking for nodes once that many of all fit (at least 100 nodes); 0 chooses it
-    by the cluster's size as kube-scheduler does. What binds volumes and pods is not its affair: that is made for each
-    term as leader (scheduler.binding.binding_cycle.BindingPlugins).
+    `percentage_of_nodes_to_score`: stop searching for nodes once that many percent of all fit (at least 100 nodes); 0
+    adapts to the cluster's size as kube-scheduler does. Binding volumes and pods is not part of it: that is composed
+    for each term as leader (scheduler.binding.binding_cycle.BindingPlugins).
     """
 
     scheduler_name: str
@@ -57,14 +57,16 @@ class Profile:
     percentage_of_nodes_to_score: int = 0
     thresholds: Thresholds = field(default_factory=Thresholds)
     args: Mapping[str, object] = field(default_factory=dict)
-    """What its plugins were built with: `args` by the name of the plugin, for those that take args of their own."""
+    """What its plugins were constructed with: `args` by the name of the plugin, for those that take args of their
+    own.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileData:
-    """A profile as data, as a configuration file says it. Names are those of the registry, in the order to run.
+    """A profile as data, as in a configuration file. Names are those of the registry, in the order to run.
 
-    `args` are decoded, by the name of the plugin: there are some for each plugin that takes args of its own.
+    `args` are decoded, by the name of the plugin: every plugin that takes args of its own has an entry.
     """
 
     scheduler_name: str

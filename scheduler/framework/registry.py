@@ -1,4 +1,4 @@
-"""The plugins there are, by name; a profile is built from them."""
+"""All plugins, by name; profiles are built from them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ P = TypeVar("P", bound=Plugin)
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The classes of plugins by name, in the order to run; one that is of several kinds stands under each.
+    """The classes of plugins by name, in the order to run; one that is of several kinds is listed under each.
 
-    `installed` are the names of those of other distributions; of their errors `failures` is told.
+    `installed` are the names of those from other distributions; `failures` is notified of their errors.
     """
 
     queue_sorts: Mapping[str, type[QueueSort]]
@@ -46,7 +46,7 @@ class Registry:
         return {**self.queue_sorts, **self.pre_filters, **self.filters, **self.scores}
 
     def with_installed(self, plugins: Iterable[type[Plugin]], failures: FailureObserver) -> "Registry":
-        """Return the registry with plugins of other distributions behind its own. No name is there twice."""
+        """Return the registry with plugins of other distributions after its own. Names are unique."""
         more = Registry.of(plugins)
         return Registry(
             {**self.queue_sorts, **more.queue_sorts},
@@ -59,9 +59,9 @@ class Registry:
 
 
 def build(data: ProfileData, registry: Registry) -> Profile:
-    """Return the profile with its plugins made, each once.
+    """Return the profile with its plugins constructed, each once.
 
-    Raises KeyError for a name nobody registered, PluginFailed for an installed plugin that cannot be made.
+    Raises KeyError for an unregistered name, PluginFailed for an installed plugin that cannot be constructed.
     """
     made: dict[str, Plugin] = {}
 

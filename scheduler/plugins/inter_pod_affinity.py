@@ -1,8 +1,9 @@
 """Required pod affinity and anti-affinity as a plugin; the rule is kube.pod_topology.inter_pod_affinity.
 
 The tally is AddPod and RemovePod, the hint isSchedulableAfterPodChange and isSchedulableAfterNodeChange (KEP-4247) of
-plugins/interpodaffinity. The hint is wider than there: a pod that leaves can make this one the first of its series, a
-node that goes takes its pods along. Selectors of namespaces count as fulfilled, as their labels are not looked up.
+plugins/interpodaffinity. The hint is wider than upstream's: a pod that leaves can make this one the first of its
+series, a node that is removed takes its pods along. Selectors of namespaces count as matching, because their labels are
+not looked up.
 """
 
 from collections import Counter
@@ -26,7 +27,7 @@ from scheduler.volumes.volumes import PodInfo
 
 
 def neighbours_eased(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
-    """A pod came to be near to, one left to be apart from, or a node moved into another topology domain."""
+    """A pod to be near appeared, one to be apart from left, or a node moved into another topology domain."""
     if not neighbours_may_be_eased(pod, change, wanted):
         return False
     old, new = change.old, change.new
@@ -36,7 +37,7 @@ def neighbours_eased(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> b
     kept_off = (old.constraints or NO_CONSTRAINTS).anti_affinity
     if any(_may_mean(term, pod, old) for term in apart) or any(_may_mean(term, old, pod) for term in kept_off):
         return True
-    # When nobody else is left that all terms mean, this one may be the first of its series.
+    # If no other pod is left that all terms select, this one may be the first of its series.
     return _wants_near(pod, old) and _wants_near(pod, pod)
 
 
@@ -64,9 +65,9 @@ def _shape(pod: Pod, _: Wanted | None) -> Hashable:
 
 
 class NeighbourTally:
-    """Counts pods that may not be where the node is, and for each term of affinity those that have to be there.
+    """Counts pods that may not be in the node's domain, and for each term of affinity those that have to be.
 
-    And for each of these terms such pods anywhere, because the first pod of a series needs none.
+    For each of these terms it also counts such pods anywhere, because the first pod of a series is exempt.
     """
 
     def __init__(self, info: PodInfo, cluster: ClusterView) -> None:
@@ -119,7 +120,7 @@ class NeighbourTally:
         return self._is_first and not any(everywhere) and all(term.topology_key in state.labels for term in self._near)
 
     def _refusing_keys(self, group: PodGroup) -> tuple[str, ...]:
-        """Return the topology keys of the terms, of either side, by which such a pod and this one keep apart."""
+        """Return the topology keys of the terms, on either side, that keep such a pod and this one apart."""
         apart = [term for term in self._apart if means(term, self._namespace, group, self._namespaces)]
         return tuple(term.topology_key for term in (*apart, *self._unwelcoming(group)))
 
@@ -127,7 +128,7 @@ class NeighbourTally:
         return all(means(term, self._namespace, group, self._namespaces) for term in self._near)
 
     def _unwelcoming(self, group: PodGroup) -> list[PodTerm]:
-        """Return the terms by which pods that are alike keep the pod away."""
+        """Return the terms by which equal pods keep the pod out."""
         said = group.constraints or NO_CONSTRAINTS
         return [term for term in said.anti_affinity if means(term, group.namespace, self._itself, self._namespaces)]
 
@@ -141,7 +142,7 @@ def _count(counts: Counter[str], term: PodTerm, places: Mapping[int, int], clust
 
 
 class InterPodAffinity(Filter):
-    """The pods a pod must be near or apart from, and those that must be apart from it."""
+    """The pods that a pod must be near or apart from, and those that must be apart from it."""
 
     name = "InterPodAffinity"
     messages: ClassVar[Mapping[Reason, str]] = {
@@ -168,7 +169,7 @@ def _reasons(verdict: TermVerdict, refused: int) -> Iterable[tuple[Reason, int]]
 
 
 def _changed_pods(change: ClusterEvent) -> Iterable[Pod]:
-    """Return the pod before and after, nothing if its labels and its deletion are as they were."""
+    """Return the pod before and after, nothing if its labels and its deletion are unchanged."""
     old, new = change.old, change.new
     if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
         return ()

@@ -1,4 +1,4 @@
-"""Scores by the pods that are there: preferred (anti-)affinity in both directions, and soft topology spread.
+"""Scores by other pods: preferred (anti-)affinity in both directions, and soft topology spread.
 
 Source: plugins/interpodaffinity/scoring.go and plugins/podtopologyspread/scoring.go.
 """
@@ -20,14 +20,14 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.volumes.volumes import PodInfo
 
 _HARD_AFFINITY_WEIGHT: Final = 1
-"""What the required affinity of a pod that is there is worth to one it means (InterPodAffinityArgs)."""
+"""The weight of a placed pod's required affinity to a pod that it selects (InterPodAffinityArgs)."""
 
 Domain = tuple[str, str]
 """Topology key and value."""
 
 
 class PreferredPodAffinity(Score):
-    """First the domains whose pods are preferred by this pod, or prefer it."""
+    """Prefers the domains whose pods are preferred by this pod, or prefer it."""
 
     name = "PreferredPodAffinity"
 
@@ -47,7 +47,7 @@ class PreferredPodAffinity(Score):
 
 
 def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Places]]:
-    """Yield each term that ties the pod to pods that are there, what each of those is worth, and where they are."""
+    """Yield each term between the pod and placed pods, the weight of each of those, and their places."""
     said = pod.constraints or NO_CONSTRAINTS
     wishes = [(one.term, one.weight) for one in said.preferred_affinity]
     wishes += [(one.term, -one.weight) for one in said.preferred_anti_affinity]
@@ -72,10 +72,10 @@ def _said_by(group: PodGroup) -> Iterator[tuple[PodTerm, int]]:
 
 
 class SoftTopologySpread(Score):
-    """First the domains with the fewest pods, by the constraints that say ScheduleAnyway.
+    """Prefers the domains with the fewest pods, by the constraints with ScheduleAnyway.
 
-    The defaults that kube-scheduler adds for pods of a Service or ReplicaSet are left out: to count for pods that ask
-    for nothing would have all nodes compared for each of them, of which nothing can be remembered.
+    The defaults that kube-scheduler adds for pods of a Service or ReplicaSet are omitted: for pods without constraints
+    all nodes would have to be compared, and none of that can be cached.
     """
 
     name = "SoftTopologySpread"
@@ -105,7 +105,7 @@ def _add(
 ) -> None:
     """Add for each node how many pods its domain has, weighted by how many domains there are."""
     key, selector = constraint.topology_key, selector_of(constraint, pod)
-    # Upstream counts a host's own pods without asking the inclusion policies.
+    # Upstream counts a host's own pods without applying the inclusion policies.
     among = everywhere if key == HOSTNAME_LABEL else everywhere & taking_part(constraint, pod, cluster)
     counts = count_by_domain(key, selector, pod, among, cluster)
     domains = len(counted) if key == HOSTNAME_LABEL else len({state.labels[key] for state in counted})

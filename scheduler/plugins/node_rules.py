@@ -1,7 +1,7 @@
-"""Filters that look at a node alone, whatever runs on it. Each is answered for all nodes at once by the node index.
+"""Filters that depend on a node alone, whatever runs on it. Each is evaluated for all nodes at once by the node index.
 
-What lets a refused pod in follows the isSchedulableAfter... functions (KEP-4247) of the same plugins: each hint looks
-at one object before and after, so that whatever turns a refusal round is seen at the step that does.
+The hints follow the isSchedulableAfter... functions (KEP-4247) of the same plugins: each hint compares an object before
+and after, so that every change that can help is seen when it happens.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,26 +26,26 @@ _NODE: Final[frozenset[Kind]] = frozenset({Node})
 
 
 def now_tolerated(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A node has only taints that the pod tolerates, and had others."""
+    """A node has only taints that the pod tolerates, and had others before."""
     return _turned(change, lambda node: untolerated_taint(effective_taints(node), pod.tolerations) is None)
 
 
 def now_selected(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A node has the labels that the pod asks for, and had not."""
+    """A node has the labels that the pod selects, and did not have them before."""
     return _turned(change, lambda node: _selects(pod, node))
 
 
 def labels_changed(_: Pod, change: ClusterEvent, __: Wanted | None) -> bool:
-    """A node has other labels, whatever the profile asks of them."""
+    """A node has other labels, whatever the profile requires."""
     if not isinstance(change.new, Node):
         return False
     return not isinstance(change.old, Node) or change.old.labels != change.new.labels
 
 
 class TaintToleration(Filter):
-    """A taint, or a cordon, that the pod does not tolerate keeps it away.
+    """Rejects nodes with a taint, or a cordon, that the pod does not tolerate.
 
-    A node that is not ready is kept from pods by nothing else: node lifecycle taints it, and a pod may tolerate that.
+    Nodes that are not ready are excluded by nothing else: node lifecycle taints them, and a pod may tolerate that.
     Source: plugins/tainttoleration/taint_toleration.go and plugins/nodeunschedulable/node_unschedulable.go.
     """
 
@@ -72,7 +72,7 @@ class TaintToleration(Filter):
 
 
 class EnforcedNodeAffinity(Filter):
-    """The node must fulfil what the profile asks of nodes for all its pods (`addedAffinity`).
+    """The node must match what the profile requires of nodes for all its pods (`addedAffinity`).
 
     Source: plugins/nodeaffinity/node_affinity.go, NodeAffinityArgs.
     """
@@ -103,7 +103,7 @@ class EnforcedNodeAffinity(Filter):
 
 
 class NodeAffinity(Filter):
-    """The node must fulfil the pod's node selector and its required node affinity, all operators of both.
+    """The node must match the pod's node selector and its required node affinity, all operators of both.
 
     Source: plugins/nodeaffinity/node_affinity.go and component-helpers/scheduling/corev1/nodeaffinity.
     """

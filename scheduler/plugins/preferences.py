@@ -1,4 +1,4 @@
-"""Scores by what a pod prefers of nodes: its preferred node affinity, and taints that only prefer other pods.
+"""Scores by a pod's preferences about nodes: preferred node affinity, and PreferNoSchedule taints.
 
 Source: plugins/nodeaffinity/node_affinity.go, plugins/tainttoleration/taint_toleration.go and
 plugins/helper/normalize_score.go.
@@ -16,7 +16,7 @@ from scheduler.volumes.volumes import PodInfo
 
 
 class PreferredNodeAffinity(Score):
-    """First the node that fulfils preferences of the greatest weight, the pod's and those of the profile."""
+    """Prefers the node that matches preferences of the greatest weight, the pod's and those of the profile."""
 
     name = "PreferredNodeAffinity"
     args = Thresholds
@@ -34,7 +34,7 @@ class PreferredNodeAffinity(Score):
 
 
 class PreferNoSchedule(Score):
-    """First the node with the fewest taints of effect PreferNoSchedule that the pod does not tolerate."""
+    """Prefers the node with the fewest taints of effect PreferNoSchedule that the pod does not tolerate."""
 
     name = "PreferNoSchedule"
 

@@ -1,7 +1,7 @@
-"""In what order pods are scheduled: the more important first, then the older.
+"""The order in which pods are scheduled: by priority, then by age.
 
-Source: pkg/scheduler/framework/plugins/queuesort/priority_sort.go, with the pod's creation for the time it entered the
-queue, so that the order does not depend on when we were started.
+Source: pkg/scheduler/framework/plugins/queuesort/priority_sort.go, with the pod's creation instead of the time it
+entered the queue, so that the order does not depend on when the process started.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""All plugins there are, by name, and the profile that is used when nothing is configured."""
+"""All built-in plugins, by name, and the default profile."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -47,7 +47,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     BinPack,
     Balanced,
 )
-"""Filters stand in the order to run: kube-scheduler's, with ours before the one that would only say "no volume"."""
+"""Filters in the order to run: kube-scheduler's, with ours before the one that would only report "no volume"."""
 
 REGISTRY: Final = Registry.of(PLUGINS)
 
@@ -63,7 +63,7 @@ DEFAULT_WEIGHTS: Final[Mapping[str, int]] = {
     LeastAllocated.name: 1,
     Balanced.name: 1,
 }
-"""Those of kube-scheduler for what it has too. A reservation outweighs all others together unless they all agree."""
+"""Those of kube-scheduler where it has the score too. A reservation outweighs all others unless they all agree."""
 
 
 def default_data(scheduler_name: str) -> ProfileData:

@@ -1,7 +1,7 @@
-"""Filters for what is promised and what is unhealthy: the reason for a scheduler of our own.
+"""Filters for reserved and for unhealthy volumes: the purpose of this scheduler.
 
-kube-scheduler takes the smallest volume that fits on the node it chose, and asks neither whom it was promised nor how
-it is (kubernetes#83323, KEP-1432 leaves the reaction to volume and storage health to others).
+kube-scheduler takes the smallest volume that fits on the node it chose, regardless of reservations and health
+(kubernetes#83323; KEP-1432 leaves the reaction to volume and storage health to other components).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,9 +38,10 @@ _PROMISED: Final = frozenset({Reason.RESERVED_FOR_OTHER})
 
 
 class ReservedVolume(PreFilter, Filter):
-    """A reserved claim goes where its volume is; no pod goes where the only volume for it is held for another claim.
+    """A reserved claim goes where its volume is; no pod goes where the only volume for it is reserved for another
+    claim.
 
-    As a PreFilter it leaves only nodes that reach the reserved volumes.
+    As a PreFilter it keeps only the nodes from which the reserved volumes are accessible.
     """
 
     name = "ReservedVolume"
@@ -74,10 +75,11 @@ class ReservedVolume(PreFilter, Filter):
 
 
 class VolumeHealth(Filter):
-    """No pod goes where the only volume for it is known unhealthy, in quarantine, or not where its driver says it is.
+    """No pod goes where the only volume for it is known to be unhealthy, in quarantine, or not accessible according to
+    its driver.
 
-    And none where a driver of its volumes is cut off from its storage, by the node's own report. A volume that is bound
-    already is not asked how it is: its data is nowhere else.
+    Nor to a node that reports a driver of its volumes as cut off from its storage. The health of a bound volume is not
+    considered: its data is nowhere else.
     """
 
     name = "VolumeHealth"
@@ -103,7 +105,7 @@ class VolumeHealth(Filter):
 
 
 def local_volume_found(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
-    """As `volume_found`, and a local volume that goes to somebody else leaves the choice to one that is not local."""
+    """As `volume_found`; also, a local volume that goes to another pod leaves the choice to one that is not local."""
     old = change.old
     if isinstance(old, Volume) and is_on_one_node(old) and wanted is not None and class_of(old) in wanted.classes:
         return True
@@ -111,7 +113,7 @@ def local_volume_found(pod: Pod, change: ClusterEvent, wanted: Wanted | None) ->
 
 
 class LocalStorage(Filter):
-    """Local volumes are only for nodes that carry the label of local storage, if one is configured."""
+    """Local volumes are only for nodes with the label of local storage, if one is configured."""
 
     name = "LocalStorage"
     args = Thresholds
@@ -138,7 +140,7 @@ class LocalStorage(Filter):
 
 
 def _ailing_drivers(info: PodInfo, cluster: ClusterView) -> frozenset[str]:
-    """Return those drivers of the volumes the pod has that some node reports on."""
+    """Return those drivers of the pod's volumes on which some node reports."""
     ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
     return frozenset(volume.driver for _, volume in info.claims.bound if volume.driver in ailing) if ailing else _NONE
 
@@ -154,7 +156,7 @@ def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule
 
 
 def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
-    """Return the volumes that are still held for the pod's claims, and that they may take."""
+    """Return the volumes that are reserved for the pod's claims, and that they may take."""
     found = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
     held = (_held(claim, reservation, cluster) for claim, reservation in found if reservation is not None)
     return [volume for volume in held if volume is not None]

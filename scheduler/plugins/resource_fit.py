@@ -1,8 +1,8 @@
-"""Filters for what a node has left: resources, ports, and disks that one pod at a time may use.
+"""Filters for what a node has left: resources, ports, and disks that only one pod at a time may use.
 
 Source: plugins/noderesources/fit.go; the rules about ports and disks are kube.rules.host_ports and
 kube.rules.disk_conflicts. `Pod.requests` already count overhead and init containers, restartable ones included
-(kube.decoding.decode_pod). What lets a refused pod in: the isSchedulableAfter... functions (KEP-4247) of the same.
+(kube.decoding.decode_pod). The hints follow the isSchedulableAfter... functions (KEP-4247) of the same plugins.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,17 +39,17 @@ def disk_released(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
 
 
 def more_room(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A pod left, or requests less of what this one requests, or a node that is large enough grew in that."""
+    """A pod left, or requests less of a resource that this one requests, or a node that is large enough grew in it."""
     if isinstance(change.new, Node):
         return _grew(pod, change.old, change.new) and _large_enough(pod, change.new)
     if not isinstance(change.old, Pod):
         return False
-    # Whoever leaves makes room for one pod more.
+    # Every pod that leaves makes room for one more pod.
     return not isinstance(change.new, Pod) or _requests_less(pod, change.old, change.new)
 
 
 def port_freed(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A pod left that had one of the ports, on whatever address, or there is a new node."""
+    """A pod left that used one of the ports, on whatever address, or there is a new node."""
     if isinstance(change.new, Node):
         return change.old is None
     freed = {(port.protocol, port.port) for port in _on_leaving(change, host_ports)}
@@ -57,7 +57,7 @@ def port_freed(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
 
 
 class NodeResourcesFit(Filter):
-    """The node must have left what the pod requests, and room for one pod more."""
+    """The node must have enough left for the pod's requests, and for one more pod."""
 
     name = "NodeResourcesFit"
     messages: ClassVar[Mapping[Reason, str]] = {Reason.INSUFFICIENT_RESOURCES: "had too few free resources"}
@@ -85,7 +85,7 @@ class NodeResourcesFit(Filter):
 
 
 class NodePorts(Filter):
-    """A port of the node can be taken once: by protocol and address, and an address of all conflicts with each."""
+    """A host port can be used once: by protocol and address; 0.0.0.0 conflicts with every address."""
 
     name = "NodePorts"
     messages: ClassVar[Mapping[Reason, str]] = {
@@ -115,17 +115,19 @@ class DiskConflict(Filter):
 
 
 def refuse_disks(pod: Pod, state: NodeInfo) -> Rejection | None:
-    """Return which disk of the pod another pod uses on the node, or None."""
+    """Return which disk of the pod is in use by another pod on the node, or None."""
     return disk_rejection(disks_of(pod), state.pods, state.name)
 
 
 def refuse_ports(pod: Pod, state: NodeInfo) -> Rejection | None:
-    """Return which port of the node is taken, or None."""
+    """Return which host port is in use, or None."""
     return port_rejection(host_ports(pod), state.ports, state.name)
 
 
 def lacking(pod: Pod) -> Callable[[NodeInfo], tuple[str, ...]]:
-    """Return what tells of which resources a node has too little for the pod (fitsRequest in noderesources/fit.go)."""
+    """Return a function that names the resources of which a node has too little (fitsRequest in
+    noderesources/fit.go).
+    """
     wanted = [(PODS, NANO, "Too many pods")]
     wanted += [(name, amount, f"Insufficient {name}") for name, amount in pod.requests if amount > 0 and name != PODS]
 

@@ -1,4 +1,4 @@
-"""Scores by what a node has left: spread pods out, pack them together, or keep resources in balance.
+"""Scores by what a node has left: spread pods, pack them, or keep resources in balance.
 
 Source: least_allocated.go, most_allocated.go and balanced_allocation.go in plugins/noderesources, with their rounding.
 """
@@ -20,7 +20,7 @@ _NATIVE: Final = ("cpu", "memory")
 """Resources that count for every pod. Others count only for pods that request them."""
 
 Wanted = tuple[str, int, int]
-"""A resource, how much of it the pod requests, and its weight."""
+"""A resource, the amount that the pod requests, and its weight."""
 
 
 class _Allocated(ScoreAlone):
@@ -46,7 +46,7 @@ class _Allocated(ScoreAlone):
 
 
 class LeastAllocated(_Allocated):
-    """The emptiest node first."""
+    """Prefers the emptiest node."""
 
     name = "LeastAllocated"
 
@@ -56,7 +56,7 @@ class LeastAllocated(_Allocated):
 
 
 class BinPack(_Allocated):
-    """The fullest node first (MostAllocated)."""
+    """Prefers the fullest node (MostAllocated)."""
 
     name = "BinPack"
 
@@ -66,7 +66,7 @@ class BinPack(_Allocated):
 
 
 class Balanced(ScoreAlone):
-    """First where the pod leaves the shares of resources most alike, compared with how they are now.
+    """Prefers the node on which the pod improves the balance of resource shares most.
 
     A pod that requests nothing changes no balance and is not scored (kubernetes#129138).
     """

@@ -1,5 +1,5 @@
-"""Scores for a pod's volumes: where they are promised, where more of their kind are, where they are attached, and where
-the least of a volume is wasted.
+"""Scores for a pod's volumes: where they are reserved, where more of their kind are, where they are attached, and where
+the least capacity is wasted.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ from scheduler.volumes.volume_binding import VolumeChoice
 from scheduler.volumes.volumes import PodInfo
 
 _ENOUGH: Final = 100
-"""From so many free volumes on, zones are alike."""
+"""From this many Available volumes on, zones count as equal."""
 
 
 class ReservedZone(Score):
-    """First the zone of the pod's reservations, and the very nodes for local volumes; the mean over its claims."""
+    """Prefers the zone of the pod's reservations, and for local volumes their nodes; the mean over its claims."""
 
     name = "ReservedZone"
 
@@ -34,9 +34,10 @@ class ReservedZone(Score):
 
 
 class ZoneVolumes(Score):
-    """First the zone in which most free volumes fit the pod's claims: the next pod of its kind finds one there too.
+    """Prefers the zone in which most Available volumes fit the pod's claims: the next pod of its kind finds one there
+    too.
 
-    Local volumes are no matter of zones: the smallest that fits, wherever it is, tells whether they are.
+    Local volumes are not counted by zone: the smallest that fits, wherever it is, shows whether they are local.
     """
 
     name = "ZoneVolumes"
@@ -55,7 +56,9 @@ class ZoneVolumes(Score):
 
 
 class AttachedVolumes(Score):
-    """First where the pod's bound volumes are attached already: it starts without waiting for a detach."""
+    """Prefers the node to which the pod's bound volumes are attached already: the pod starts without waiting for a
+    detach.
+    """
 
     name = "AttachedVolumes"
 
@@ -68,10 +71,10 @@ class AttachedVolumes(Score):
 
 
 class BestFit(ScoreChoice):
-    """First where the volumes taken are filled best by what is requested (kubernetes#83323): the mean over the claims.
+    """Prefers the node whose volumes are filled best by the requests (kubernetes#83323): the mean over the claims.
 
-    kube-scheduler takes the smallest volume on a node, and chooses the node blindly. A claim that has a volume made
-    for it counts nothing: static volumes come first.
+    kube-scheduler takes the smallest volume on a node, but ignores the waste when it chooses the node. A claim for
+    which a volume is provisioned scores nothing: static volumes are preferred.
     """
 
     name = "BestFit"
@@ -93,7 +96,7 @@ def _is_at(reservation: ClaimReservation, state: NodeInfo) -> bool:
 
 
 def _by_zone(nodes: Sequence[NodeInfo], count: Callable[[NodeInfo], int]) -> list[int]:
-    """Ask once for each zone; nodes without one are asked one by one."""
+    """Evaluate once per zone; nodes without one are evaluated individually."""
     known: dict[str, int] = {}
     found = []
     for state in nodes:

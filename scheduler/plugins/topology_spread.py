@@ -1,4 +1,4 @@
-"""Topology spread constraints that say DoNotSchedule as a plugin; the rule is kube.pod_topology.topology_spread.
+"""Topology spread constraints with DoNotSchedule as a plugin; the rule is kube.pod_topology.topology_spread.
 
 The tally is AddPod and RemovePod, the hint isSchedulableAfterPodChange and isSchedulableAfterNodeChange (KEP-4247) of
 plugins/podtopologyspread.
@@ -34,7 +34,7 @@ _MANY: Final = 2**62
 
 
 def spread_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A pod that is counted came or went, or a node with one of the topology keys changed."""
+    """A counted pod was added or removed, or a node with one of the topology keys changed."""
     if isinstance(change.old, Node) or isinstance(change.new, Node):
         return _spread_nodes_changed(pod, change)
     return _pods_changed(pod, change)
@@ -47,7 +47,7 @@ def _shape(pod: Pod, _: Wanted | None) -> Hashable:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """A spread constraint, counted. `fewest` and `second` are the two least counts of any domains."""
+    """A spread constraint, counted. `fewest` and `second` are the two smallest counts of any domains."""
 
     constraint: SpreadConstraint
     selector: LabelSelector | None
@@ -58,7 +58,7 @@ class _Spread:
     itself: int
 
     def fewest_with(self, value: str, count: int) -> int:
-        """Return the least count of all domains when that of one of them is another."""
+        """Return the minimum over all domains if the count of one of them were another."""
         if len(self.domains) < self.constraint.min_domains:
             return 0
         known = self.domains.get(value)
@@ -69,7 +69,7 @@ class _Spread:
 
 
 class SpreadTally:
-    """Counts pods in the node's domain of each constraint that says DoNotSchedule."""
+    """Counts pods in the node's domain of each constraint with DoNotSchedule."""
 
     def __init__(self, info: PodInfo, cluster: ClusterView) -> None:
         hard = constraints_of(info.pod, DO_NOT_SCHEDULE)
@@ -114,14 +114,14 @@ def _counted(pod: Pod, constraint: SpreadConstraint, everywhere: int, cluster: C
         among=among,
         domains=domains,
         fewest=least[0] if least else 0,
-        # With one domain alone nothing but its own count can be the least.
+        # With a single domain only its own count can be the minimum.
         second=least[1] if len(least) > 1 else _MANY,
         itself=int(selector is not None and matches_labels(selector, pod.labels)),
     )
 
 
 class PodTopologySpread(Filter):
-    """No topology domain may get further ahead of the emptiest one than maxSkew."""
+    """No topology domain may exceed the emptiest one by more than maxSkew."""
 
     name = "PodTopologySpread"
     messages: ClassVar[Mapping[Reason, str]] = {

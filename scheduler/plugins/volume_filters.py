@@ -1,12 +1,12 @@
-"""Filters for a pod's volumes: those of kube-scheduler.
+"""kube-scheduler's filters for a pod's volumes.
 
 Sources: plugins/volumebinding, plugins/volumezone/volume_zone.go, plugins/nodevolumelimits/csi.go and
-plugins/volumerestrictions/volume_restrictions.go. The rules stand in scheduler.volumes.volume_binding, volume_zone and
+plugins/volumerestrictions/volume_restrictions.go. The rules are in scheduler.volumes.volume_binding, volume_zone and
 attach_limits; here they become plugins.
 
-What lets a refused pod in follows the isSchedulableAfter... functions (KEP-4247) of the same. It is wider than there: a
-volume's reservation, its health and its deletion count too. Changes of the pod's own claims are not asked about: each
-of them may help (`QueueingHint.claims`).
+The hints follow the isSchedulableAfter... functions (KEP-4247) of the same plugins. They are wider than upstream's: a
+volume's reservation, its health and its deletion count too. They are not called for changes of the pod's own claims:
+each of those may help (`QueueingHint.claims`).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -43,7 +43,7 @@ from scheduler.volumes.volumes import PodInfo
 
 
 def volume_found(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
-    """There may be a volume for a claim, or a way to make one, that was not there before."""
+    """There may be a volume for a claim, or a way to provision one, that was not there before."""
     old, new = change.old, change.new
     if isinstance(old, Node) or isinstance(new, Node):
         return (wanted is None or not wanted.whole) and _node_labels_changed(change)
@@ -66,7 +66,7 @@ def zone_reached(_: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
 
 
 def claim_released(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
-    """A pod left that used a claim of this one, or its node did."""
+    """A pod left that used a claim of this one, or its node was removed."""
     if isinstance(change.old, Node):
         return change.new is None
     if not isinstance(change.old, Pod) or change.new is not None:
@@ -89,12 +89,12 @@ def attachable(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
 
 
 def storage_shape(_: Pod, wanted: Wanted | None) -> Hashable:
-    """Return what a hint about volumes goes by."""
+    """Return what a hint about volumes depends on."""
     return None if wanted is None else (wanted.classes, wanted.drivers, wanted.whole)
 
 
 VOLUME_KINDS: Final[frozenset[Kind]] = frozenset({Node, Volume, StorageClass, CSINode, CSIDriver, CSIStorageCapacity})
-"""Kinds of objects that decide whether there is a volume, or a way to make one."""
+"""Kinds of objects that determine whether there is a volume, or a way to provision one."""
 VOLUME_FOUND: Final = QueueingHint(VOLUME_KINDS, volume_found, storage_shape, claims=True)
 
 VOLUME_MESSAGES: Final[Mapping[Reason, str]] = {
@@ -112,14 +112,17 @@ VOLUME_MESSAGES: Final[Mapping[Reason, str]] = {
     Reason.TOPOLOGY_CONTRADICTED: "had only volumes whose driver contradicts their node affinity",
     Reason.NO_JOINT_ASSIGNMENT: "didn't find persistent volumes for all claims of the pod together",
 }
-"""Of the plugins that go by what a pod's claims get on a node: which of them refuses it first is a matter of order."""
+"""For the plugins that depend on what a pod's claims get on a node; which of them rejects it first depends on their
+order.
+"""
 
 
 class VolumeBinding(PreFilter, Filter):
-    """The node must reach the volumes the pod has, and there must be volumes for the rest, or a way to make them.
+    """The pod's volumes must be accessible from the node, and the other claims need a volume there or a way to
+    provision one.
 
-    As a PreFilter it refuses pods whose claims are missing, lost, or bound by others and not bound yet, and leaves only
-    nodes that reach the volumes the pod has.
+    As a PreFilter it rejects pods whose claims are missing, lost, or to be bound by other components and not bound yet,
+    and keeps only the nodes from which the pod's volumes are accessible.
     """
 
     name = "VolumeBinding"
@@ -153,7 +156,7 @@ class VolumeBinding(PreFilter, Filter):
 
 
 class VolumeZone(Filter):
-    """A volume that is bound already has to be in the node's zone and region, by their labels."""
+    """A bound volume must be in the node's zone and region, by their labels."""
 
     name = "VolumeZone"
     messages: ClassVar[Mapping[Reason, str]] = {Reason.VOLUME_ZONE_MISMATCH: "had no available volume zone"}
@@ -190,7 +193,7 @@ class NodeVolumeLimits(Filter):
                 if has_plenty(wanted, state.attach) or attach_refusal(state.name, wanted, state.attach) is None
             ]
 
-        # Claims that are not bound and that nobody uses are attached nowhere: how many for each driver tells all.
+        # Claims that are not bound and not used by other pods are attached nowhere: the number per driver is enough.
         is_new = not info.claims.bound and not any(key in cluster.claim_users for key in info.pod.claim_keys)
         question = tuple(sorted(driver for driver, _ in wanted)) if is_new else None
         return NodeRule(lambda state: attach_refusal(state.name, wanted, state.attach), fitting, question=question)
@@ -217,7 +220,7 @@ class ClaimTally:
 
 
 class VolumeRestrictions(Filter):
-    """A ReadWriteOncePod claim that another pod uses keeps its pod from every node (KEP-2485)."""
+    """A ReadWriteOncePod claim that another pod uses excludes every node for its pod (KEP-2485)."""
 
     name = "VolumeRestrictions"
     messages: ClassVar[Mapping[Reason, str]] = {
@@ -244,12 +247,12 @@ class VolumeRestrictions(Filter):
 
 
 def about(state: NodeInfo, rejection: Rejection) -> Rejection:
-    """Return a rejection worked out for one node in the name of another that is like it."""
+    """Return a rejection computed for one node in the name of another, equal one."""
     return rejection if rejection.subject == state.name else replace(rejection, subject=state.name)
 
 
 def _reaching_all(info: PodInfo, cluster: ClusterView) -> int:
-    """Return the nodes that reach every volume the pod has."""
+    """Return the nodes from which all of the pod's volumes are accessible."""
     reached = 0 if info.claims.orphaned else cluster.index.everything
     for _, volume in info.claims.bound:
         reached &= cluster.index.reaching(volume.node_affinity)
@@ -271,7 +274,7 @@ def _volume_eased(pod: Pod, change: ClusterEvent, wanted: Wanted) -> bool:
 
 
 def _claimed_by(pod: Pod, change: ClusterEvent) -> bool:
-    """Whether the volume's claimRef names, or named, a claim of the pod: it decides alone then."""
+    """Whether the volume's claimRef names, or named, a claim of the pod: then that alone decides."""
     references = (one.claim for one in (change.old, change.new) if isinstance(one, Volume))
     keys = {reference.key for reference in references if reference is not None}
     return not keys.isdisjoint(pod.claim_keys)
@@ -285,7 +288,7 @@ def _can_be_made(change: ClusterEvent, wanted: Wanted) -> bool:
     if isinstance(new, CSIStorageCapacity):
         before = old if isinstance(old, CSIStorageCapacity) else None
         return new.storage_class in wanted.classes and _more_capacity(before, new)
-    # A driver that stops telling its capacity has room everywhere.
+    # A driver that stops reporting its capacity has room everywhere.
     return isinstance(old, CSIDriver) and old.storage_capacity and not _tells_capacity(new)
 
 
@@ -309,7 +312,7 @@ def _reports_changed(old: CSINode, new: object) -> bool:
 
 
 def _node_labels_changed(change: ClusterEvent) -> bool:
-    """Whether a node came, moved, or went: from fewer nodes a volume may look healthier."""
+    """Whether a node was added, moved, or removed: from fewer nodes a volume may look healthier."""
     old, new = change.old, change.new
     return not (isinstance(old, Node) and isinstance(new, Node) and old.labels == new.labels)
 
@@ -320,11 +323,11 @@ def _volume_name(change: ClusterEvent) -> str | None:
 
 
 def _zones_of(found: object) -> object:
-    """Return the labels of zones; None for what is not there."""
+    """Return the labels of zones; None for absent objects."""
     return [pair for pair in found.labels if pair[0] in ZONE_LABELS] if isinstance(found, Node | Volume) else None
 
 
 def _limits(found: object) -> dict[str, int]:
-    """Return the attach limits that are stated; none of what is not there."""
+    """Return the stated attach limits; none of absent objects."""
     drivers = found.drivers if isinstance(found, CSINode) else ()
     return {one.name: one.attach_limit for one in drivers if one.attach_limit is not None}

@@ -1,4 +1,4 @@
-"""Which pods would have to leave so that another fits, within disruption budgets.
+"""Which pods would have to be evicted so that another fits, within disruption budgets.
 
 Open `preemption` first. Never evicts: it only decides.
 """

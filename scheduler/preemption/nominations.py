@@ -1,4 +1,4 @@
-"""Pods for which nodes are being cleared, and what that means for the pods that are decided meanwhile.
+"""Nominated nodes, and their effect on other pods that are scheduled meanwhile.
 
 Source: the nominator of pkg/scheduler/backend/queue/nominator.go, and evaluateNominatedNode and
 RunFilterPluginsWithNominatedPods of the framework.
@@ -19,15 +19,15 @@ ByNode = Mapping[str, Sequence[Pod]]
 
 @dataclass(slots=True)
 class Nominations:
-    """Waiting pods that have a node nominated, as their status says or as was decided before that shows it."""
+    """Waiting pods with a nominated node, by their status or by a decision that the status does not show yet."""
 
     _pods: dict[str, Pod] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
 
     def put(self, pod: Pod, node: str) -> Place | None:
-        """Take a nomination in place of the pod's last one; an empty node takes it back. Return the one that is gone.
+        """Replace the pod's last nomination; an empty node removes it. Return the nomination that was replaced.
 
-        One of another pod, that had the same name before, is gone in any case.
+        A nomination of an earlier pod with the same name is removed in any case.
         """
         known, kept = self._pods.get(pod.key), self._nodes.get(pod.key)
         stays = known is not None and kept == node and known.uid == pod.uid
@@ -37,12 +37,12 @@ class Nominations:
         return gone
 
     def remove(self, pod_key: str) -> Place | None:
-        """Forget a pod that is assigned or gone, and return the nomination it had."""
+        """Remove a pod that is assigned or gone, and return the nomination that it had."""
         pod, node = self._pods.pop(pod_key, None), self._nodes.pop(pod_key, "")
         return None if pod is None else (pod, node)
 
     def of(self, pod_key: str) -> str:
-        """Return the node nominated for a pod, empty when there is none."""
+        """Return the node nominated for a pod, empty if there is none."""
         return self._nodes.get(pod_key, "")
 
     def by_node(self) -> ByNode:
@@ -54,10 +54,11 @@ class Nominations:
 
 
 class Reserving:
-    """Shows the cluster as a pod may use it: nominated pods of at least its priority are on their nodes already.
+    """Shows the cluster as available to a pod: nominated pods of at least its priority count on their nodes already.
 
-    A placement in it has to pass `stands` too. What was shown last is shown again while the nodes and those pods stay
-    the same: refused pods come one after the other, and a decider remembers nodes only as long as they are the same.
+    A placement in it has to pass `stands` too. The last view is returned again while the nodes and those pods are
+    unchanged: rejected pods follow one another, and a decider caches results for nodes only as long as they are the
+    same objects.
     """
 
     def __init__(self) -> None:
@@ -66,7 +67,7 @@ class Reserving:
         self._shown: ClusterView | None = None
 
     def view(self, cluster: ClusterView, pod: Pod, nominated: ByNode) -> ClusterView:
-        """Return the cluster with the pods nominated to it that the pod may not push aside."""
+        """Return the cluster with the nominated pods that the pod may not displace."""
         moves: list[tuple[None, Place]] = [
             (None, (one, node))
             for node, pods in nominated.items()
@@ -93,7 +94,7 @@ def _same_but_for_time(one: ClusterView, other: ClusterView) -> bool:
 
 
 def stands(placement: ScheduleResult, cluster: ClusterView, profile: Profile) -> bool:
-    """Whether a placement holds without the nominated pods: none of them may be the one it has to be near to."""
+    """Whether a placement holds without the nominated pods: it must not depend on being near to one of them."""
     said = placement.pod.constraints
     if said is None or not said.affinity:
         return True
@@ -106,7 +107,7 @@ def outranked(pod: Pod, node: str, nominated: ByNode) -> list[Pod]:
 
 
 def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) -> ScheduleResult | None:
-    """Return the placement on the node nominated for a pod, if it fits there by now: others are not looked at then."""
+    """Return the placement on the node nominated for a pod, if it fits there by now: then no others are evaluated."""
     state = cluster.node(node)
     if state is None:
         return None

@@ -1,8 +1,8 @@
-"""For a pod that fits nowhere: the node where it costs least to evict others for it.
+"""For a pod that fits no node: the node on which evictions cost least.
 
 Source: pkg/scheduler/framework/preemption/preemption.go, with the six criteria of pickOneNodeForPreemption. One
-difference is wanted: a node where a disruption budget would be exceeded is no candidate at all, so the first criterion
-is always a tie. And chance is left out: where nodes are sampled, the pod's uid says where to begin.
+difference is intended: a node where a disruption budget would be exceeded is no candidate at all, so the first
+criterion is always a tie. And nothing is random: where nodes are sampled, the pod's uid determines where to begin.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from scheduler.state.node_memory import NodeMemory
 
 FEWEST_CANDIDATES: Final = 100
 PERCENTAGE: Final = 10
-"""So many nodes are compared at least (minCandidateNodesAbsolute, minCandidateNodesPercentage)."""
+"""At least this many nodes are compared (minCandidateNodesAbsolute, minCandidateNodesPercentage)."""
 
 _OFFSET: Final = 2**31
 """Added to each priority, so that one more victim never makes a sum smaller."""
@@ -38,12 +38,12 @@ NOT_ENOUGH: Final = "node(s) would not fit the pod even without all pods of lowe
 PROTECTED: Final = "node(s) whose pods of lower priority are protected by disruption budgets"
 
 _NO_PRIORITY: Final = 2**31
-"""That of a node without pods: nobody is there to be evicted."""
+"""That of a node without pods: there are none to evict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Evict the victims, the most important first, and the pod fits the node. Some may be on their way out already."""
+    """Evict the victims, the most important first, and the pod fits the node. Some may be terminating already."""
 
     node: str
     victims: tuple[Pod, ...]
@@ -51,9 +51,9 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class NoPreemption:
-    """Nobody is evicted, and why. The pod keeps the node that was nominated for it if `waits`.
+    """No pod is evicted, and why. The pod keeps its nominated node if `waits`.
 
-    `protected`: there is a node on which only disruption budgets forbid it, and those change with time.
+    `protected`: there is a node where only disruption budgets forbid it, and those change with time.
     """
 
     why: str
@@ -62,7 +62,7 @@ class NoPreemption:
 
 
 class Preemptor:
-    """Finds victims. It remembers the lowest priority on each node: what comes out does not depend on it."""
+    """Finds victims. It caches the lowest priority on each node, which never changes a result."""
 
     def __init__(self) -> None:
         self._lowest: NodeMemory[int] = NodeMemory()
@@ -75,10 +75,10 @@ class Preemptor:
         nominated: Mapping[str, Sequence[Pod]],
         going: Container[str] = (),
     ) -> Preemption | NoPreemption:
-        """Return whom to evict for a pod that fits no node.
+        """Return the victims for a pod that fits no node.
 
-        `nominated` are the pods for which nodes are being cleared, by node. `going` are uids of pods whose eviction was
-        accepted, whether the cluster shows it yet or not.
+        `nominated` are the pods with nominated nodes, by node. `going` are uids of pods whose eviction was accepted,
+        whether the cluster shows it yet or not.
         """
         pod, cluster = found.judgement.info.pod, found.cluster
         if pod.constraints is not None and not pod.constraints.preempts:
@@ -97,9 +97,9 @@ class Preemptor:
 
 
 def cost(victims: Sequence[Pod], now: datetime) -> tuple[int, int, int, float]:
-    """Return what an eviction costs; the least is chosen, of equal ones the first.
+    """Return the cost of an eviction; the smallest is chosen, of equal ones the first.
 
-    The highest priority; the sum of priorities; the number of victims; and how long the longest-running of those of
+    The highest priority; the sum of priorities; the number of victims; and how long the longest-running of those with
     the highest priority has been running.
     """
     highest = victims[0].priority
@@ -119,7 +119,7 @@ def _candidates(
     nominated: Mapping[str, Sequence[Pod]],
     counts: Counter[str],
 ) -> list[Preemption]:
-    """Return enough candidates; why other nodes are none is added to the counts."""
+    """Return enough candidates; the reasons against other nodes are added to the counts."""
     wanted = candidates_wanted(len(nodes))
     start = crc32(question.pod.uid.encode()) % len(nodes) if wanted < len(nodes) else 0
     crowded = question.with_nominated() if nominated else question
@@ -141,7 +141,7 @@ def _precedes(nominated: Pod, pod: Pod) -> bool:
 
 
 def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeInfo]:
-    """Return the nodes that refuse the pod for something that fewer pods might change (status Unschedulable)."""
+    """Return the nodes that reject the pod for a reason that evictions might resolve (status Unschedulable)."""
     if found.judgement.rejection is not None:
         return ()
     cluster, alike = question.cluster, Alike(found)
@@ -151,13 +151,13 @@ def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequ
         curable &= confined if isinstance(confined, int) else curable
     for rule in question.unmoved:
         curable &= ~refused_by(rule, curable, alike)
-    # Where there is no room either, that is what is said, and more room may be made.
+    # Where there is no room either, that is what is reported, and room can be made.
     roomy = passing(question.local, states_of(_incurable(question.wide, curable, alike), cluster))
     return states_of(curable & ~numbers_of(roomy), cluster)
 
 
 def _incurable(rules: Iterable[tuple[Filter, NodeRule]], nodes: int, alike: Alike) -> int:
-    """Return those of the nodes that the first of the rules to refuse them refuses for good."""
+    """Return those of the nodes whose first rejection evictions cannot resolve."""
     found = 0
     for plugin, rule in rules:
         for reason, refused in refusals(plugin, rule, nodes, alike) if plugin.unresolvable else ():
@@ -173,7 +173,7 @@ def _waits(
     nominated: Mapping[str, Sequence[Pod]],
     going: Container[str],
 ) -> bool:
-    """Whether pods are already on their way out for it (PodEligibleToPreemptOthers)."""
+    """Whether pods are already terminating for it (PodEligibleToPreemptOthers)."""
     name = next((node for node, pods in nominated.items() if any(one.uid == pod.uid for one in pods)), "")
     state = cluster.node(name or pod.nominated_node)
     if state is None or all(state is not one for one in curable):

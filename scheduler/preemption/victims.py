@@ -1,4 +1,4 @@
-"""Which pods have to leave a node so that another one fits: as few and as unimportant ones as possible.
+"""Which pods have to be evicted from a node so that another one fits: as few and as unimportant ones as possible.
 
 Source: SelectVictimsOnNode in pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go, and
 RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
@@ -22,11 +22,11 @@ from scheduler.volumes.volumes import PodInfo
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Does the pod fit, if other pods were on a node? What has to be asked for the answer.
+    """Whether the pod fits if other pods were on a node: everything needed to evaluate that.
 
-    The rules and filters stand by what they say of themselves (`Filter.eviction`). `unmoved` and `local` are prepared
-    rules; `counting` are the filters with a tally, `tallies` those of them that had something to say of the pod, and
-    `unknown` the filters of which nothing is known: all of the profile, whether or not they had something to say.
+    The rules and filters are sorted by what they declare (`Filter.eviction`). `unmoved` and `local` are prepared rules;
+    `counting` are the filters with a tally, `tallies` those that apply to the pod, and `unknown` the filters that
+    declare nothing: all of the profile, whether or not they apply.
     """
 
     info: PodInfo
@@ -43,7 +43,7 @@ class Question:
         return self.info.pod
 
     def with_nominated(self) -> "Question":
-        """Return the question to ask where pods are added of which the judgement did not know."""
+        """Return the question for trials that add pods which the judgement did not include."""
         return replace(self, tallies=tuple(plugin.tally(self.info, self.cluster) for plugin in self.counting))
 
 
@@ -67,9 +67,9 @@ _WIDE: Final = frozenset({Eviction.INCREMENTAL, Eviction.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A node with some pods gone or added. `counts` are those of the question's tallies, for this node.
+    """A node with some pods removed or added. `counts` are those of the question's tallies, for this node.
 
-    `cluster` shows the same, for filters of which nothing is known; it is not kept up where there are none.
+    `cluster` shows the same, for filters that declare nothing; it is not maintained if there are none.
     """
 
     question: Question
@@ -103,8 +103,8 @@ class Trial:
         return tuple(tuple(map(change, before, more)) for before, more in zip(counts, added, strict=True))
 
     def fits(self) -> bool:
-        """Whether the pod fits. What no eviction cures is not asked again."""
-        # Most trials succeed, and then nobody pays for the words.
+        """Whether the pod fits. What no eviction can resolve is not evaluated again."""
+        # Most trials succeed, and then no text needs to be formatted.
         for rule in self.question.local:
             if rule.why(self.state) is not None:
                 return False
@@ -114,15 +114,15 @@ class Trial:
         return all(self._allowed_by(plugin) for plugin in self.question.unknown)
 
     def _allowed_by(self, plugin: Filter) -> bool:
-        """Whether a filter of which nothing is known allows the node, prepared for the cluster as it would be."""
+        """Whether a filter that declares nothing allows the node, prepared for the cluster as it would be."""
         node = self.cluster.nodes[self.state.number]
         rule = plugin.rule(self.question.info, self.cluster)
         return rule is None or rule.why(node) is None
 
     def fits_beside(self, nominated: Sequence[Pod]) -> bool:
-        """Whether the pod fits both with and without pods for which the node is being cleared.
+        """Whether the pod fits both with and without pods for which the node is nominated.
 
-        Without them too: nobody may count on the neighbourhood of a pod that is not there yet.
+        Without them too: a pod must not depend on being near to one that is not there yet.
         """
         if not nominated:
             return self.fits()
@@ -134,7 +134,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Helpless:
-    """Why a node is no candidate: `protected` when evicting pods would help, but budgets forbid it."""
+    """Why a node is no candidate: `protected` if evictions would help, but budgets forbid them."""
 
     protected: bool
 
@@ -142,7 +142,7 @@ class Helpless:
 def victims_on(trial: Trial, budgets: Budgets, nominated: Sequence[Pod], now: datetime) -> tuple[Pod, ...] | Helpless:
     """Return the pods to evict from a node, the most important first.
 
-    Tried without all pods of lower priority first; then each that can stay is put back, those first that a budget
+    Tried without all pods of lower priority first; then each that can stay is added back, first those that a budget
     protects and then the important ones. `nominated` are pods of at least the pod's priority with this node nominated.
     """
     lower = sorted(
@@ -168,5 +168,5 @@ def victims_on(trial: Trial, budgets: Budgets, nominated: Sequence[Pod], now: da
 
 
 def importance(pod: Pod, now: datetime) -> tuple[int, datetime]:
-    """Return the sort key of pods, the most important first: by priority, then who has run longest."""
+    """Return the sort key of pods, the most important first: by priority, then by running time."""
     return -pod.priority, pod.started or now

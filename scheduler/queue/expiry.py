@@ -1,4 +1,4 @@
-"""When time alone may let a refused pod in: reservations end without anybody writing anything."""
+"""When time alone may make a rejected pod schedulable: reservations expire without any write."""
 
 from datetime import datetime
 from itertools import islice
@@ -8,15 +8,15 @@ from binder.model.view import View
 from scheduler.volumes.volumes import PodInfo
 
 LOOK_AGAIN: Final = 30.0
-"""Seconds after which a pod is looked at again when there are too many volumes to ask each until when it is held."""
+"""Seconds after which a pod is retried when there are too many volumes to check the expiry of each."""
 
 VOLUMES_ASKED: Final = 256
 
 
 def expires_in(info: PodInfo, storage: View, now: datetime) -> float | None:
-    """Return in how many seconds the first reservation ends that may stand in the pod's way; None if there is none.
+    """Return in how many seconds the first reservation that may block the pod expires; None if there is none.
 
-    Those are reservations of volumes that fit a claim of the pod, for other claims, and its own, which confine it.
+    Those are reservations for other claims of volumes that fit a claim of the pod, and its own, which confine it.
     """
     ends = [reservation.expires_at for reservation in info.reserved.values()]
     asked = 0

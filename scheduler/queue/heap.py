@@ -1,4 +1,4 @@
-"""Items in order of a rank that may change: a heap from which items can be taken out of the middle."""
+"""A priority queue whose ranks may change: a heap from which items can be removed anywhere."""
 
 from collections.abc import Hashable
 from heapq import heapify, heappop, heappush
@@ -16,14 +16,14 @@ R = TypeVar("R", bound=Comparable)
 T = TypeVar("T", bound=Hashable)
 
 _SLACK = 64
-"""Outdated entries that are not worth clearing away."""
+"""Outdated entries that are not worth removing."""
 
 
 class Heap(Generic[R, T]):
-    """Each item once, the least rank first; of equal ranks the one that was put in first.
+    """Each item once, the smallest rank first; of equal ranks the one that was inserted first.
 
-    Putting in and taking out cost the logarithm of the size: what is taken out of the middle stays in the heap until
-    it comes up, or until half of the heap is such.
+    Insertion and removal cost the logarithm of the size: a removed item stays in the heap until it comes up, or until
+    half of the heap consists of such items.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Heap(Generic[R, T]):
         return item in self._places
 
     def put(self, item: T, rank: R) -> None:
-        """Put an item in, or change its rank. One whose rank stays keeps its place among equals."""
+        """Insert an item, or change its rank. If the rank stays, the item keeps its place among equals."""
         held = self._places.get(item)
         if held is not None and held[0] == rank:
             return
@@ -46,14 +46,14 @@ class Heap(Generic[R, T]):
         heappush(self._heap, (*place, item))
 
     def discard(self, item: T) -> None:
-        """Take an item out; nothing happens when it is not there."""
+        """Remove an item, if it is present."""
         self._places.pop(item, None)
         if len(self._heap) > 2 * len(self._places) + _SLACK:
             self._heap = [(*place, kept) for kept, place in self._places.items()]
             heapify(self._heap)
 
     def first(self) -> tuple[R, T] | None:
-        """Return the least rank and its item; None when empty."""
+        """Return the smallest rank and its item; None if empty."""
         while self._heap:
             rank, number, item = self._heap[0]
             if self._places.get(item) == (rank, number):

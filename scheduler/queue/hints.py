@@ -1,4 +1,4 @@
-"""Which change in the cluster may help which refused pod, by the hints of the plugins that refused it."""
+"""Which change in the cluster may help which rejected pod, by the hints of the plugins that rejected it."""
 
 from typing import Final, TypeAlias
 
@@ -8,16 +8,16 @@ from scheduler.framework.cluster_event import ClusterEvent, Wanted
 from scheduler.framework.queueing_hint import ANYTHING_HELPS, QueueingHint, any_change_of
 
 Hints: TypeAlias = frozenset[QueueingHint]
-"""Those of the plugins that refused a pod; none: whatever changes may help."""
+"""Those of the plugins that rejected a pod; none: any change may help."""
 
 EVICTION: Final = any_change_of(DisruptionBudget)
-"""Stands among the hints for a pod when disruption budgets kept it from having others evicted."""
+"""One of a pod's hints if disruption budgets kept it from preempting others."""
 
 _ANY: Final[Hints] = frozenset({ANYTHING_HELPS})
 
 
 def may_help(pod: Pod, hints: Hints, change: ClusterEvent, wanted: Wanted | None = None) -> bool:
-    """Whether a pod that was refused may fit a node now."""
+    """Whether a rejected pod may fit a node now."""
     if not change.concerns(pod):
         return False
     subject = change.old if change.new is None else change.new
@@ -27,7 +27,7 @@ def may_help(pod: Pod, hints: Hints, change: ClusterEvent, wanted: Wanted | None
 
 
 def asked(hints: Hints) -> Hints:
-    """Return the hints to ask: never none."""
+    """Return the hints to evaluate: at least one."""
     return hints or _ANY
 
 

@@ -1,4 +1,4 @@
-"""The changes that arrived while pods were in work, so that none is lost on a pod that is then refused.
+"""The changes that arrived while pods were in progress, so that a pod that is then rejected misses none.
 
 As the in-flight events of pkg/scheduler/backend/queue/active_queue.go.
 """
@@ -11,11 +11,11 @@ from typing import Final
 from scheduler.framework.cluster_event import ClusterEvent
 
 LONGEST: Final = 10_000
-"""Changes kept. A pod that was in work for longer counts as helped by one of those that were dropped."""
+"""Changes kept. If a pod was in progress for longer, one of those dropped is assumed to help it."""
 
 
 class InFlightEvents:
-    """Keeps changes from the moment the pod longest in work was begun."""
+    """Keeps changes from the moment the pod longest in progress was begun."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
@@ -27,14 +27,14 @@ class InFlightEvents:
         return len(self._changes)
 
     def add(self, change: ClusterEvent) -> None:
-        """Note a change, if anybody is in work."""
+        """Record a change, if any pod is in progress."""
         if self._begun:
             self._changes.append(change)
             if len(self._changes) > self._longest:
                 self._drop(1)
 
     def begin(self, pod_key: str) -> None:
-        """The pod is in work from now on."""
+        """The pod is in progress from now on."""
         self._begun[pod_key] = self._first + len(self._changes)
 
     def since(self, pod_key: str) -> Sequence[ClusterEvent] | None:
@@ -45,14 +45,14 @@ class InFlightEvents:
         return tuple(islice(self._changes, begun - self._first, None))
 
     def end(self, pod_key: str) -> None:
-        """The pod is in work no more."""
+        """The pod is not in progress any more."""
         self._begun.pop(pod_key, None)
-        # Pods were begun in the order in which they stand there.
+        # Pods are stored in the order in which they were begun.
         oldest = next(iter(self._begun.values()), self._first + len(self._changes))
         self._drop(oldest - self._first)
 
     def forget(self) -> None:
-        """Make as if changes had been dropped: whoever is in work counts as helped."""
+        """Behave as if changes had been dropped: every pod in progress is assumed to be helped."""
         self._first += len(self._changes) + 1
         self._changes.clear()
 

@@ -1,7 +1,6 @@
-"""What happens in the cluster, told as changes that may help refused pods; and what such a pod waits for.
+"""Changes in the cluster that may help rejected pods, and what such a pod waits for.
 
-Told are only changes that can help somebody: not that a node or a kubelet says that it is alive, nor that a volume was
-promised to somebody.
+Changes that cannot help any pod are dropped: heartbeats of nodes and kubelets, and new reservations.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +29,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 class Changes:
-    """Tells what changes in a store that holds the pods that are on nodes, and no others."""
+    """Reports changes in a store that holds the pods that are on nodes, and no others."""
 
     def __init__(self, store: Store, tell: Callable[[ClusterEvent], None], annotations: Annotations) -> None:
         self._store = store
@@ -39,7 +38,7 @@ class Changes:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Tell of changes while inside."""
+        """Report changes while inside the context."""
         store = self._store
         with ExitStack() as stack:
             stack.enter_context(store.pods.listening(self._pod_changed))
@@ -60,7 +59,9 @@ class Changes:
             self._tell(ClusterEvent(old, new))
 
     def _budget_changed(self, old: DisruptionBudget | None, new: DisruptionBudget | None) -> None:
-        """Only what lets more pods be evicted matters: the status is written with every pod that comes or goes."""
+        """Only changes that permit more evictions matter: the status is written with every pod that is added or
+        removed.
+        """
         if old is not None and (new is None or new.selector != old.selector or new.allowed > old.allowed):
             self._tell(ClusterEvent(old, new))
 
@@ -105,7 +106,7 @@ class Changes:
         self._tell(ClusterEvent(old, new, drivers))
 
     def _drivers_before(self, old: Volume | None, new: Volume | None) -> frozenset[str]:
-        """Return the drivers that had to attach the volume, or its claim while it was not there."""
+        """Return the drivers that had to attach the volume, or its claim while the volume did not exist."""
         if old is not None:
             return frozenset({old.driver}) - {""}
         snapshot = self._store.snapshot()
@@ -126,14 +127,14 @@ class Changes:
 
 
 def alike(old: R | None, new: R | None) -> bool:
-    """Whether nothing but the version changed, as far as our records go."""
+    """Whether only the version changed, as far as our records show."""
     if old is None or new is None or type(old) is not type(new):
         return False
     return msgspec.structs.replace(new, resource_version=old.resource_version) == old
 
 
 def only_promised(old: Volume | None, new: Volume | None, annotations: Annotations) -> bool:
-    """Whether a volume was promised to somebody, or to the same for longer, and nothing else: that helps nobody."""
+    """Whether a volume was reserved, or a reservation extended, and nothing else changed: that helps no pod."""
     if old is None or new is None:
         return False
     if msgspec.structs.replace(new, resource_version=old.resource_version, annotations=old.annotations) != old:
@@ -152,7 +153,7 @@ def _other_annotations(volume: Volume, annotations: Annotations) -> list[tuple[s
 
 
 def wanted_by(unschedulable: Unschedulable) -> Wanted:
-    """Return what a pod waits for that a decision found no node for."""
+    """Return what a pod waits for after a decision that found no node."""
     judgement, snapshot = unschedulable.judgement, unschedulable.cluster.storage.snapshot
     pod = judgement.info.pod
     if not pod.claims:
@@ -172,7 +173,7 @@ _NOTHING: Final = Wanted()
 
 
 def forgotten(placement: ScheduleResult, snapshot: Snapshot) -> tuple[ClusterEvent, ...]:
-    """Return what it means to others that a pod does not get the node and volumes it was promised."""
+    """Return the change that other pods see when a pod does not get the node and volumes reserved for it."""
     pod = msgspec.structs.replace(placement.pod, node_name=placement.node)
     drivers = frozenset(driver for driver, _ in attachments_of(pod, snapshot))
     freed = [snapshot.volumes.get(volume.name, volume) for _, volume in placement.volumes.volumes]
@@ -180,15 +181,15 @@ def forgotten(placement: ScheduleResult, snapshot: Snapshot) -> tuple[ClusterEve
 
 
 def renounced(pod: Pod, node: str) -> ClusterEvent:
-    """Return what it means to others that a waiting pod keeps its nominated node no more.
+    """Return the change that other pods see when a waiting pod loses its nominated node.
 
-    It stood in the way of none that is more important (getLEPriorityPreCheck in pkg/scheduler/eventhandlers.go).
+    It blocked no pod of higher priority (getLEPriorityPreCheck in pkg/scheduler/eventhandlers.go).
     """
     return ClusterEvent(msgspec.structs.replace(pod, node_name=node), None, most_priority=pod.priority)
 
 
 def _on_node(pod: Pod | None) -> Pod | None:
-    """Return the pod if it takes something of a node."""
+    """Return the pod if it uses something of a node."""
     return pod if pod is not None and pod.node_name and not pod.finished else None
 
 
@@ -197,12 +198,12 @@ def _identity(pod: Pod) -> tuple[str, str]:
 
 
 def _counted(pod: Pod) -> tuple[object, ...]:
-    """Return what other pods can see of a pod on a node."""
+    """Return what is visible to other pods of a pod on a node."""
     return pod.requests, pod.labels, pod.deleting, pod.constraints
 
 
 def _labels_of(namespace: Namespace | None) -> Pairs | None:
-    """Return the labels of a namespace; None for those that every namespace has."""
+    """Return the labels of a namespace; None if it has only those that every namespace has."""
     if namespace is None or namespace.labels == ((NAMESPACE_NAME, namespace.name),):
         return None
     return namespace.labels

@@ -1,8 +1,8 @@
-"""The pods that wait for a node: who is tried next, who has to wait, and what for.
+"""The pods that wait for a node: which is scheduled next, and which have to wait, and for what.
 
-As pkg/scheduler/backend/queue, without its locks: a pod is active (tried as soon as its turn comes), backing off
-(tried again after a while), refused (waits for a change that may help, 5 minutes at most), kept aside (gated or
-invalid), or in work. Pure: moments are arguments, in seconds of a clock that never goes back.
+As pkg/scheduler/backend/queue, without its locks: a pod is active (scheduled as soon as its turn comes), backing off
+(retried after a while), unschedulable (waits for a change that may help, 5 minutes at most), kept aside (gated or
+invalid), or in progress. Pure: times are arguments, in seconds of a monotonic clock.
 """
 
 from collections import Counter
@@ -26,19 +26,19 @@ from scheduler.queue.validation import refuse_pod
 FIRST_BACKOFF: Final = 1.0
 LONGEST_BACKOFF: Final = 10.0
 LONGEST_WAIT: Final = 300.0
-"""Seconds after which a refused pod is tried again although nothing happened (podMaxInUnschedulablePodsDuration)."""
+"""Seconds after which an unschedulable pod is retried although nothing happened (podMaxInUnschedulablePodsDuration)."""
 
 TRIED_EARLY: Final = 16
-"""Pods that are taken out of their backoff at once when there is nobody else to try."""
+"""Pods that are taken out of their backoff at once if no other pod is waiting."""
 
 
 _STATUS: Final = ("resource_version", "phase", "nominated_node", "started", "evicted", "unschedulable")
-"""What of a pod says nothing about where it may run."""
+"""Fields of a pod that do not affect where it may run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A pod to be tried for the `number`th time, from 1; `since` is when it was first seen."""
+    """The `number`th attempt to schedule a pod, from 1; `since` is when it was first seen."""
 
     pod: Pod
     number: int
@@ -62,10 +62,10 @@ _TAKEABLE: Final = frozenset({QueueState.ACTIVE, QueueState.BACKOFF, QueueState.
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A pod and its story so far.
+    """A pod and its history.
 
-    `rested_at` is when it may be tried again. `gone`: deleted while in work, `successor` was made anew under its name
-    meanwhile; `changed` while in work.
+    `rested_at` is when it may be retried. `gone`: deleted while in progress, `successor` was recreated under its name
+    meanwhile; `changed` while in progress.
     """
 
     pod: Pod
@@ -82,7 +82,9 @@ class _Waiting:
 
 
 class SchedulingQueue:
-    """All pods that are ours and have no node. `key` is the order in which they are tried, the least first."""
+    """All pods of this scheduler that have no node. `key` is the order in which they are scheduled, the smallest
+    first.
+    """
 
     def __init__(self, key: Callable[[Pod], SortKey]) -> None:
         self._key = key
@@ -95,9 +97,9 @@ class SchedulingQueue:
         self._in_flight = InFlightEvents()
 
     def upsert(self, pod: Pod, now: float) -> Rejection | None:
-        """Take a pod that is new or changed. Return what is invalid in it whenever that is news: it is kept aside then.
+        """Add or update a pod. Return the problem if it has become invalid: it is kept aside then.
 
-        A change of its status alone is none.
+        A change of its status alone is not an update.
         """
         if pod.node_name or pod.deleting or pod.finished:
             self.remove(pod.key)
@@ -113,7 +115,7 @@ class SchedulingQueue:
         return fresh.rejection
 
     def remove(self, pod_key: str) -> None:
-        """Drop a pod that was deleted, or has a node; one in work is dropped when its attempt ends."""
+        """Drop a pod that was deleted, or has a node; one in progress is dropped when its attempt ends."""
         held = self._pods.get(pod_key)
         if held is None:
             return
@@ -124,9 +126,10 @@ class SchedulingQueue:
         del self._pods[pod_key]
 
     def pop(self, now: float, most: int) -> list[Attempt]:
-        """Return the pods to be tried now, the best first. They are in work until done, failed or retry is called.
+        """Return the pods to be scheduled now, the best first. They are in progress until done, failed or retry is
+        called.
 
-        With nobody else to try, some that are backing off are tried early (SchedulerPopFromBackoffQ).
+        If no other pod is active, some that are backing off are retried early (SchedulerPopFromBackoffQ).
         """
         for heap in (self._backoff, self._timed):
             while (first := heap.first()) is not None and first[0] <= now:
@@ -135,14 +138,16 @@ class SchedulingQueue:
         return attempts or self._first_of(self._backoff, min(most, TRIED_EARLY))
 
     def take(self, pod_key: str) -> Attempt | None:
-        """Return one pod to be tried now, ahead of its turn; None if it is not here, kept aside, or in work already."""
+        """Return one pod to be scheduled now, ahead of its turn; None if it is unknown, kept aside, or in progress
+        already.
+        """
         held = self._pods.get(pod_key)
         if held is None or held.state not in _TAKEABLE:
             return None
         return self._begun(held)
 
     def done(self, attempt: Attempt) -> None:
-        """The pod has a node. It is remembered until `remove`: news of it without the node may still be under way."""
+        """The pod has a node. It is remembered until `remove`: an older event without the node may still arrive."""
         held = self._ended(attempt, attempt.since)
         if held is not None:
             self._move(held, QueueState.DONE)
@@ -154,7 +159,7 @@ class SchedulingQueue:
         now: float,
         wanted: Wanted | None = None,
     ) -> None:
-        """No node fits the pod: `hints` are those of the plugins that refused one, or the pod as a whole.
+        """No node fits the pod: `hints` are those of the plugins that rejected one, or the pod as a whole.
 
         `wanted` is what it waits for (requeue.wanted_by), None if that was not looked up.
         """
@@ -174,7 +179,7 @@ class SchedulingQueue:
         self._timed.put(held.pod.key, max(held.rested_at, now + wait))
 
     def retry(self, attempt: Attempt, now: float) -> None:
-        """Something went wrong that has nothing to do with the pod, or somebody else was faster."""
+        """The attempt failed for a reason unrelated to the pod, or another writer was faster."""
         held = self._ended(attempt, now)
         if held is not None:
             held.errors += 1
@@ -182,19 +187,21 @@ class SchedulingQueue:
             self._settle(held, now)
 
     def change(self, change: ClusterEvent, now: float) -> None:
-        """Something changed in the cluster: wake whom it may help, those too that are in work and will be refused."""
+        """Apply a change in the cluster: requeue the pods that it may help, including those in progress that will be
+        rejected.
+        """
         self._in_flight.add(change)
         for pod_key in self._refused.helped_by(change):
             self._settle(self._pods[pod_key], now)
 
     def wake(self, pod_key: str, now: float) -> None:
-        """Have one pod, if it is refused, tried again although nothing changed that could help it."""
+        """Retry a pod, if it is unschedulable, although no change could have helped it."""
         held = self._pods.get(pod_key)
         if held is not None and held.state is QueueState.REFUSED:
             self._settle(held, now)
 
     def wake_all(self, now: float) -> None:
-        """The rules changed: look at every pod again."""
+        """The rules changed: retry every pod."""
         self._in_flight.forget()
         for pod_key in list(self._refused):
             self._settle(self._pods[pod_key], now)
@@ -207,11 +214,11 @@ class SchedulingQueue:
         return None if first is None else max(0.0, first[0] - now)
 
     def sizes(self) -> Mapping[str, int]:
-        """Return how many pods are where."""
+        """Return the number of pods in each place."""
         return {str(state): self._sizes[state] for state in QueueState if state is not QueueState.DONE}
 
     def get(self, pod_key: str) -> Pod | None:
-        """Return the newest of a pod that waits or is in work; None if it is gone or has a node."""
+        """Return the latest version of a pod that waits or is in progress; None if it is gone or has a node."""
         held = self._pods.get(pod_key)
         if held is not None and held.successor is not None:
             return held.successor.pod
@@ -235,7 +242,9 @@ class SchedulingQueue:
         self._settle(fresh, now)
 
     def _settle(self, held: _Waiting, now: float) -> None:
-        """Put a pod where it belongs unless it is refused: aside, to the active ones, or to those that back off."""
+        """Put a pod in its place unless it is unschedulable: aside, with the active ones, or with those that back
+        off.
+        """
         key = held.pod.key
         if held.pod.scheduling_gates:
             self._move(held, QueueState.GATED)
@@ -249,7 +258,7 @@ class SchedulingQueue:
             (self._timed if held.errors else self._backoff).put(key, held.rested_at)
 
     def _move(self, held: _Waiting, state: QueueState | None) -> None:
-        """Take a pod from wherever it is, and note its new state."""
+        """Remove a pod from wherever it is, and record its new state."""
         if held.state is not None:
             self._sizes[held.state] -= 1
         if state is not None:
@@ -273,7 +282,7 @@ class SchedulingQueue:
         return Attempt(held.pod, held.attempts, held.since)
 
     def _ended(self, attempt: Attempt, now: float) -> _Waiting | None:
-        """Take a pod out of work; None if it is gone, or if this attempt is not the one that is under way."""
+        """End a pod's attempt; None if it is gone, or if this attempt is not the one in progress."""
         held = self._pods.get(attempt.pod.key)
         ours = held is not None and held.pod.uid == attempt.pod.uid and held.attempts == attempt.number
         if held is None or not ours or held.state is not QueueState.IN_WORK:
@@ -289,7 +298,7 @@ class SchedulingQueue:
 
 
 def backoff(times: int) -> float:
-    """Return the seconds to wait after having failed so many times in a row, at least once."""
+    """Return the backoff in seconds after so many failures in a row, at least one."""
     return float(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(times - 1, 16)))
 
 

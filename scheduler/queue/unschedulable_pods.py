@@ -1,4 +1,4 @@
-"""Pods that fit no node, filed by what they wait for, so that a change is asked once about all pods that are alike."""
+"""Unschedulable pods, indexed by what they wait for, so that a change is evaluated once for all equal pods."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ _Keys = dict[str, None]
 
 @dataclass(slots=True)
 class _Alike:
-    """Pods of which a plugin that refused them sees no difference, and one without claims to stand for all."""
+    """Pods that are equal for a plugin that rejected them, and one without claims as their representative."""
 
     pod: Pod
     wanted: Wanted | None
@@ -24,7 +24,7 @@ class _Alike:
 
 @dataclass(frozen=True, slots=True)
 class _Filed:
-    """A pod, and where it is filed."""
+    """A pod, and where it is indexed."""
 
     pod: Pod
     hints: Hints
@@ -41,7 +41,7 @@ class _Filed:
 
 
 class RefusedPods:
-    """Finds the refused pods that a change may help, at a cost that grows with how many kinds of pods there are."""
+    """Finds the unschedulable pods that a change may help, at a cost that grows with the number of kinds of pods."""
 
     def __init__(self) -> None:
         self._filed: dict[str, _Filed] = {}
@@ -56,7 +56,7 @@ class RefusedPods:
         return iter(self._filed)
 
     def add(self, pod: Pod, hints: Hints, wanted: Wanted | None) -> None:
-        """File a pod under the hints of the plugins that refused it; under none it waits for any change."""
+        """Index a pod under the hints of the plugins that rejected it; without any it waits for any change."""
         self.discard(pod.key)
         places = tuple((hint, hint.shape_of(pod, wanted)) for hint in asked(hints))
         filed = self._filed[pod.key] = _Filed(pod, hints, wanted, places)
@@ -71,7 +71,7 @@ class RefusedPods:
             self._by_volume.setdefault(volume, {})[pod.key] = None
 
     def discard(self, pod_key: str) -> None:
-        """Take a pod out; nothing happens when it is not there."""
+        """Remove a pod, if it is present."""
         filed = self._filed.pop(pod_key, None)
         if filed is None:
             return
@@ -81,7 +81,7 @@ class RefusedPods:
             if not groups[shape].keys:
                 del groups[shape]
             if not groups:
-                # A plugin of a configuration that is in force no more has no pods some time.
+                # After a new configuration a plugin that is not used any more eventually has no pods left.
                 del self._groups[hint]
         for claim_key in filed.claims:
             _unfile(self._by_claim, claim_key, pod_key)

@@ -1,4 +1,4 @@
-"""Why a pod is not queued: a field that cannot be meant as it is, or a rule of kube-scheduler that is not ours."""
+"""Why a pod is not queued: an invalid field, or a rule that only kube-scheduler implements."""
 
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod

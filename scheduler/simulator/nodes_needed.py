@@ -1,4 +1,4 @@
-"""How many nodes more would do for pods that fit nowhere."""
+"""How many more nodes would be enough for the pods that fit nowhere."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +13,12 @@ from scheduler.simulator.simulation import Simulation, SimulationOutcome
 from scheduler.state.node_info import NodeInfo
 
 MOST_ADDED: Final = 1_000
-"""Nodes. More are not looked for."""
+"""Nodes. The search ends there."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodesNeeded:
-    """`added` counts nodes by the one that they are like; `failed` are pods that no such node helps, by reason."""
+    """`added` counts nodes by the node that they copy; `failed` are pods that no such node helps, by reason."""
 
     added: Mapping[str, int]
     placed: int
@@ -28,10 +28,10 @@ class NodesNeeded:
 def nodes_needed(
     cluster: SimulatedCluster, pods: Iterable[Pod], kinds: Sequence[NodeInfo], profile: Profile, seed: int
 ) -> NodesNeeded:
-    """Add nodes to the cluster, each like one of `kinds`, as long as that gives a pod its place.
+    """Add nodes to the cluster, each a copy of one of `kinds`, as long as each lets another pod be placed.
 
     One node is filled after the other. The next is of the kind that takes the most pods, and of the same kind as long
-    as it takes any: so many nodes suffice; another mix of kinds may do with fewer.
+    as it takes any: this number suffices; another mix of kinds may need fewer.
     """
     left, added, placed = list(pods), Counter[str](), 0
     failed: Mapping[str, Reason] = {}
@@ -61,7 +61,7 @@ class _Adding:
     number: int
 
     def best(self, kinds: Iterable[NodeInfo]) -> tuple[NodeInfo | None, SimulationOutcome]:
-        """Add a node of the kind that takes the most pods; None, and why not, when none takes any."""
+        """Add a node of the kind that takes the most pods; None, and why not, if none takes any."""
         before, best, most, refused = self.cluster.state, None, 0, SimulationOutcome()
         for kind in kinds:
             outcome = self.tried(kind)
@@ -72,7 +72,7 @@ class _Adding:
         return best, refused if best is None else self.tried(best)
 
     def tried(self, kind: NodeInfo) -> SimulationOutcome:
-        """Add a node and schedule the pods; when it takes none of them, everything is as before."""
+        """Add a node and schedule the pods; if it takes none of them, restore the state before."""
         before = self.cluster.state
         self.cluster.apply(Entry(0, SimulatedChange.ADD_NODE, f"{kind.name}-more-{self.number}", like=kind.name))
         outcome = Simulation(self.cluster, self.profile, 1, self.seed).run(self.pods)

@@ -1,7 +1,8 @@
-"""A cluster in memory: versions, compare-and-set, checkpoints that cost nothing, and a log that can be replayed.
+"""A cluster in memory: versions, compare-and-set, checkpoints at no cost, and a log that can be replayed.
 
-States are frozen values, so keeping one is a checkpoint and going back to it is an assignment. Every change is an entry
-of the log, and the number of entries is the version. Replayed on the same beginning a log leads to the same end.
+States are frozen values, so keeping one is a checkpoint and returning to it is an assignment. Every change is an entry
+of the log, and the number of entries is the version. A log replayed on the same initial state leads to the same final
+state.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,9 +43,9 @@ class SimulatedChange(StrEnum):
 
 
 class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One change at a simulated moment, in microseconds. `volumes` are (claim, volume); `made` claims get a new one.
+    """A change at a simulated moment, in microseconds. `volumes` are (claim, volume); `made` claims get a new one.
 
-    An added node is `like` another; `volume`, `driver` and `claim` are what fails or is made again.
+    An added node is a copy of `like`; `volume`, `driver` and `claim` are what fails or is recreated.
     """
 
     at: int
@@ -66,9 +67,8 @@ class Entry(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedState:
-    """A moment. `versions` says at which version a node, a claim or a volume changed last; never means 0.
-
-    `placed` has the node of every pod that has one.
+    """The state at a moment. `versions` is the version at which a node, a claim or a volume last changed; 0 if
+    never.
     """
 
     view: ClusterView
@@ -81,13 +81,13 @@ class SimulatedState:
 
 
 Revise = Callable[[ScheduleResult, ClusterView], ScheduleResult | None]
-"""Decides again, about the chosen node alone, because something has changed; None when the pod does not fit it now."""
+"""Decides again, for the chosen node only, because something has changed; None if the pod no longer fits there."""
 
 _NODE: Final = "node "
 
 
 class SimulatedCluster:
-    """Holds the present state and the log of how it came about."""
+    """Holds the present state and the log that led to it."""
 
     def __init__(self, view: ClusterView) -> None:
         running = {pod.key: node.name for node in view.nodes for pod in node.pods}
@@ -95,9 +95,9 @@ class SimulatedCluster:
         self.log: list[Entry] = []
 
     def place(self, placement: ScheduleResult, seen: SimulatedState, revise: Revise, at: int) -> bool:
-        """Place a pod as decided on `seen`; say whether it was done.
+        """Place a pod as decided on `seen`; return whether it was done.
 
-        If its node, claims or volumes changed since then, what counts is the revised placement; False without one.
+        If its node, claims or volumes have changed since then, the revised placement counts; False without one.
         """
         if placement.pod.key in self.state.placed:
             return False
@@ -110,7 +110,7 @@ class SimulatedCluster:
         return True
 
     def apply(self, entry: Entry) -> None:
-        """Make a change and write it down. Raises ImpossibleChange, and then nothing changed."""
+        """Apply a change and log it. Raises ImpossibleChange, and then nothing has changed."""
         try:
             self.state = _applied(self.state, entry)
         except KeyError as error:
@@ -118,7 +118,7 @@ class SimulatedCluster:
         self.log.append(entry)
 
     def rollback(self, state: SimulatedState) -> None:
-        """Go back to an earlier state of this cluster: what came after it has never been."""
+        """Return to an earlier state of this cluster and forget what came after it."""
         del self.log[state.version :]
         self.state = state
 

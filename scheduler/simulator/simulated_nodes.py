@@ -1,4 +1,4 @@
-"""Nodes that are added to a simulated cluster: each like one that is there, with what belongs to such a node on it."""
+"""Nodes that are added to a simulated cluster: each a copy of an existing one, with what belongs to such a node."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,9 +13,9 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def with_added_node(view: ClusterView, name: str, like: NodeInfo) -> ClusterView:
-    """Return the view with an empty node like another: its labels, taints, sizes, drivers and DaemonSet pods.
+    """Return the view with an empty copy of another node: its labels, taints, sizes, drivers and DaemonSet pods.
 
-    It is not cordoned, and it has no volumes of its own: a new node brings none that are static.
+    It is not cordoned, and it has no volumes of its own: a new node brings no static volumes.
     """
     snapshot = view.storage.snapshot
     node = _node(like.node, name)
@@ -29,7 +29,7 @@ def with_added_node(view: ClusterView, name: str, like: NodeInfo) -> ClusterView
 
 
 def node_kinds(nodes: Iterable[NodeInfo]) -> list[NodeInfo]:
-    """Return one node of each kind there is, by name: the same zone, labels, taints and sizes are one kind."""
+    """Return one node of each kind, by name: nodes with the same zone, labels, taints and sizes are of one kind."""
     kinds: dict[object, NodeInfo] = {}
     for state in sorted(nodes, key=lambda state: state.name):
         node = state.node

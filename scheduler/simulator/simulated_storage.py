@@ -1,4 +1,4 @@
-"""What becomes of the storage of a simulated cluster: binds, new volumes, and volumes and drivers that fail."""
+"""Changes to the storage of a simulated cluster: binds, new volumes, and volumes and drivers that fail."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -25,17 +25,19 @@ from kube.objects.reports import StorageCondition, StorageReports
 from kube.rules.topology import ZONE_LABEL
 
 FAILED: Final = "Failed"
-"""Phase of a volume that nobody is given any more."""
+"""Phase of a volume that no claim gets any more."""
 
 _OF_A_BIND: Final = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
 
 
 class ImpossibleChange(ValueError):
-    """A change that this cluster cannot undergo: it lacks what is named, or that is taken."""
+    """A change that is not possible in this cluster: the object does not exist, or is taken."""
 
 
 def with_bound(storage: View, claim: Claim, volume: Volume) -> View:
-    """Return the storage after the bind of a claim is complete. Raises ImpossibleChange where either has another."""
+    """Return the storage after the bind of a claim is complete. Raises ImpossibleChange if either is bound
+    otherwise.
+    """
     before = storage.snapshot.volumes.get(volume.name)
     if claim.volume_name not in {"", volume.name}:
         raise ImpossibleChange(f"claim {claim.key} already has volume {claim.volume_name}")
@@ -49,7 +51,7 @@ def with_bound(storage: View, claim: Claim, volume: Volume) -> View:
 
 
 def made_volume(claim: Claim, provisioner: str, zone: str) -> Volume:
-    """Return the volume a provisioner makes for the claim: of exactly its size, in the zone of the node."""
+    """Return the volume that a provisioner creates for the claim: of exactly its size, in the zone of the node."""
     place = Requirement(ZONE_LABEL, "In", (zone,))
     return Volume(
         name=f"pvc-{claim.uid}",
@@ -68,14 +70,14 @@ def made_volume(claim: Claim, provisioner: str, zone: str) -> Volume:
 
 
 def with_failed_volume(storage: View, name: str) -> View:
-    """Return the storage with a volume that nobody is given any more. Raises KeyError without such a volume."""
+    """Return the storage with a volume that no claim gets any more. Raises KeyError without such a volume."""
     return _with_volume(storage, with_fields(storage.snapshot.volumes[name], phase=FAILED))
 
 
 def with_failed_driver(storage: View, driver: str, nodes: Iterable[str]) -> View:
     """Return the storage after a driver's storage has failed: its volumes are lost, and every node reports it.
 
-    So none of its volumes is given out or made anew. Raises KeyError where no volume, class or node knows the driver.
+    So none of its volumes is bound or provisioned. Raises KeyError if no volume, class or node has the driver.
     """
     snapshot, names = storage.snapshot, sorted(nodes)
     known = {storage_class.provisioner for storage_class in snapshot.classes.values()} | set(snapshot.csi_drivers)
@@ -91,7 +93,7 @@ def with_failed_driver(storage: View, driver: str, nodes: Iterable[str]) -> View
 
 
 def with_new_claim(storage: View, key: str) -> View:
-    """Return the storage after a claim was deleted and made again: the same wishes, another uid, no volume.
+    """Return the storage after a claim was deleted and recreated: the same spec, another uid, no volume.
 
     Raises KeyError without such a claim.
     """

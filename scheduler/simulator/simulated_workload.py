@@ -1,8 +1,8 @@
-"""A made-up cluster: nodes in zones, volumes in the zones, and pods of all kinds, the same for the same seed.
+"""A generated cluster: nodes in zones, volumes in the zones, and pods of all kinds, the same for the same seed.
 
-The pods ask for some 70 % of the cluster's processors, none for more than half a small node. One in ten is spread over
-zones, one in twenty keeps away from its like, one in twenty wants a fast disk. As long as there are volumes, every
-other pod has a claim or two.
+The pods request some 70 % of the cluster's cores, none more than half a small node. One in ten has topology spread over
+zones, one in twenty anti-affinity to its app, one in twenty a selector for fast disks. As long as there are volumes,
+every other pod has a claim or two.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ _LARGEST_APP: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How large it is. Volumes stand in the zone of their node and are reachable from all of the zone."""
+    """Its size. Volumes are in the zone of their node and accessible from the whole zone."""
 
     nodes: int = 16
     pods: int = 2000
@@ -56,7 +56,7 @@ class Workload:
 
 
 def workload(size: Workload, seed: int) -> list[Record]:
-    """Return everything there is, no pod placed yet."""
+    """Return all objects, no pod placed yet."""
     random = Random(seed)
     nodes = list(_nodes(size, random))
     volumes = list(_volumes(size, nodes, random))
@@ -139,7 +139,7 @@ def _pods(size: Workload, nodes: list[Node], volumes: int, random: Random) -> It
 
 
 def _template(app: str, replicas: int, mean: int, nodes: list[Node], random: Random) -> Pod:
-    """Return what the pods of an app have in common. `mean` is what a pod asks of processors on average."""
+    """Return what the pods of an app have in common. `mean` is the average CPU request of a pod."""
     cpu = max(NANO // 1000, min(_LARGEST_REQUEST, int(mean * random.choice((0.25, 0.5, 1, 1, 1.25, 2)))))
     wanted = {"cpu": cpu, "memory": cpu * random.choice((1, 2, 4)) * _GI}
     return Pod(

@@ -1,8 +1,8 @@
-"""Schedules the pods of a simulated cluster with several workers at once, in simulated time.
+"""Schedules the pods of a simulated cluster with several concurrent workers, in simulated time.
 
-The workers decide with the real plugins on the state they see when they begin, and write with compare-and-set when
-they are done, as schedulers that share a cluster do. What a decision and a write take is a model, so that the same seed
-gives the same result to the byte on every machine; see the constants.
+The workers decide with the real plugins on the state that they see when they begin, and write with compare-and-set when
+they are done, as schedulers that share a cluster do. The durations of decisions and writes are a model, so that the
+same seed gives the same result to the byte on every machine; see the constants.
 """
 
 from collections import Counter
@@ -25,22 +25,22 @@ from scheduler.state.cluster import ClusterView
 from scheduler.state.node_info import NodeInfo
 
 DECISION: Final = 2_000
-"""Microseconds a decision takes, and one more for every node there is."""
+"""Microseconds that a decision takes, and one more for every node."""
 WRITES: Final = (2_000, 8_000)
-"""Microseconds from which the time of one write to the API server is drawn. Writes hold up no worker."""
+"""Microseconds from which the duration of a write to the API server is drawn. Writes block no worker."""
 _NODES_ASKED: Final = 128
-"""Nodes, evenly spread, that are asked why a pod fits nowhere."""
+"""Nodes, evenly spread, that are evaluated for the reason why a pod fits nowhere."""
 _MOST_ATTEMPTS: Final = 2
-"""Attempts at a pod that other pods may make room for, conflicts not counted."""
+"""Attempts at a pod that other pods may make schedulable, conflicts not counted."""
 
 
 @dataclass(slots=True)
 class SimulationOutcome:
-    """What became of the pods. Times are in simulated microseconds from the beginning.
+    """The result for the pods. Times are in simulated microseconds from the beginning.
 
-    `latencies` are those of the pods that were bound, `failures` the pods that were not, by the commonest reason.
-    `revisions` counts decisions that were looked at again because what they rest on had changed, `conflicts` those of
-    them that did not hold.
+    `latencies` are those of the pods that were bound, `failures` the pods that were not, by the most common reason.
+    `revisions` counts decisions that were revised because their input had changed, `conflicts` those of them that did
+    not hold.
     """
 
     latencies: list[int] = field(default_factory=list)
@@ -78,9 +78,9 @@ class Simulation:
         self._hopeful: list[Pod] = []
 
     def run(self, pods: Iterable[Pod], progress: Callable[[], None] = lambda: None) -> SimulationOutcome:
-        """Schedule the pods, all of them there from the start. `progress` is called when a pod is through.
+        """Schedule the pods, all of them present from the start. `progress` is called when a pod is finished.
 
-        Pods that the scheduler would not queue, because they are gated or cannot be meant as they are, fail at once.
+        Pods that the scheduler would not queue, because they are gated or invalid, fail at once.
         """
         for pod in pods:
             aside = _kept_aside(pod)
@@ -105,7 +105,7 @@ class Simulation:
         heappush(self._waiting, (self._profile.queue_sort.key(pod), attempt, pod))
 
     def _begin(self) -> None:
-        """Give every idle worker a pod to decide about."""
+        """Assign a pod to every idle worker."""
         while self._idle and self._waiting:
             _, number, pod = heappop(self._waiting)
             self._idle -= 1
@@ -122,13 +122,15 @@ class Simulation:
             return failure
 
     def _start(self, nodes: int) -> int:
-        """Return the node to look at first: behind those of the decision before, as kube-scheduler goes round."""
+        """Return the node at which the search begins: after those of the previous decision, as kube-scheduler
+        rotates.
+        """
         looked_at = nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score)
         step = looked_at if looked_at < nodes else 1
         return self.outcome.decisions * step % nodes if nodes else 0
 
     def _finish(self, attempt: _Attempt) -> bool:
-        """Take over a decision; say whether the pod is through."""
+        """Apply a decision; return whether the pod is finished."""
         if isinstance(attempt.decision, PluginFailed):
             self.outcome.failed[attempt.pod.key] = Reason.PLUGIN_FAILED
             return True
@@ -158,7 +160,7 @@ class Simulation:
             if node is None or judgement.why(node) is not None:
                 return None
         except PluginFailed:
-            # Decided about anew, where the same failure ends it.
+            # Decided again, where the same failure ends it.
             return None
         return replace(placement, volumes=judgement.info.choice(node).own)
 
@@ -176,7 +178,9 @@ def _kept_aside(pod: Pod) -> Reason | None:
 
 
 def _may_be_helped(pod: Pod) -> bool:
-    """Whether pods placed later may make a node fit: they can only take room, but may be the neighbours it wants."""
+    """Whether pods placed later may make a node fit: they only take room, but the pod may require one of them
+    nearby.
+    """
     constraints = pod.constraints or NO_CONSTRAINTS
     return bool(constraints.affinity or constraints.spread)
 

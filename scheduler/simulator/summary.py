@@ -1,4 +1,4 @@
-"""What a simulation comes to: how fast, how full, how even, and what did not fit."""
+"""The summary of a simulation: how fast, how full, how balanced, and what did not fit."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,9 @@ class Use(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True, rename="camel"):
-    """The result. `pods_by_zone` counts pods placed anew or before; `zone_skew` is its largest less its smallest."""
+    """The result. `pods_by_zone` counts pods placed in the run or before; `zone_skew` is its maximum minus its
+    minimum.
+    """
 
     nodes: int
     pods: int
@@ -80,7 +82,7 @@ def _latency(ordered: Sequence[int]) -> Latency:
 
 
 def _percentile(ordered: Sequence[int], percent: int) -> int:
-    """Return the least value that so many percent do not exceed (nearest rank); 0 of nothing."""
+    """Return the smallest value that so many percent do not exceed (nearest rank); 0 if there are none."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0
 
 

@@ -9,7 +9,7 @@ from scheduler.state.node_info import NodeInfo
 
 
 def drain(cluster: SimulatedCluster, node: str) -> list[Pod]:
-    """Cordon a node and take its pods away, as kubectl does; return them. Pods that belong to the node stay on it.
+    """Cordon a node and remove its pods, as kubectl drain does; return them. Pods that belong to the node stay on it.
 
     Raises ImpossibleChange without such a node.
     """
@@ -19,7 +19,7 @@ def drain(cluster: SimulatedCluster, node: str) -> list[Pod]:
 
 
 def node_down(cluster: SimulatedCluster, node: str) -> list[Pod]:
-    """Remove a node and return the pods that have to go elsewhere. Raises ImpossibleChange without such a node."""
+    """Remove a node and return the pods that have to be rescheduled. Raises ImpossibleChange without such a node."""
     state = cluster.state.view.node(node)
     if state is None:
         raise ImpossibleChange(f"there is no {node}")
@@ -27,7 +27,7 @@ def node_down(cluster: SimulatedCluster, node: str) -> list[Pod]:
 
 
 def zone_down(cluster: SimulatedCluster, zone: str) -> list[Pod]:
-    """Remove all nodes of a zone and return the pods that have to go elsewhere.
+    """Remove all nodes of a zone and return the pods that have to be rescheduled.
 
     Raises ImpossibleChange without such a zone.
     """
@@ -44,7 +44,7 @@ def volume_fails(cluster: SimulatedCluster, volume: str) -> list[Pod]:
 
 
 def driver_fails(cluster: SimulatedCluster, driver: str) -> list[Pod]:
-    """Fail all volumes of a driver, and its making new ones; return the pods whose data was on them.
+    """Fail all volumes of a driver and its provisioning; return the pods whose data was on them.
 
     Raises ImpossibleChange without such a driver.
     """
@@ -54,7 +54,7 @@ def driver_fails(cluster: SimulatedCluster, driver: str) -> list[Pod]:
 
 
 def _without_data(cluster: SimulatedCluster, failed: frozenset[str]) -> list[Pod]:
-    """Take away the pods with claims on failed volumes, and make these claims again, empty; the other claims stay."""
+    """Remove the pods with claims on failed volumes, and recreate these claims, empty; the other claims stay."""
     claims = cluster.state.view.storage.snapshot.claims
     lost = {key for key, claim in claims.items() if claim.volume_name in failed}
     nodes = cluster.state.view.nodes

@@ -1,6 +1,6 @@
-"""What became of a pod that was assigned and that no watch has shown: the API server is asked.
+"""Reads from the API server what became of a pod that was assigned and that no watch has shown.
 
-A watch can be half-open for longer than an assignment takes to be shown (kube.client.reflector.SILENCE_SECONDS), and a
+A watch can be half-open for longer than an assignment takes to appear (kube.client.reflector.SILENCE_SECONDS), and a
 node whose newest pods were forgotten meanwhile would look empty. kube-scheduler never forgets such a pod by itself
 either (durationToExpireAssumedPod in pkg/scheduler/scheduler.go).
 """
@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NotAssigned:
-    """A placement that came to nothing. `waits`: the pod is there and has no node; else it is gone or has ended."""
+    """A placement that had no effect. `waits`: the pod exists and has no node; else it is gone or has ended."""
 
     placement: ScheduleResult
     waits: bool
 
 
 class AssignmentCheck:
-    """Asks about assignments that are overdue. `assigned` are the pods that have a node, as a watch shows them."""
+    """Checks assignments that are overdue. `assigned` are the pods that have a node, according to a watch."""
 
     def __init__(self, api: ObjectReader, assigned: Collection[Pod], cluster: SchedulerCache, clock: Clock) -> None:
         self._api = api
@@ -44,7 +44,7 @@ class AssignmentCheck:
     async def run(self) -> list[NotAssigned]:
         """Forget the overdue pods that have no node after all, and return them. The others are kept.
 
-        When the API server does not answer, everything is kept until the next time.
+        If the API server does not respond, everything is kept until the next time.
         """
         ended: list[NotAssigned] = []
         for placement in self._cluster.overdue(self._clock.monotonic()):
@@ -60,13 +60,13 @@ class AssignmentCheck:
                 self._cluster.forget(placement.pod.key)
                 ended.append(NotAssigned(placement, waits=pod is not None and not pod.finished))
                 continue
-            # What was read counts as if the watch had shown it. Where that changes nothing, it is asked again later.
+            # What was read counts as if the watch had shown it. If that changes nothing, it is read again later.
             self._cluster.bound(pod.key, self._clock.monotonic())
             self._assigned.upsert(pod)
         return ended
 
     async def has_node(self, pod: Pod) -> bool:
-        """Whether a pod is assigned; the API server is asked if no watch has shown it. Raises KubeError."""
+        """Whether a pod is assigned; it is read from the API server if no watch has shown it. Raises KubeError."""
         shown = self._assigned.items.get(pod.key)
         if shown is not None and shown.uid == pod.uid:
             return True
@@ -74,7 +74,7 @@ class AssignmentCheck:
         return read is not None and bool(read.node_name)
 
     async def _read(self, pod: Pod) -> Pod | None:
-        """Return the pod as the API server has it; None when it is gone, whoever has its name now."""
+        """Return the pod from the API server; None if it is gone, even if another one has its name now."""
         try:
             read = decode_pod_record(await self._api.get(PODS, pod.name, pod.namespace))
         except NotFound:

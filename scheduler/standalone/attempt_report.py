@@ -1,7 +1,7 @@
-"""Tells how attempts at pods ended: Events and the pod's condition for people, counts for metrics.
+"""Reports the results of attempts: Events and the pod's condition for people, counts for metrics.
 
 Texts, reasons and actions are kube-scheduler's (pkg/scheduler/schedule_one.go, finishBinding and
-handleSchedulingFailure), so what reads them there reads them here.
+handleSchedulingFailure), so tools that parse them keep working.
 """
 
 import logging
@@ -23,18 +23,20 @@ class StatusSink(Protocol):
     """Writes the status of pods (scheduler.standalone.pod_status.PodStatus)."""
 
     def say(self, pod: Pod, said: Said) -> bool:
-        """Have it written; return whether it is news."""
+        """Queue a status to be written; return whether it is new."""
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Have it written which node is kept for the pod; what else was said of it stays."""
+        """Queue the nominated node to be written; the rest of the status stays."""
 
     def forget(self, pod_key: str) -> None:
-        """Say nothing more of the pod."""
+        """Stop writing about the pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulingTimes:
-    """Seconds until a pod was assigned: since it was first seen, in its last attempt, of that after the decision."""
+    """Seconds until a pod was assigned: since it was first seen, in its last attempt, and of that after the
+    decision.
+    """
 
     waited: float
     attempt: float
@@ -45,23 +47,23 @@ class AttemptMetrics(Protocol):
     """Counts attempts. `profile` is the pod's scheduler name; times are in seconds."""
 
     def decided(self, profile: str, seconds: float, *, fits: bool) -> None:
-        """A decision was made; `fits` if it was for a node."""
+        """A decision was made; `fits` if it found a node."""
 
     def scheduled(self, profile: str, zone: str, times: SchedulingTimes, attempts: int) -> None:
-        """A pod was assigned to a node of that zone, in so many attempts."""
+        """A pod was assigned to a node of that zone, after so many attempts."""
 
     def preempted(self, victims: int) -> None:
-        """A node is being cleared for a pod: so many others have to leave it."""
+        """A node was nominated for a pod: so many others have to be evicted."""
 
     def failed(self, profile: str, reason: Reason, *, error: bool) -> None:
-        """An attempt found no node; or, an `error`, one was found and the pod could not be brought there."""
+        """An attempt found no node; or, an `error`, one was found and binding failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an attempt at a pod ended: with a placement, or with a reason and a sentence.
+    """The result of an attempt: a placement, or a reason and a sentence.
 
-    `refused`: no node fits, rather than that something went wrong.
+    `refused`: no node fits; otherwise something went wrong.
     """
 
     pod: Pod
@@ -73,7 +75,7 @@ class Ending:
 
 
 class AttemptReport:
-    """What is told to whom. `endings` are told of each attempt when it ends."""
+    """Which result is reported where. `endings` are notified of each attempt when it ends."""
 
     def __init__(self, events: EventSink, status: StatusSink, metrics: AttemptMetrics) -> None:
         self.endings: list[Callable[[Ending], None]] = []
@@ -91,18 +93,18 @@ class AttemptReport:
         self._end(Ending(pod, placement, zone))
 
     def refused(self, pod: Pod, diagnosis: Diagnosis, text: str, nominated: str | None) -> None:
-        """No node fits the pod. `nominated` is the node that is being cleared for it, see `Said`."""
+        """No node fits the pod. `nominated` is the node nominated for it, see `Said`."""
         self._metrics.failed(pod.scheduler_name, diagnosis.reason, error=False)
         self._complain(pod, Said(UNSCHEDULABLE, text, nominated))
         self._end(Ending(pod, reason=diagnosis.reason, text=text, refused=True))
 
     def invalid(self, pod: Pod, reason: Reason, text: str) -> None:
-        """The pod asks for something that means nothing."""
+        """A field of the pod is invalid."""
         self._metrics.failed(pod.scheduler_name, reason, error=False)
         self._complain(pod, Said(UNSCHEDULABLE, text))
 
     def error(self, pod: Pod, reason: Reason, text: str, nominated: str | None = None) -> None:
-        """Something else went wrong: it will be tried again. `nominated` as in `Said`."""
+        """Something else went wrong: the pod will be retried. `nominated` as in `Said`."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)
         if self._complain(pod, Said(SCHEDULER_ERROR, text, nominated)):
             # In the log too: without rights there is neither an Event nor a condition.
@@ -110,22 +112,22 @@ class AttemptReport:
         self._end(Ending(pod, reason=reason, text=text))
 
     def plugin_failed(self, pod: Pod, text: str) -> None:
-        """A plugin failed for the pod, which is in the log already: it will be tried again."""
+        """A plugin failed for the pod, which is in the log already: the pod will be retried."""
         self._metrics.failed(pod.scheduler_name, Reason.PLUGIN_FAILED, error=True)
         self._complain(pod, Said(SCHEDULER_ERROR, text))
         self._end(Ending(pod, reason=Reason.PLUGIN_FAILED, text=text))
 
     def lost(self, pod: Pod, reason: Reason) -> None:
-        """The pod is gone or somebody else was faster: nothing that people should hear of."""
+        """The pod is gone or another writer was faster: nothing to report to people."""
         self._metrics.failed(pod.scheduler_name, reason, error=True)
         self._end(Ending(pod, reason=reason, text="the pod was deleted or already has a node"))
 
     def expected(self, placement: ScheduleResult) -> None:
-        """The pod will be on its node when its volumes are bound, which takes a while: autoscalers may know."""
+        """The pod will be on its node when its volumes are bound, which takes a while: autoscalers may read that."""
         self._status.nominate(placement.pod, placement.node)
 
     def withdrawn(self, victim: Pod, preemptor: Pod, node: str) -> None:
-        """A pod lost its node to a better one before it was assigned; it waits again."""
+        """A pod lost its node to one of higher priority before it was assigned; it waits again."""
         self._events.publish(preempted(victim, preemptor, node, " before it was assigned"))
 
     def _end(self, ending: Ending) -> None:
@@ -133,7 +135,9 @@ class AttemptReport:
             told(ending)
 
     def _complain(self, pod: Pod, said: Said) -> bool:
-        """Say it; return whether it was news. As Events repeats are said too: they become a series, which lives on."""
+        """Write it; return whether it was new. As Events repeats are sent too: they become a series, which is kept
+        alive.
+        """
         news = self._status.say(pod, said)
         self._publish(pod, "Warning", "FailedScheduling", "Scheduling", said.message)
         return news

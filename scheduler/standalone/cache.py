@@ -1,7 +1,7 @@
-"""The cluster as the watches show it, and what was decided and is not visible there yet.
+"""The cluster as the watches show it, with the decisions that are not visible there yet.
 
-What changed is noted by name as it is heard of, and looked up when somebody wants to see: so it does not matter in
-which order watches, decisions and their outcomes arrive, and a pod that changed ten times is counted once.
+Changes are recorded by name when they arrive, and looked up when a view is needed: so it does not matter in which order
+watches, decisions and their results arrive, and a pod that changed ten times is counted once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,19 @@ from scheduler.state.cluster import ClusterView, Place, view_of
 from scheduler.volumes.live_storage import LiveStorage
 
 MOST_CHANGES: Final = 20_000
-"""Changed pods noted while nobody looks, as in a replica that waits; beyond it the next view is made from nothing."""
+"""Changed pods recorded while no view is needed, as in a standby replica; beyond it the next view is built from
+scratch.
+"""
 
 PATIENCE: Final = 30.0
-"""Seconds after which it is asked what became of an assigned pod that no watch shows on its node."""
+"""Seconds after which an assigned pod that no watch shows on its node is checked."""
 
 
 class SchedulerCache:
-    """Follows a store. Make it before the store's first list: it takes everything from changes.
+    """Follows a store. Create it before the store's first list: it sees only changes.
 
-    Until `view` is called for the first time it notes nothing; that first call costs as much as the cluster is large.
+    Until `view` is called for the first time it records nothing; that first call is proportional to the size of the
+    cluster.
     """
 
     def __init__(self, store: Store, settings: PlanSettings) -> None:
@@ -48,7 +51,7 @@ class SchedulerCache:
         store.namespaces.listeners.append(self._namespace_changed)
 
     def view(self, now: datetime) -> ClusterView:
-        """Return the cluster of this moment, with the pods assumed and the volumes promised."""
+        """Return the cluster of this moment, with the assumed pods and the reserved volumes."""
         storage = self._storage.view()
         view = self._view
         if view is None:
@@ -61,7 +64,7 @@ class SchedulerCache:
         return self._view
 
     def assume(self, placement: ScheduleResult, reserves: Sequence[ReservePlugin]) -> Rejection | None:
-        """Count the pod on its node from now on and promise its volumes to it; return why that cannot be."""
+        """Count the pod on its node from now on and reserve its volumes; return why that is not possible."""
         pod = placement.pod
         shown = self._store.pods.items.get(pod.key)
         if shown is not None and _says_more(shown, pod):
@@ -84,12 +87,12 @@ class SchedulerCache:
         return None
 
     def bound(self, pod_key: str, at: float) -> None:
-        """Take note that the pod was assigned, at this monotonic time; the watch is about to show it."""
+        """Record that the pod was assigned, at this monotonic time; the watch is about to show it."""
         if pod_key in self._assumed:
             self._bound[pod_key] = at
 
     def forget(self, pod_key: str) -> None:
-        """The pod is not assumed any more, and what was promised to it is free."""
+        """The pod is not assumed any more, and its reservations are released."""
         if pod_key in self._assumed:
             self._note(pod_key, self._place(pod_key))
             del self._assumed[pod_key]
@@ -97,11 +100,11 @@ class SchedulerCache:
             self._storage.release(pod_key)
 
     def overdue(self, at: float) -> list[ScheduleResult]:
-        """Return those that were assigned long before this monotonic time and were never shown. They go on to count."""
+        """Return those that were assigned long before this monotonic time and never shown. They continue to count."""
         return [self._assumed[key] for key, since in self._bound.items() if at - since >= PATIENCE]
 
     def counts(self, pod: Pod) -> bool:
-        """Whether the pod counts on a node, as it is assumed or shown there."""
+        """Whether the pod counts on a node, because it is assumed or shown there."""
         placement, shown = self._assumed.get(pod.key), self._store.pods.items.get(pod.key)
         return (placement is not None and placement.pod.uid == pod.uid) or (
             shown is not None and shown.uid == pod.uid and bool(shown.node_name)
@@ -136,7 +139,7 @@ class SchedulerCache:
         return view
 
     def _arrive(self, node: str) -> None:
-        """Have the pods counted that were on the node before it was known.
+        """Count the pods that were on the node before it was known.
 
         Not those that the watch shows there and that are assumed elsewhere: they count where they are assumed, already.
         """
@@ -170,7 +173,7 @@ class SchedulerCache:
             self._namespaces = self._namespaces.delete(old.name)
 
     def _note(self, key: str, before: Place | None) -> None:
-        """Remember where a pod counts in the view that there is."""
+        """Record where a pod counts in the present view."""
         if self._view is not None:
             self._moved.setdefault(key, before)
         if len(self._moved) > MOST_CHANGES:
@@ -182,16 +185,16 @@ class SchedulerCache:
 
 
 def _place(shown: Pod | None, placement: ScheduleResult | None) -> Place | None:
-    """Return where a pod counts. Of two with one name the assumed one is the newer: else it would not be assumed."""
+    """Return where a pod counts. Of two with one name the assumed one is newer: otherwise it would not be assumed."""
     if placement is not None:
         return placement.pod, placement.node
     return (shown, shown.node_name) if shown is not None and shown.node_name and not shown.finished else None
 
 
 def _says_more(shown: Pod, assumed: Pod) -> bool:
-    """Whether what the watch shows makes an assumption idle: the pod is assigned or has ended, or a later one is there.
+    """Whether the watch supersedes an assumption: the pod is assigned or has ended, or a later one exists.
 
-    A pod of another uid may be the one before, whose end the watch has yet to show: versions tell.
+    A pod of another uid may be the previous one, whose end the watch has not shown yet: versions decide.
     """
     if shown.uid == assumed.uid:
         return bool(shown.node_name) or shown.finished

@@ -1,8 +1,8 @@
-"""The configuration in force, replaced while the scheduler runs; one from a file whenever the file changes.
+"""The configuration in force, replaced while the scheduler runs; from a file whenever the file changes.
 
-The kubelet replaces a mounted ConfigMap by swinging the symbolic link `..data`, so the content is what is looked at.
-A file that cannot be used is refused as a whole: what was in force stays, and it is complained about once. Whoever
-schedules reads `current` once for each pod, so a change falls between two pods.
+The kubelet updates a mounted ConfigMap by switching the symbolic link `..data`, so the content is compared. An invalid
+file is rejected as a whole: the previous configuration stays, and the error is reported once. The scheduler reads
+`current` once for each pod, so a change takes effect between two pods.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from kube.configuration.document import ConfigurationError
 from scheduler.framework.config import Configuration
 
 LOOK_SECONDS: Final = 5.0
-"""How often the file is looked at. The kubelet itself takes up to a minute to bring a change into a pod."""
+"""How often the file is read. The kubelet itself takes up to a minute to bring a change into a pod."""
 
 Parse = Callable[[str], Configuration]
 
@@ -25,21 +25,21 @@ logger = logging.getLogger(__name__)
 
 
 class ReloadOutcome(StrEnum):
-    """What became of a changed configuration."""
+    """The result of a configuration change."""
 
     APPLIED = "applied"
     REFUSED = "refused"
 
 
 class ReloadObserver(Protocol):
-    """Is told of each change: for the metric and the Event."""
+    """Is notified of each change: for the metric and the Event."""
 
     def configuration_changed(self, outcome: ReloadOutcome, problem: str) -> None:
-        """`problem` names the place that is wrong; empty when it was applied."""
+        """`problem` names the place of the error; empty if the configuration was applied."""
 
 
 class ConfigurationInForce:
-    """Holds the newest good configuration, and tells `observers` of each change, and of a file that is refused."""
+    """Holds the latest valid configuration, and notifies `observers` of each change, and of a rejected file."""
 
     def __init__(self, current: Configuration, parse: Parse) -> None:
         self.current = current
@@ -48,9 +48,9 @@ class ConfigurationInForce:
         self._changing = asyncio.Lock()
 
     async def apply(self, content: bytes) -> None:
-        """Take a configuration over, from wherever it comes. Raises ConfigurationError, and then nothing changed.
+        """Apply a configuration, from any source. Raises ConfigurationError, and then nothing has changed.
 
-        Of two at the same time the later call wins. Observers are not told of a bad one: the caller is.
+        Of two concurrent calls the later one wins. Observers are not notified of an invalid one: the caller is.
         """
         async with self._changing:
             # In a thread, because a megabyte of YAML takes seconds, and pods are scheduled meanwhile.
@@ -63,20 +63,20 @@ class ConfigurationInForce:
 
 
 class WatchedConfiguration(ConfigurationInForce):
-    """Holds the newest good configuration of a file, or one that was applied since the file changed."""
+    """Holds the latest valid configuration of a file, or one that was applied since the file changed."""
 
     def __init__(self, path: Path, parse: Parse) -> None:
-        """Read the file. Raises OSError, or ConfigurationError: there is nothing to stay with at the start."""
+        """Read the file. Raises OSError, or ConfigurationError: at startup there is no previous one."""
         self._path = path
         self._seen: bytes | None = path.read_bytes()
         super().__init__(parse(_text(self._seen)), parse)
 
     async def follow(self, clock: Clock) -> NoReturn:
-        """Look at the file again and again until cancelled."""
+        """Check the file periodically until cancelled."""
         await every(LOOK_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
-        """Take the file over if it has changed and is good."""
+        """Apply the file if it has changed and is valid."""
         try:
             content = await asyncio.to_thread(self._path.read_bytes)
         except OSError as error:

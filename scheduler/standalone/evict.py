@@ -1,7 +1,7 @@
-"""Has victims leave through the eviction API, which refuses whatever a disruption budget forbids. Nothing is deleted.
+"""Evicts victims through the eviction API, which rejects whatever a disruption budget forbids. Nothing is deleted.
 
 Source: actuatePodPreemption in pkg/scheduler/framework/preemption/executor.go, which deletes. Its condition
-DisruptionTarget is not written here: the eviction API puts its own in its place (addConditionAndDeletePod in
+DisruptionTarget is not written here: the eviction API writes its own (addConditionAndDeletePod in
 pkg/registry/core/pod/storage/eviction.go).
 """
 
@@ -23,20 +23,20 @@ from scheduler.preemption.preemption import Preemption
 from scheduler.standalone.attempt_report import preempted
 
 PATIENCE: Final = 2 * SILENCE_SECONDS
-"""Seconds for which an evicted pod is taken to be going although no watch shows it: a watch may be half-open."""
+"""Seconds for which an evicted pod counts as terminating although no watch shows it: a watch may be half-open."""
 
 logger = logging.getLogger(__name__)
 
 
 class _Answer(msgspec.Struct):
-    """The Status that answers an eviction; a pod of two budgets is refused in its body."""
+    """The Status in the response to an eviction; for a pod of two budgets the rejection is in its body."""
 
     status: str = ""
     message: str = ""
 
 
 class Evictor:
-    """Evicts, under the lease that `api` writes under."""
+    """Evicts pods, under the Lease of `api`."""
 
     def __init__(self, api: ObjectCreator, events: EventSink, clock: Clock) -> None:
         self._api = api
@@ -51,10 +51,10 @@ class Evictor:
         return frozenset(self._since)
 
     async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
-        """Evict all victims; return why that could not be done, empty when it was.
+        """Evict all victims; return why that failed, empty if it did not.
 
-        Those that budgets cover come first and the first refusal ends it, so that as few as possible go for nothing.
-        Raises LeadershipLost.
+        Those that budgets cover come first and the first rejection ends it, so that as few as possible are evicted in
+        vain. Raises LeadershipLost.
         """
         for victim in in_order(preemption.victims, budgets):
             if victim.uid in self.going():
@@ -69,7 +69,7 @@ class Evictor:
             if refusal:
                 logger.info("Eviction rejected", extra={"pod": victim.key, "node": preemption.node, "error": refusal})
                 return f"could not evict pod {victim.key}: {refusal}"
-            # A better preemptor may have had the same victim evicted while this answer was under way.
+            # A preemptor of higher priority may have had the same victim evicted before this response arrived.
             if victim.uid not in self.going():
                 self._events.publish(preempted(victim, preemptor, preemption.node))
             self._since[victim.uid] = self._clock.monotonic()
@@ -82,13 +82,13 @@ class Evictor:
 
 
 def in_order(victims: Sequence[Pod], budgets: Budgets) -> list[Pod]:
-    """Return the victims that are not leaving already, those that may be refused first."""
+    """Return the victims that are not terminating already, those that may be rejected first."""
     staying = [victim for victim in victims if not victim.deleting]
     return sorted(staying, key=lambda victim: not budgets.of(victim))
 
 
 def eviction(victim: Pod) -> dict[str, Any]:
-    """Return the Eviction. With the uid it does not reach another pod of that name."""
+    """Return the Eviction. With the uid it cannot apply to another pod of that name."""
     return {
         "apiVersion": "policy/v1",
         "kind": "Eviction",

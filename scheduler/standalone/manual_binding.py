@@ -1,7 +1,7 @@
-"""Single pods placed, or taken back, at the wish of a tool: beside the loop, by the same rules and the same steps.
+"""Single pods bound, or withdrawn, at the request of a tool: beside the loop, by the same rules and the same steps.
 
-A pod that is tried at the tool's wish counts as in work, so the loop leaves it alone meanwhile. One that is in work
-already is not tried twice: the end of that attempt is the answer.
+A pod that is scheduled at a tool's request counts as in progress, so the loop leaves it alone meanwhile. One that is in
+progress already is not scheduled twice: the result of that attempt is the answer.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _STOPPED: Final = Refused(Refusal.NOT_READY, "this replica stopped scheduling; c
 
 
 class ManualBinding:
-    """Places single pods of one term. Implements prebinder.control.pod_binding_rpc.PodBinding."""
+    """Binds single pods during one term. Implements prebinder.control.pod_binding_rpc.PodBinding."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -36,7 +36,7 @@ class ManualBinding:
         scheduler.ended.append(self.close)
 
     def close(self) -> None:
-        """The term is over: tell everybody who still waits that nothing more is known."""
+        """The term is over: notify all callers that still wait."""
         for key in list(self._expected):
             self._tell(key, None)
 
@@ -64,7 +64,7 @@ class ManualBinding:
         if promised is None:
             return Released()
         ending = self._expect(key)
-        # What was decided just now begins to be carried out in between.
+        # Execution of a decision may begin in between.
         await asyncio.sleep(0)
         await self._scheduler.cycle.withdraw(promised.pod, "a request to unbind it")
         found = await ending
@@ -73,7 +73,7 @@ class ManualBinding:
         return Released(promised.node) if found.placement is None else _has_node(key, promised.node)
 
     def _find(self, key: str, uid: str) -> Pod | Refused:
-        """Return the pod if it waits for a node and is ours."""
+        """Return the pod if it waits for a node and names this scheduler."""
         waiting = self._scheduler.waiting.get(key)
         pod = waiting or self._scheduler.store.pods.items.get(key) or self._scheduler.pods.items.get(key)
         if pod is None:
@@ -90,7 +90,7 @@ class ManualBinding:
         return _has_node(key, pod.node_name or (assumed.node if assumed is not None else "a node"))
 
     def _try(self, attempt: Attempt, node: str) -> Refused | None:
-        """Try the pod now. Return why nothing comes of it; None if there is an ending to wait for."""
+        """Schedule the pod now. Return why that is not possible; None if there is a result to wait for."""
         try:
             found = self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt)
         except PluginFailed as failure:
@@ -170,7 +170,7 @@ class ManualBinding:
 
 
 class _OnlyOn(PreFilter):
-    """Leaves one node of all."""
+    """Keeps a single node."""
 
     name = "OnlyOn"
 
@@ -183,14 +183,14 @@ class _OnlyOn(PreFilter):
 
 
 class _Afresh:
-    """Decides without remembering anything for the next pod: a confined profile comes once."""
+    """Decides without a cache: a confined profile is used once."""
 
     def decide(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | Unschedulable:
         return decide(pod, view, profile)
 
 
 def _refuse_kept_aside(pod: Pod) -> Refused | None:
-    """Return why a pod is not to be tried until somebody changes it."""
+    """Return why a pod cannot be scheduled until it is changed."""
     rejection = refuse_pod(pod)
     if rejection is not None:
         return Refused(Refusal.REJECTED, f"pod {pod.key} is invalid", (rejection,))

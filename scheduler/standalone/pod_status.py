@@ -1,7 +1,7 @@
-"""Tells in a pod's status why it is not scheduled, and which node is being cleared for it.
+"""Writes to a pod's status why it is not scheduled, and which node is nominated for it.
 
-Written is only what is not there yet: an attempt that fails as the one before it costs no request, and a new process
-reads before it writes. Of several things to say about a pod only the newest is written. The form is that of
+Only changes are written: an attempt that fails like the previous one costs no request, and a new process reads before
+it writes. If several statuses of a pod are queued, only the latest is written. The form is that of
 handleSchedulingFailure in pkg/scheduler/schedule_one.go: condition PodScheduled, status False.
 """
 
@@ -25,7 +25,7 @@ SCHEDULER_ERROR: Final = "SchedulerError"
 
 TRIES: Final = 4
 WRITERS: Final = 4
-"""Writes at a time: binding pods comes first, and has the other connections."""
+"""Concurrent writes: binding pods has priority, and uses the other connections."""
 
 _TYPE: Final = "PodScheduled"
 
@@ -34,9 +34,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a pod's status is to say. `nominated`: the node being kept for it, empty for none, None as it is.
+    """The status to write to a pod. `nominated`: the nominated node, empty for none, None to leave it unchanged.
 
-    Without a reason, nothing about scheduling.
+    Without a reason, no condition is written.
     """
 
     reason: str
@@ -60,7 +60,7 @@ class PodStatus:
         self._complaint = ""
 
     def say(self, pod: Pod, said: Said) -> bool:
-        """Have it written; return whether it is news. What was said of the pod last is not."""
+        """Queue a status to be written; return whether it differs from the last one for the pod."""
         if self._said.get(pod.key) == (pod.uid, said):
             return False
         self._said[pod.key] = pod.uid, said
@@ -69,12 +69,12 @@ class PodStatus:
         return True
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Have it written which node is kept for a pod, empty for none; what else was said of it stays."""
+        """Queue the nominated node of a pod, empty for none; the rest of the status stays."""
         uid, said = self._said.get(pod.key, ("", _NOTHING))
         self.say(pod, replace(said if uid == pod.uid else _NOTHING, nominated=node))
 
     def forget(self, pod_key: str) -> None:
-        """Say nothing more of a pod: it is assigned or gone."""
+        """Stop writing about a pod: it is assigned or gone."""
         self._said.pop(pod_key, None)
         self._wanted.pop(pod_key, None)
 
@@ -86,7 +86,7 @@ class PodStatus:
 
     async def _write_all(self) -> None:
         while True:
-            # One write at a time for each pod: of two, the older one could be the last.
+            # One write at a time for each pod: otherwise the older of two could be the last.
             while (key := next((key for key in self._wanted if key not in self._writing), None)) is None:
                 self._something.clear()
                 await self._something.wait()
@@ -97,7 +97,7 @@ class PodStatus:
             except (KubeError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
                 self._complain(pod, error)
                 if key not in self._wanted:
-                    self._said.pop(key, None)  # It is news at the next attempt.
+                    self._said.pop(key, None)  # It is written with the next attempt.
             finally:
                 self._writing.discard(key)
                 if key in self._wanted:
@@ -142,7 +142,7 @@ class PodStatus:
 
 
 def change_of(found: Mapping[str, Any], said: Said, now: str) -> dict[str, Any]:
-    """Return what to merge into the status of a pod (its JSON) so that it says this; nothing if it says it already."""
+    """Return the merge patch for a pod's status (its JSON); nothing if the status is as wanted already."""
     status = found.get("status") or {}
     conditions = status.get("conditions") or []
     before: dict[str, Any] = next((one for one in conditions if one.get("type") == _TYPE), {})

@@ -1,4 +1,4 @@
-"""Preemption in the course of scheduling: nodes are cleared for pods that fit nowhere, and kept for them meanwhile.
+"""Preemption in the scheduling loop: nodes are nominated for pods that fit nowhere, and kept for them meanwhile.
 
 Source: PostFilter and the handling of nominatedNodeName in pkg/scheduler/schedule_one.go.
 """
@@ -25,31 +25,31 @@ class DecidesPods(Protocol):
 
 
 class EvictsPods(Protocol):
-    """Has pods evicted (scheduler.standalone.evict.Evictor)."""
+    """Evicts pods (scheduler.standalone.evict.Evictor)."""
 
     def going(self) -> frozenset[str]:
         """Return the uids of pods whose eviction was accepted and may not be visible yet."""
 
     async def evict(self, preemption: Preemption, preemptor: Pod, budgets: Budgets) -> str:
-        """Evict all victims; return why that could not be done, empty when it was."""
+        """Evict all victims; return why that failed, empty if it did not."""
 
 
 class NominationSink(Protocol):
     """Writes the status of pods (scheduler.standalone.pod_status.PodStatus)."""
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Have it written which node is kept for the pod, empty for none."""
+        """Queue the nominated node of the pod, empty for none."""
 
 
 Renounced = Callable[[Pod, str], None]
-"""Told of a waiting pod and the node that is kept for it no longer."""
+"""Called with a waiting pod and the node that is not nominated for it any more."""
 
 
 class PostFilter:
-    """Knows for which pods nodes are being cleared. For one term: a new one reads it from the pods' status.
+    """Keeps the nominated nodes. For one term: a new one reads them from the pods' status.
 
-    `listeners` hear of each nomination that ends otherwise than with the pod on that node: who was refused because of
-    it may fit now. They hear of it here, where it ends, as no watch shows it at that moment, or shows it at all.
+    `listeners` are notified of each nomination that ends otherwise than with the pod on that node: pods that were
+    rejected because of it may fit now. They are notified here, because no watch shows it at that moment, or at all.
     """
 
     def __init__(self, budgets: Collection[DisruptionBudget], evictor: EvictsPods, status: NominationSink) -> None:
@@ -63,9 +63,9 @@ class PostFilter:
         self._preemptor = Preemptor()
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Follow the waiting pods. News that name no node leave alone what was decided before they show it.
+        """Follow the waiting pods. Events without a node do not affect a decision that they do not show yet.
 
-        Pods that count on a node already must not come here: what is still told of them is late.
+        Must not be called for pods that count on a node already: events about their waiting are late.
         """
         found = new or old
         if found is None:
@@ -80,7 +80,7 @@ class PostFilter:
             self._tell(self._nominations.put(new, kept))
 
     def kept(self) -> ByNode:
-        """Return the pods for which nodes are kept, by node."""
+        """Return the pods with nominated nodes, by node."""
         return self._nominations.by_node()
 
     def assumed(self, pod: Pod, node: str) -> None:
@@ -97,7 +97,9 @@ class PostFilter:
     def decide(
         self, pod: Pod, view: ClusterView, profile: Profile, decider: DecidesPods
     ) -> ScheduleResult | Unschedulable:
-        """Decide about a pod: its nominated node first, and never where a node is being cleared for a better one."""
+        """Decide about a pod: its nominated node first, and never one that is nominated for a pod of higher
+        priority.
+        """
         nominated = self.kept()
         if not nominated:
             return decider.decide(pod, view, profile)
@@ -112,7 +114,7 @@ class PostFilter:
         return on_nominated(pod, node, view, profile) if node else None
 
     def preempt(self, found: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
-        """Return whom to evict for a pod that was refused in this view. The node is kept for it from now on."""
+        """Return the victims for a pod that was rejected in this view. The node is nominated for it from now on."""
         pod, nominated = found.judgement.info.pod, self.kept()
         if found.cluster is not view:
             found = Unschedulable(judge(pod, view, profile), view)
@@ -128,14 +130,14 @@ class PostFilter:
         return answer
 
     async def evict(self, preemption: Preemption, pod: Pod) -> str:
-        """Have the victims leave; return why not all do, and then the node is not kept. Raises LeadershipLost."""
+        """Evict the victims; return why that failed, and then the nomination ends. Raises LeadershipLost."""
         refusal = await self._evictor.evict(preemption, pod, self._budgets_now())
         if refusal and self._nominations.of(pod.key) == preemption.node:
             self._tell(self._nominations.remove(pod.key))
         return refusal
 
     def _budgets_now(self) -> Budgets:
-        """Return the budgets of this moment; the same while none changes."""
+        """Return the budgets of this moment; the same object while none changes."""
         items = self._budgets.items
         if self._counted is None or self._counted[0] is not items:
             self._counted = items, Budgets(items.values())

@@ -1,4 +1,4 @@
-"""One attempt at one pod: decide, take the decision for granted, have it carried out, and say how it ended.
+"""One attempt to schedule a pod: decide, assume, bind, and report the result.
 
 Source: scheduleOne, schedulingCycle and bindingCycle in pkg/scheduler/schedule_one.go.
 """
@@ -30,7 +30,7 @@ from scheduler.state.cluster import ClusterView
 from scheduler.volumes.claim_texts import whole_text
 
 _LOST: Final = frozenset({Reason.POD_ENDED, Reason.ALREADY_ASSIGNED})
-"""Reasons for which the pod does not need us any more."""
+"""Reasons for which the pod does not need this scheduler any more."""
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ Work = Coroutine[Any, Any, None]
 
 
 class CurrentConfiguration(Protocol):
-    """Has the newest configuration (scheduler.standalone.config_watch)."""
+    """Provides the latest configuration (scheduler.standalone.config_watch)."""
 
     @property
     def current(self) -> Configuration: ...
@@ -53,9 +53,9 @@ class StatusWriter(StatusSink, Protocol):
 
 @dataclass(slots=True)
 class Attempts:
-    """Makes attempts. An error in one is told, and costs no other pod its turn.
+    """Makes attempts. An error in one is reported, and does not affect other pods.
 
-    `wake` is called when a pod may have become due although no watch showed anything.
+    `wake` is called when a pod may have become due without a watch event.
     """
 
     waiting: SchedulingQueue
@@ -71,7 +71,7 @@ class Attempts:
     wake: Callable[[], None]
 
     def begin(self, attempt: Attempt) -> Work | None:
-        """Decide about a pod; return what carries the decision out, None if there is nothing to be done."""
+        """Decide about a pod; return the work that executes the decision, None if there is none."""
         pod = self.waiting.get(attempt.pod.key)
         if pod is None or pod.uid != attempt.pod.uid or self._is_assumed(pod):
             self.waiting.done(attempt)
@@ -90,7 +90,7 @@ class Attempts:
             return None
 
     def invalid(self, pod: Pod, rejection: Rejection) -> None:
-        """The pod cannot be scheduled until somebody changes it."""
+        """The pod cannot be scheduled until it is changed."""
         self.report.invalid(pod, rejection.reason, whole_text(rejection))
 
     def _is_assumed(self, pod: Pod) -> bool:
@@ -111,7 +111,7 @@ class Attempts:
     def place(
         self, attempt: Attempt, placement: ScheduleResult, view: ClusterView, began: float | None = None
     ) -> Work | None:
-        """Take a placement decided in this view for granted; return what carries it out, None if it cannot be.
+        """Assume a placement decided in this view; return the work that executes it, None if that is not possible.
 
         `began` is when the decision began, by the monotonic clock; None if it took no time.
         """
@@ -141,7 +141,7 @@ class Attempts:
     async def _clear(
         self, attempt: Attempt, pod: Pod, found: Unschedulable, diagnosis: Diagnosis, preemption: Preemption
     ) -> None:
-        """Clear a node for a pod. It waits for its victims to be gone, or tries again when they cannot be evicted."""
+        """Nominate a node for a pod. The pod waits for its victims to end, or is retried if they cannot be evicted."""
         try:
             refusal = await self.room.evict(await self._withdrawn(preemption, pod), pod)
         except LeadershipLost:
@@ -158,7 +158,7 @@ class Attempts:
         self.wake()
 
     async def _withdrawn(self, preemption: Preemption, pod: Pod) -> Preemption:
-        """Give up victims that have no node yet, and return the preemption of the others: to evict is to delete.
+        """Withdraw victims that have no node yet, and return the preemption of the others: an eviction is a deletion.
 
         Source: PreemptPod in pkg/scheduler/framework/preemption/executor.go. Beyond it, a Binding that was sent is
         waited for, and a pod is evicted only once it is known to have its node.
@@ -201,7 +201,7 @@ class Attempts:
             self.report.scheduled(placement, zone, times, attempt.number)
 
     def _take_back(self, attempt: Attempt, placement: ScheduleResult, reason: Reason, text: str) -> None:
-        """Forget a placement that could not be carried out: whoever was refused because of it gets another chance."""
+        """Forget a placement that could not be executed: pods that were rejected because of it are retried."""
         pod, now = placement.pod, self.clock.monotonic()
         self.cluster.forget(pod.key)
         if reason in _LOST or self.waiting.get(pod.key) is None:

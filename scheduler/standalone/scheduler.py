@@ -1,8 +1,8 @@
-"""The standalone scheduler: takes waiting pods one by one, decides, and has them assigned.
+"""The standalone scheduler: takes waiting pods one by one, decides, and assigns them.
 
-A decision is taken for granted at once (optimistic assume), so the next pod is decided about while the last is being
-assigned. What fails is taken back and tried again; a pod that fits nowhere waits for a change that may help it. One pod
-that cannot be handled never holds up the others.
+A decision is assumed at once (optimistic assume), so the next pod is scheduled while the last is being assigned. What
+fails is rolled back and retried; a pod that fits nowhere waits for a change that may help it. A pod that cannot be
+handled never blocks the others.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from scheduler.standalone.post_filter import EvictsPods, PostFilter
 from scheduler.standalone.schedule_one import Attempts, CurrentConfiguration, StatusWriter, Work
 
 BATCH: Final = 16
-"""Pods taken from the queue at once; one that is more urgent and comes later waits for so many decisions."""
+"""Pods taken from the queue at once; a pod of higher priority that arrives later waits for so many decisions."""
 
 LOOK_SECONDS: Final = 5.0
-"""How often it is looked whether assigned pods are overdue."""
+"""How often overdue assignments are checked."""
 
 
 class Scheduler:
-    """Schedules for one term, and follows the cluster for changes that may help a pod that fits nowhere."""
+    """Schedules during one term, and follows the cluster for changes that may help a pod that fits nowhere."""
 
     def __init__(  # noqa: PLR0913 - all that it takes from its process, by name
         self,
@@ -54,7 +54,8 @@ class Scheduler:
         clock: Clock,
         annotations: Annotations,
     ) -> None:
-        """`pods` are those that name us and have no node, `store` has everything else, and `cluster` follows it.
+        """`pods` are those that name this scheduler and have no node, `store` has everything else, and `cluster`
+        follows it.
 
         `plugins`, `evictor` and `status` write, under the Lease of this term.
         """
@@ -87,11 +88,11 @@ class Scheduler:
             self.wake,
         )
         for assumed in cluster.assumed():
-            # Under way when the last term ended: whether it was assigned is asked at the first look.
+            # In progress when the last term ended: the first check reads whether it was assigned.
             cluster.bound(assumed, clock.monotonic() - PATIENCE)
 
     async def run(self) -> None:
-        """Schedule until `stop`, then let assignments under way end. Needs collections that are synced.
+        """Schedule until `stop`, then let assignments in progress end. Needs collections that are synced.
 
         Raises LeadershipLost.
         """
@@ -107,37 +108,37 @@ class Scheduler:
                 ended()
 
     def stop(self) -> None:
-        """Begin nothing more. Pods that wait for their volumes are left to whoever schedules next."""
+        """Begin nothing more. Pods that wait for their volumes are left to the next leader."""
         self._stopping.set()
         self._work.set()
 
     @property
     def takes_work(self) -> bool:
-        """Whether `start` has work done: not before `run`, nor while what was begun is being finished."""
+        """Whether `start` accepts work: not before `run`, nor while work in progress is being finished."""
         return self._running
 
     def start(self, work: Work) -> None:
-        """Have a pod brought to its node beside the others."""
+        """Execute the binding of a pod concurrently with others."""
         task = self._group.create_task(work)
         self._bindings.add(task)
         task.add_done_callback(self._bindings.discard)
 
     def wake(self) -> None:
-        """A pod may be due although no watch showed anything."""
+        """A pod may be due without a watch event."""
         self._work.set()
 
     def changed(self, change: ClusterEvent) -> None:
-        """Something happened in the cluster that may help a pod that fits nowhere."""
+        """Apply a change in the cluster that may help a pod that fits nowhere."""
         self.waiting.change(change, self.clock.monotonic())
         self._work.set()
 
     def rules_changed(self) -> None:
-        """A new configuration is in force: it may let refused pods in."""
+        """A new configuration is in force: it may make unschedulable pods schedulable."""
         self.waiting.wake_all(self.clock.monotonic())
         self._work.set()
 
     def _renounced(self, pod: Pod, node: str) -> None:
-        """A node is kept for a pod no longer: it looks for another one, and others may fit there."""
+        """A node is not nominated for a pod any more: the pod looks for another one, and others may fit there."""
         self.changed(renounced(pod, node))
         self.waiting.wake(pod.key, self.clock.monotonic())
 
@@ -178,7 +179,7 @@ class Scheduler:
                 work = self.attempts.begin(attempt)
                 if work is not None:
                     self.start(work)
-                # Watches, answers and the lease get their turn after each decision.
+                # Watches, responses and the Lease get their turn after each decision.
                 await asyncio.sleep(0)
             if not attempts:
                 await self._idle()
@@ -191,7 +192,7 @@ class Scheduler:
             return
 
     async def _look_for_lost(self) -> None:
-        """Schedule pods again that have no node although their assignment was answered."""
+        """Schedule pods again that have no node although their assignment was confirmed."""
         while True:
             await self.clock.sleep(LOOK_SECONDS)
             for ended in await self._assignments.run():
@@ -204,7 +205,7 @@ class Scheduler:
         key = placement.pod.key
         shown = self.pods.items.get(key)
         if shown is not None and shown.uid == placement.pod.uid:
-            # A pod that is gone is not tried again, although a watch has yet to show its end.
+            # A pod that is gone is not retried, although a watch has not shown its end yet.
             self.waiting.remove(key)
             if ended.waits:
                 self._pod_changed(None, shown)

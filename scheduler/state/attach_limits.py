@@ -1,8 +1,8 @@
-"""Whether a node's CSI drivers can attach the volumes of one more pod.
+"""Whether a node's CSI drivers can attach the volumes of another pod.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A claim without a volume counts as one of its class's
-provisioner. A volume that is attached although no pod on the node uses it counts as attached, and once more as new
-when the pod brings it: so does upstream. In-tree volumes that Kubernetes hands to a CSI driver are not counted.
+provisioner. A volume that is attached although no pod on the node uses it counts as attached, and once more as new when
+the pod brings it, as upstream. In-tree volumes that Kubernetes hands to a CSI driver are not counted.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from kube.store.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class AttachUse:
-    """What is attached on a node: `used` by its pods, or `left` there, so attached with no pod to use it.
+    """What is attached on a node: `used` by its pods, or `left` there: attached without a pod that uses it.
 
     `limits` are by driver; one that states no limit is absent.
     """
@@ -60,7 +60,7 @@ def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> 
 
 
 def has_plenty(wanted: frozenset[UsedVolume], use: AttachUse) -> bool:
-    """Whether even one driver alone could attach all there is and these volumes: most nodes are far from a limit."""
+    """Whether even a single driver could attach all of them: most nodes are far from a limit."""
     return not use.limits or len(wanted) + len(use.used) + len(use.left) <= min(use.limits.values())
 
 

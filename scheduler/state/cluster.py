@@ -1,4 +1,4 @@
-"""The cluster as a scheduling cycle sees it: immutable, and cheap to renew by one pod or one node."""
+"""The cluster as a scheduling cycle sees it: immutable, and cheap to update by one pod or one node."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ Place = tuple[Pod, str]
 """A pod and the name of the node it is on."""
 
 Move = tuple[Place | None, Place | None]
-"""Where a pod was and where it is; None is nowhere."""
+"""Where a pod was and where it is; None means nowhere."""
 
 ClaimUsers = Map[str, Map[str, str]]
 """Claim key -> key of a pod on a node that uses it -> name of that node."""
@@ -28,12 +28,13 @@ ClaimUsers = Map[str, Map[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """One look at everything. `storage` has the snapshot, the index of free volumes, promises and health verdicts.
+    """A view of everything. `storage` has the snapshot, the index of Available volumes, reservations and health
+    verdicts.
 
-    Made by `view_of(storage, now)`. Nodes stand in `nodes` by number; a new one is added at the end. `index` answers
+    Created by `view_of(storage, now)`. Nodes are in `nodes` by number; a new one is added at the end. `index` holds
     which nodes have which labels and taints, `pod_groups` which pods run where, `claim_users` the nodes of pods by
     claim and pod. Pods may be on nodes here that the snapshot does not have there: those are assumed. `namespaces` are
-    the labels of namespaces as far as they are known.
+    the labels of namespaces as far as known.
     """
 
     storage: View
@@ -46,7 +47,7 @@ class ClusterView:
     namespaces: Mapping[str, Pairs] = field(default_factory=Map)
 
     def node(self, name: str) -> NodeInfo | None:
-        """Return a node by name, None when it is unknown."""
+        """Return a node by name, None if it is unknown."""
         number = self.numbers.get(name)
         return None if number is None else self.nodes[number]
 
@@ -55,22 +56,22 @@ class ClusterView:
         return replace(self, now=now)
 
     def with_pod(self, pod: Pod, node_name: str) -> "ClusterView":
-        """Return the view with one more pod on a node. On a node that is unknown it is nowhere.
+        """Return the view with another pod on a node. On an unknown node it is nowhere.
 
-        It must not be there yet: a pod that was assumed, or that changed, has to be taken away first.
+        It must not be there yet: a pod that was assumed, or that changed, has to be removed first.
         """
         return self.with_moves([(None, (pod, node_name))]) if node_name in self.numbers else self
 
     def without_pod(self, pod_key: str, node_name: str) -> "ClusterView":
-        """Return the view without a pod that is on a node; the same view when it is not there."""
+        """Return the view without a pod that is on a node; the same view if it is not there."""
         state = self.node(node_name)
         gone = None if state is None else next((pod for pod in state.pods if pod.key == pod_key), None)
         return self if gone is None else self.with_moves([((gone, node_name), None)])
 
     def with_moves(self, moves: Iterable[Move]) -> "ClusterView":
-        """Return the view after pods came, went or changed: each with its place before and after.
+        """Return the view after pods were added, removed or changed: each with its place before and after.
 
-        Nothing is done about a place on a node that is unknown, or where the pod is not.
+        Places on an unknown node, or where the pod is not, are ignored.
         """
         draft = _Draft(list(self.nodes), self.pod_groups, self.claim_users, self.storage.snapshot)
         for before, after in moves:
@@ -84,7 +85,7 @@ class ClusterView:
         return replace(self, nodes=tuple(draft.nodes), pod_groups=draft.pod_groups, claim_users=draft.claim_users)
 
     def with_node(self, node: Node) -> "ClusterView":
-        """Return the view with a node new or changed. What runs on it stays."""
+        """Return the view with a node added or changed. What runs on it stays."""
         before = self.node(node.name)
         if before is None:
             return self._with_new(node)
@@ -93,7 +94,7 @@ class ClusterView:
         return replace(self, nodes=self._replaced(state), index=index)
 
     def without_node(self, name: str) -> "ClusterView":
-        """Return the view without a node and what is on it. The last node takes its number."""
+        """Return the view without a node and what is on it. The last node gets its number."""
         number = self.numbers.get(name)
         if number is None:
             return self
@@ -146,7 +147,7 @@ class ClusterView:
 
 
 def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None = None) -> ClusterView:
-    """Return the view of what a snapshot shows: nodes by name, and the pods assigned to them."""
+    """Return the view of a snapshot: nodes by name, and the pods assigned to them."""
     snapshot = storage.snapshot
     pods = {name: [snapshot.pods[key] for key in keys] for name, keys in snapshot.pods_by_node.items()}
     nodes = [node for _, node in sorted(snapshot.nodes.items())]
@@ -170,7 +171,7 @@ def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None
 
 @dataclass(slots=True)
 class _Draft:
-    """What changes when pods come and go."""
+    """The changes while pods are added and removed."""
 
     nodes: list[NodeInfo]
     pod_groups: PodGroups
@@ -178,7 +179,7 @@ class _Draft:
     snapshot: Snapshot
 
     def take(self, pod: Pod, number: int) -> None:
-        """Take a pod from its node; nothing is done when it is not there."""
+        """Remove a pod from its node, if it is there."""
         state = state_without_pod(self.nodes[number], pod, self.snapshot)
         if state is None:
             return
@@ -189,7 +190,7 @@ class _Draft:
             self.claim_users = self.claim_users.set(key, left) if left else self.claim_users.delete(key)
 
     def renew(self, pod: Pod, number: int | None) -> bool:
-        """Take over a newer record of a pod that takes what it took before; whether it is such a pod."""
+        """Replace the record of a pod that uses the same as before; return whether it does."""
         state = None if number is None else state_with_news(self.nodes[number], pod)
         if state is None:
             return False
@@ -207,7 +208,7 @@ class _Draft:
 
 
 def _alike(before: Node, after: Node) -> bool:
-    """Whether nothing changed that decides which pods may come, as when a node says that it is alive."""
+    """Whether nothing changed that affects scheduling, as with a heartbeat of the node."""
     return (
         before.labels == after.labels and before.taints == after.taints and before.unschedulable == after.unschedulable
     )

@@ -1,4 +1,4 @@
-"""One node of a cluster view: what is on it and what it has left."""
+"""A node of a cluster view: what is on it and what it has left."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,16 +19,16 @@ from kube.store.snapshot import Snapshot
 from scheduler.state.attach_limits import AttachUse, attach_use_by, attachments_of
 
 _NEWS: Final = ("resource_version", "node_name", "phase", "nominated_node", "started", "evicted")
-"""What changes of a pod on a node while it takes the same there."""
+"""Fields of a pod on a node that can change while it uses the same there."""
 
 
 class NodeInfo(Struct, frozen=True, gc=False):
-    """A node with everything on it, pods that are only assumed to be there included.
+    """A node with everything on it, including pods that are only assumed to be there.
 
     `number` is its place in `ClusterView.nodes` and its bit in sets of nodes. `allocatable` and `free` are in
     nano-units by resource, `pods` included; `scored` is (cpu, memory) requested, where containers that request nothing
-    count with upstream's defaults: scores go by it, fit does not. `taints` include that of a cordon. `attach` is what
-    is attached there, and how much may be. `cut_off` are the drivers whose storage the node does not reach.
+    count with upstream's defaults: it is used by scores, not by fit. `taints` include that of a cordon. `attach` is
+    what is attached there, and how much may be. `cut_off` are the drivers whose storage the node does not reach.
     """
 
     number: int
@@ -50,7 +50,7 @@ class NodeInfo(Struct, frozen=True, gc=False):
 
 
 def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot) -> NodeInfo:
-    """Return the state of a node with these pods on it; finished ones are left out."""
+    """Return the state of a node with these pods on it; finished ones are omitted."""
     staying = tuple(pod for pod in pods if not pod.finished)
     counted = [scored_requests(pod) for pod in staying]
     return NodeInfo(
@@ -70,7 +70,7 @@ def node_state(number: int, node: Node, pods: Iterable[Pod], snapshot: Snapshot)
 
 
 def state_with_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo:
-    """Return the state with one more pod, at a cost that does not depend on those that are there."""
+    """Return the state with another pod, at a cost that does not depend on the pods already there."""
     if pod.finished:
         return state
     free = dict(state.free)
@@ -96,7 +96,7 @@ def state_with_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo:
 
 
 def state_without_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo | None:
-    """Return the state without a pod, None when it is not there. What other pods may use too is counted anew."""
+    """Return the state without a pod, None if it is not there. What other pods may use too is counted again."""
     there = next(
         (placed for placed in state.pods if placed.name == pod.name and placed.namespace == pod.namespace), None
     )
@@ -114,9 +114,9 @@ def state_without_pod(state: NodeInfo, pod: Pod, snapshot: Snapshot) -> NodeInfo
 
 
 def state_with_news(state: NodeInfo, pod: Pod) -> NodeInfo | None:
-    """Return the state with a newer record of a pod that is there; None when it takes something else than before.
+    """Return the state with a newer record of a pod that is there; None if it uses something else than before.
 
-    So too for a pod with claims: what is attached for them follows from the claims.
+    The same applies to a pod with claims: what is attached for them depends on the claims.
     """
     if pod.claims or pod.finished:
         return None
@@ -129,7 +129,7 @@ def state_with_news(state: NodeInfo, pod: Pod) -> NodeInfo | None:
 
 
 def differs_by_news(state: NodeInfo, other: NodeInfo) -> bool:
-    """Whether the one came of the other by `state_with_news`, so that what it has left is the very same."""
+    """Whether one results from the other by `state_with_news`, so that what it has left is identical."""
     return (
         state.node is other.node
         and state.free is other.free

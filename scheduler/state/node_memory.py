@@ -1,7 +1,7 @@
-"""What was worked out for a node, kept until the node changes.
+"""Results per node, cached until the node changes.
 
-A placed pod changes one node of thousands, and pods of one template ask the same question of all of them. A node's
-state is a frozen value, so an answer holds for as long as the state is the same object.
+A placed pod changes one node of thousands, and pods of one template have the same question for all of them. A node's
+state is a frozen value, so a result holds for as long as the state is the same object.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -12,17 +12,17 @@ from scheduler.state.node_info import NodeInfo
 T = TypeVar("T")
 
 MOST_QUESTIONS: Final = 64
-"""Questions that are remembered at once, each with an answer per node; beyond it all are forgotten."""
+"""Questions that are cached at once, each with a result per node; beyond that all are dropped."""
 
 
 class NodeMemory(Generic[T]):
-    """Answers to questions about nodes. Purely a memory: what comes out does not depend on it."""
+    """Results for questions about nodes. It is only a cache: it never changes a result."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, list[tuple[NodeInfo | None, T | None]]] = {}
 
     def answers(self, question: Hashable, nodes: Sequence[NodeInfo], work_out: Callable[[NodeInfo], T]) -> list[T]:
-        """Return the answer for each node. Equal questions must come with functions that answer alike."""
+        """Return the result for each node. Equal questions must come with equivalent functions."""
         known = self._room(question, max((node.number for node in nodes), default=-1) + 1)
 
         def renewed(node: NodeInfo) -> T:
@@ -30,7 +30,7 @@ class NodeMemory(Generic[T]):
             known[node.number] = node, answer
             return answer
 
-        # The answer beside the very same state is there: only where none is does it stand beside None.
+        # Where the state is the very same object, its result is there: None is beside None only where there is none.
         return [
             kept[1] if (kept := known[node.number])[0] is node else renewed(node)  # type: ignore[misc]
             for node in nodes

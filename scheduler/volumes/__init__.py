@@ -1,4 +1,4 @@
-"""What becomes of a pod's claims on a node: kube-scheduler's choice, ours, and what is Available.
+"""What a pod's claims get on a node: kube-scheduler's choice, ours, and what is Available.
 
 Open `volume_binding` first. Never a write.
 """

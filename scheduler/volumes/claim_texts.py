@@ -1,4 +1,4 @@
-"""Why a pod fits no node whatever, in kube-scheduler's words.
+"""Why a pod fits no node at all, in kube-scheduler's words.
 
 Source: podHasPVCs and PreFilter of plugins/volumebinding.
 """
@@ -10,7 +10,7 @@ from kube.objects.model import Claim, Pod, PodClaim
 
 
 def whole_text(rejection: Rejection) -> str:
-    """Return a reason against a pod as a whole in words."""
+    """Return the text of a reason against a pod as a whole."""
     name = rejection.subject.rpartition("/")[2]
     texts: Mapping[Reason, str] = {
         Reason.CLAIM_NOT_FOUND: f'persistentvolumeclaim "{name}" not found',

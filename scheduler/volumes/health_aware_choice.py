@@ -1,8 +1,8 @@
-"""Which volumes we take for a pod on a node, where kube-scheduler would take the smallest and ask nobody.
+"""Which volumes we take for a pod on a node, where kube-scheduler would take the smallest, whatever its health.
 
-As VolumeBinding, with four differences: a reserved volume is taken before any other, none is taken that is reserved
-for another claim or known to be unhealthy, none that is not accessible from the node, and the claims are decided
-together, so that an assignment that exists is found.
+As VolumeBinding, with four differences: a reserved volume is taken before any other; none is taken that is reserved for
+another claim or known to be unhealthy; none that is not accessible from the node according to its driver; and the
+claims are decided together, so that an assignment is found if one exists.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,12 +27,12 @@ from scheduler.volumes.volume_binding import (
 )
 
 Usable = Callable[[Claim, Volume], bool]
-"""Whether a volume may be taken for a claim by our own rules."""
+"""Whether our own rules allow a volume for a claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """As many claims of a pod that differ in nothing but size."""
+    """Claims of a pod that differ only in size."""
 
     smallest: Claim
     size: int
@@ -81,7 +81,7 @@ def _not_jointly(names: str, node: Node) -> Rejection:
 
 
 def families_of(claims: PodClaims, storage: View) -> tuple[Family, ...]:
-    """Return the claims that only free volumes will do for, those together that differ in nothing but size."""
+    """Return the claims that need an Available volume, grouped so that those of a group differ only in size."""
     families: dict[ClaimShape, list[Claim]] = {}
     for claim in _searching(claims):
         if claim.key not in storage.snapshot.volumes_by_claim and not provisions(claim, storage.snapshot.classes):
@@ -90,20 +90,20 @@ def families_of(claims: PodClaims, storage: View) -> tuple[Family, ...]:
 
 
 def is_short_of_volumes(families: Iterable[Family], node: Node, storage: View) -> bool:
-    """Whether the node has too few free volumes for one of the families: kube-scheduler finds no more there."""
+    """Whether the node has too few Available volumes for one of the families: kube-scheduler finds no more there."""
     return any(_free(family, node, storage) < family.size for family in families)
 
 
 def _too_few(families: Iterable[Family], node: Node, storage: View) -> bool:
-    """Whether the node has some free volumes, but fewer than a family has claims.
+    """Whether the node has some Available volumes, but fewer than a family has claims.
 
-    A quick answer for pods with many claims, which on most nodes of a cluster with local volumes have no chance.
+    A quick check for pods with many claims, which cannot fit on most nodes of a cluster with local volumes.
     """
     return any(0 < _free(family, node, storage) < family.size for family in families if family.size > 1)
 
 
 def _free(family: Family, node: Node, storage: View) -> int:
-    """Count the free volumes for the family, as many as it has claims at most: what fits any fits the smallest."""
+    """Count the Available volumes for the family, at most as many as it has claims: what fits any fits the smallest."""
     volumes = storage.index.candidates(family.smallest, dict(node.labels))
     return sum(1 for _ in islice(volumes, family.size))
 
@@ -113,7 +113,7 @@ def _searching(claims: PodClaims) -> list[Claim]:
 
 
 def drivers_of(choice: VolumeChoice, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the drivers of the volumes that are taken, and of those that are to be made."""
+    """Yield the drivers of the volumes that are taken, and of those that are to be provisioned."""
     for _, volume in choice.volumes:
         yield volume.driver
     for claim in choice.provision:
@@ -128,7 +128,7 @@ def _options(
     storage: View,
     usable: Usable,
 ) -> list[Volume]:
-    """Return what to choose from, smallest first: the one that names the claim, the reserved one, or free ones."""
+    """Return the candidates, smallest first: the one that names the claim, the reserved one, or Available ones."""
     snapshot, labels = storage.snapshot, dict(node.labels)
     named = [snapshot.volumes[name] for name in snapshot.volumes_by_claim.get(claim.key, ())]
     prebound = prebound_volume(claim, labels, named) if named else None
@@ -146,7 +146,7 @@ def _options(
 def _with_provisioning(
     claims: PodClaims, volumes: tuple[tuple[Claim, Volume], ...], node: Node, storage: View
 ) -> VolumeChoice:
-    """Add the claims that have a volume made for them, or return why that cannot be."""
+    """Add the claims for which a volume is provisioned, or return why that is not possible."""
     static = {claim.key for claim, _ in volumes}
     provision = tuple(claim for claim in claims.delayed if claim.key not in static)
     for claim in provision:

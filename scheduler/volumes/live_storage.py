@@ -1,4 +1,4 @@
-"""Free volumes and promises, kept in step with the store; and on which nodes storage counts otherwise now."""
+"""Available volumes and reservations, kept in sync with the store, and the nodes on which storage has changed."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,18 +13,18 @@ from kube.objects.model import Claim, CSINode, StorageClass, Volume, VolumeAttac
 from kube.store.store import Store
 
 _WORTH_ANEW: Final = 4
-"""If more than one volume in so many changed, the index is made anew: that takes less than filing each."""
+"""If more than one volume in so many changed, the index is rebuilt: that is cheaper than updating it."""
 
 _FEW: Final = 100
 
 _MOST_CLAIMS: Final = 20_000
-"""Changed claims noted while nobody looks; beyond it all nodes are counted anew."""
+"""Changed claims recorded while no view is needed; beyond it all nodes are counted again."""
 
 _Names = Map[str, str]
 
 
 class LiveStorage:
-    """Follows a store. `ledger` is the caller's to write to."""
+    """Follows a store. The caller writes to `ledger`."""
 
     def __init__(self, store: Store, settings: PlanSettings) -> None:
         self.ledger = Ledger()
@@ -57,7 +57,7 @@ class LiveStorage:
         return view
 
     def touched(self, users: Mapping[str, _Names]) -> set[str] | None:
-        """Return the nodes, None for all, whose attachments or reports may be others than when this was asked last.
+        """Return the nodes, None for all, whose attachments or reports may have changed since the last call.
 
         `users` are the pods that use a claim, and their nodes.
         """
@@ -71,7 +71,7 @@ class LiveStorage:
         return nodes
 
     def release(self, pod_key: str) -> None:
-        """What was promised to the pod is free."""
+        """Release what is reserved for the pod."""
         self.ledger = self.ledger.without(*self.ledger.by_pod.get(pod_key, Map()))
 
     def _catch_up(self, volumes: Map[str, Volume]) -> None:
@@ -131,5 +131,5 @@ def _about_storage(csi_node: CSINode) -> tuple[object, object]:
 
 
 def _kind_of(claim: Claim) -> tuple[str, str | None]:
-    """What of a claim decides how it counts as attached."""
+    """What determines how a claim counts as attached."""
     return claim.volume_name, claim.storage_class

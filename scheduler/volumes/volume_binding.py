@@ -1,7 +1,7 @@
-"""What kube-scheduler does with the claims of a pod: on the whole, and on one node.
+"""What kube-scheduler does with the claims of a pod: in general, and on a node.
 
 Source: PreFilter and Filter in pkg/scheduler/framework/plugins/volumebinding (volume_binding.go, binder.go). Where
-upstream leaves equal volumes or claims to the order of a Go map, the first by name wins here. Volumes of in-tree
+upstream leaves equal volumes or claims to the order of a Go map, the first by name is used here. Volumes of in-tree
 plugins that a node hands to a CSI driver are not translated first.
 """
 
@@ -33,10 +33,10 @@ from kube.store.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """The claims of a pod that can be scheduled, in the pod's order.
+    """The claims of a schedulable pod, in the pod's order.
 
-    `bound` have a volume, `orphaned` are bound to one that does not exist, `delayed` get one chosen with the node.
-    `wanted` are the delayed ones as often as the pod names them: upstream looks for a volume each time.
+    `bound` have a volume, `orphaned` are bound to one that does not exist, `delayed` get one that is chosen with the
+    node. `wanted` are the delayed ones as often as the pod names them: upstream looks for a volume each time.
     """
 
     bound: tuple[tuple[Claim, Volume], ...] = ()
@@ -47,7 +47,7 @@ class PodClaims:
 
 @dataclass(frozen=True, slots=True)
 class VolumeChoice:
-    """What VolumeBinding decides for a node: the static volumes it takes, the claims it has a volume made for.
+    """VolumeBinding's decision for a node: the static volumes it takes, the claims for which a volume is provisioned.
 
     `rejections` are its reasons against the node, in its order and for each claim; the other two are empty then.
     """
@@ -61,7 +61,7 @@ _NOTHING_TO_DO: Final = VolumeChoice()
 
 
 def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
-    """Return the pod's claims, or why no node whatever is looked at for it."""
+    """Return the pod's claims, or why no node is evaluated for it at all."""
     claims: list[Claim] = []
     for named in pod.claims:
         key = f"{pod.namespace}/{named.name}"
@@ -80,7 +80,7 @@ def claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Rejection:
 
 
 def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: VolumeIndex) -> VolumeChoice:
-    """Return what VolumeBinding decides for the pod on this node. `index` holds the free volumes of the snapshot."""
+    """Return VolumeBinding's decision for the pod on this node. `index` holds the Available volumes of the snapshot."""
     against = _refuse_bound(claims, node)
     if not claims.wanted:
         return _NOTHING_TO_DO if against is None else VolumeChoice(rejections=(against,))
@@ -91,7 +91,7 @@ def choose_volumes(claims: PodClaims, node: Node, snapshot: Snapshot, index: Vol
 def static_volume(
     claim: Claim, node_labels: Mapping[str, str], snapshot: Snapshot, index: VolumeIndex, taken: Container[str] = ()
 ) -> Volume | None:
-    """Return the volume taken for a claim on a node with these labels, None when there is none.
+    """Return the volume taken for a claim on a node with these labels, None if there is none.
 
     `taken` are names of volumes that went to other claims of the pod.
     """
@@ -101,7 +101,7 @@ def static_volume(
 
 
 def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection | None:
-    """Return the first that is wrong with a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
+    """Return the first problem of a claim (podHasPVCs). `owner` is the uid of the pod that has to own it."""
     if claim is None:
         return Rejection(Reason.CLAIM_NOT_FOUND, key, "an existing claim", "none")
     if claim.phase == "Lost":
@@ -116,7 +116,7 @@ def _refuse_claim(key: str, claim: Claim | None, owner: str | None) -> Rejection
 
 
 def _refuse_unbound(claim: Claim, classes: Mapping[str, StorageClass]) -> Rejection | None:
-    """Return why an unbound claim keeps its pod from being scheduled at all, None when it waits for a node."""
+    """Return why an unbound claim makes its pod unschedulable, None if it is bound with the node."""
     mode = binding_mode(claim, classes)
     name = class_of(claim)
     if mode is None:
@@ -144,7 +144,7 @@ def _sorted_out(
         volume = snapshot.volumes.get(claim.volume_name)
         if volume is not None:
             bound.append((claim, volume))
-        elif claim.name in persistent:  # VolumeZone asks for the volume before any node is looked at.
+        elif claim.name in persistent:  # VolumeZone reads the volume before any node is evaluated.
             return Rejection(Reason.VOLUME_MISSING, claim.key, f"volume {claim.volume_name}", "no such volume")
         else:
             orphaned.append(claim)
@@ -153,7 +153,7 @@ def _sorted_out(
 
 
 def _refuse_bound(claims: PodClaims, node: Node) -> Rejection | None:
-    """Return which of the volumes the pod already has keeps it off the node (checkBoundClaims)."""
+    """Return which of the pod's bound volumes excludes the node (checkBoundClaims)."""
     labels = dict(node.labels)
     for _, volume in claims.bound:
         if not node_matches(volume.node_affinity, labels):
@@ -182,7 +182,7 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
     exhausted: set[ClaimShape] = set()
     for claim in sorted(searching, key=lambda claim: (claim.request, claim.key)):
         unnamed = claim.key not in snapshot.volumes_by_claim
-        # What does not do for a claim does not do for a larger one.
+        # What does not fit a claim does not fit a larger one.
         known = unnamed and bool(exhausted) and family_of(claim) in exhausted
         volume = None if known else static_volume(claim, labels, snapshot, index, taken)
         if volume is not None:
@@ -199,7 +199,7 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
 
 
 def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:
-    """Return why no volume can be made for the claim that this node reaches (checkVolumeProvisions), or None."""
+    """Return why no volume accessible from this node can be provisioned (checkVolumeProvisions), or None."""
     storage_class = snapshot.classes[class_of(claim)]
     request = quantity_text(claim.request)
     if storage_class.provisioner in ("", NO_PROVISIONER):
@@ -229,7 +229,9 @@ def _has_capacity(claim: Claim, storage_class: StorageClass, node: Node, snapsho
 
 
 def _most(storage_class: StorageClass, node: Node, snapshot: Snapshot) -> int:
-    """Return the largest volume, in bytes, that the driver says it can make for the node; -1 when it says nothing."""
+    """Return the largest volume, in bytes, that the driver reports it can provision for the node; -1 if it reports
+    nothing.
+    """
     largest = -1
     for capacity in snapshot.capacities_by_class.of_node(storage_class.name, dict(node.labels)):
         limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size

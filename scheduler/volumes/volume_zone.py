@@ -1,7 +1,7 @@
-"""Which nodes lie in the zones of the volumes a pod already has.
+"""Which nodes are in the zones of a pod's bound volumes.
 
-Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go. It looks at labels of volumes, which is how in-tree
-cloud volumes say where they are, and never at claims made for generic ephemeral volumes.
+Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go. It reads labels of volumes, which is how in-tree
+cloud volumes record their zone, and ignores claims of generic ephemeral volumes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from kube.store.snapshot import Snapshot
 
 
 def zoned_volumes(pod: Pod, snapshot: Snapshot) -> Iterator[Volume]:
-    """Yield the pod's volumes that have a label of a zone or region. Those that do not exist are left out."""
+    """Yield the pod's volumes that have a label of a zone or region. Those that do not exist are omitted."""
     for named in pod.claims:
         claim = None if named.ephemeral else snapshot.claims.get(f"{pod.namespace}/{named.name}")
         volume = snapshot.volumes.get(claim.volume_name) if claim is not None else None

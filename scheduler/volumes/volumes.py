@@ -20,7 +20,7 @@ from scheduler.volumes.volume_binding import PodClaims, VolumeChoice, choose_vol
 
 
 class NodeVolumes:
-    """What becomes of a pod's unbound claims on one node.
+    """What a pod's unbound claims get on a node.
 
     `own` is what we take: the reserved volumes first, and none that is reserved for another claim, known to be
     unhealthy or not accessible from the node.
@@ -32,21 +32,21 @@ class NodeVolumes:
 
     @cached_property
     def upstream(self) -> VolumeChoice:
-        """Return what kube-scheduler's VolumeBinding decides there. Worked out when asked for: few want to know.
+        """Return kube-scheduler's VolumeBinding decision. Computed lazily: it is rarely needed.
 
-        Where there are too few volumes for either of us, its rejections are in our words.
+        If there are too few volumes for either, its rejections have our texts.
         """
         return self._ask_upstream()
 
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """A pod to be scheduled, and what every storage plugin has to know of it.
+    """A pod to be scheduled, and what every storage plugin has to know about it.
 
-    `rejection` is the reason for which the pod fits no node whatever (missing or lost claim, unbound Immediate claim,
+    `rejection` is the reason for which the pod fits no node at all (missing or lost claim, unbound Immediate claim,
     ...), and then `claims` is empty. `reserved` are the claims' reservations that have not expired, by claim key.
-    `choice(node)` is what happens on a node; it is worked out once for nodes that are alike, which are those that have
-    the same of the labels of these `keys` and are cut off from the same storage.
+    `choice(node)` is the choice on a node; it is computed once for equal nodes: those that have equal values of the
+    labels `keys` and are cut off from the same storage.
     """
 
     pod: Pod
@@ -85,7 +85,7 @@ def _chooses_nothing(_: NodeInfo) -> NodeVolumes:
 def _choices(
     claims: PodClaims, reserved: Mapping[str, ClaimReservation], storage: View, now: datetime, keys: LabelKeys
 ) -> Callable[[NodeInfo], NodeVolumes]:
-    """Return the choice by node, remembered by the labels on which it depends."""
+    """Return the choice by node, cached by the labels on which it depends."""
     known: dict[tuple[object, ...], NodeVolumes] = {}
     by_name: dict[str, NodeVolumes] = {}
     families = families_of(claims, storage)
@@ -99,7 +99,7 @@ def _choices(
         return choose_volumes(claims, node, storage.snapshot, storage.index)
 
     def choice(node: NodeInfo) -> NodeVolumes:
-        # Half a dozen plugins ask about each node.
+        # Half a dozen plugins need it for each node.
         volumes = by_name.get(node.node.name)
         if volumes is not None:
             return volumes

@@ -19,6 +19,7 @@ class Resource:
     namespaced: bool
     part: str = ""
     field_selector: str = ""
+    only_namespace: str = ""
 
     @property
     def label(self) -> str:
@@ -29,6 +30,10 @@ class Resource:
         """Return the part of the kind that the selector selects: lists and watches return nothing else."""
         return replace(self, part=part, field_selector=field_selector)
 
+    def within(self, namespace: str) -> "Resource":
+        """Return the objects of one namespace as a kind of its own: lists and watches show nothing else."""
+        return replace(self, only_namespace=namespace)
+
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
@@ -36,8 +41,9 @@ class Resource:
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the path of an object, of a collection (no name), or of the collection in all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        if namespace and self.namespaced:
-            root += f"/namespaces/{quote(namespace, safe='')}"
+        inside = namespace or self.only_namespace
+        if inside and self.namespaced:
+            root += f"/namespaces/{quote(inside, safe='')}"
         parts = [root, self.plural]
         if name:
             parts.append(quote(name, safe=""))

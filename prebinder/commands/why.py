@@ -11,11 +11,15 @@ import cloup
 from rich.console import Console
 
 from binder.matching.rejection import Reason
+from kube.clock import SystemClock
 from kube.objects.model import LabelSelector
 from prebinder.command_line.command import Command
-from prebinder.command_line.parameters import FILE, OneOf, Reading
+from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
 from prebinder.errors import ExitCode, UsageError
 from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_connection
+from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
+from prebinder.view.feeds.file_feed import FileFeed
+from prebinder.view.process import DEFAULT_PORT, Serving, serve
 from prebinder.why.answering import answer_live, report_on
 from prebinder.why.reading.file import facts_from
 from prebinder.why.reading.live import LiveReader
@@ -33,6 +37,7 @@ Examples:
   pvc-prebinder why -A                                  one line for each cause in the cluster
   pvc-prebinder why pod/web-0 -w                        until it runs
   kubectl -n shop describe $(pvc-prebinder why -o name -n shop)
+  pvc-prebinder why --serve                             zones, nodes and volumes in the browser, live
 
 Exit codes:
   0 nothing is wrong, waiting as it should included   1 error   2 usage
@@ -92,6 +97,17 @@ class Question:
     metavar="WHEN",
     help="auto (default), always or never",
 )
+@cloup.option_group(
+    "In the browser",
+    cloup.option("--serve", "serving", is_flag=True, help="show zones, nodes, volumes and causes as a page, live"),
+    cloup.option(
+        "--port",
+        type=whole_number(0, 65535),
+        default=DEFAULT_PORT,
+        metavar="PORT",
+        help=f"port on 127.0.0.1, default {DEFAULT_PORT}; 0 takes any free one",
+    ),
+)
 @access_flags
 def command(  # noqa: PLR0913, PLR0917 - one for each flag
     access: ClusterAccess,
@@ -103,15 +119,21 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     filenames: tuple[str, ...],
     output: str,
     color: str,
+    serving: bool,
+    port: int,
 ) -> int:
     """Finds why a pod or a PersistentVolumeClaim is pending: one root cause, its evidence, and what to type next.
 
     Reads with your own permissions and needs no controller. What you may not read is named; where the answer depends
     on it, the answer is "Inconclusive" and never a guess. Without a name, everything that waits in the namespace is
-    explained. With --filename the answer comes from the objects in the input alone.
+    explained. With --filename the answer comes from the objects in the input alone. With --serve the answers are a web
+    page on this machine, for the whole cluster or one --namespace.
     """
     _check(targets, filenames, everywhere=everywhere, watching=watching, selecting=selector is not None)
     question = Question(targets, namespace, everywhere, selector)
+    if serving:
+        _check_page(selector, output, watching=watching)
+        return asyncio.run(_serve(access, question, filenames, Serving(port)))
     printer = Printer(output, console_for(color), overview=everywhere)
     if not filenames:
         return asyncio.run(_live(access, question, printer, watching=watching))
@@ -133,6 +155,27 @@ def _check(
         raise UsageError("--selector chooses among everything that waits; leave out the names")
     if watching and filenames:
         raise UsageError("--watch needs a cluster: a file does not change")
+
+
+def _check_page(selector: LabelSelector | None, output: str, *, watching: bool) -> None:
+    if watching or selector is not None or output != "text":
+        raise UsageError("--serve shows everything and follows it: leave out --watch, --selector and --output")
+
+
+async def _serve(access: ClusterAccess, question: Question, filenames: Sequence[str], serving: Serving) -> int:
+    namespace = question.namespace or ""
+    if filenames:
+        facts, faults = facts_from(filenames, sys.stdin.buffer, datetime.now(UTC), access.annotation_prefix)
+        _complain(faults)
+        feed = FileFeed(facts, ", ".join(filenames), namespace)
+        await serve(feed, serving, question.targets, namespace or "default")
+        return ExitCode.FINE
+    async with cluster_connection(access) as (api, own_namespace):
+        scope = Scope(access.context or "the current context", namespace, own_namespace, access.annotation_prefix)
+        cluster = ClusterFeed(api, scope, SystemClock())
+        async with cluster.open():
+            await serve(cluster, serving, question.targets, namespace or own_namespace)
+    return ExitCode.FINE
 
 
 async def _live(access: ClusterAccess, question: Question, printer: Printer, *, watching: bool) -> int:

@@ -36,7 +36,7 @@ _DEVICE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "Res
 
 _WAITING_PODS: Final = PODS.selected("waiting", "status.phase=Pending")
 
-_RESOURCES: Final[Mapping[Source, Resource]] = {
+RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.CLAIMS: CLAIMS,
     Source.VOLUMES: VOLUMES,
     Source.CLASSES: STORAGE_CLASSES,
@@ -54,7 +54,7 @@ _RESOURCES: Final[Mapping[Source, Resource]] = {
     Source.DEVICE_CLAIMS: _DEVICE_CLAIMS,
 }
 
-_OF_THE_NAMESPACE: Final = frozenset(
+OF_THE_NAMESPACE: Final = frozenset(
     {Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS, Source.SNAPSHOTS, Source.DEVICE_CLAIMS}
 )
 """Sources that are read in the namespace asked about; the others everywhere."""
@@ -104,7 +104,7 @@ class LiveReader:
 
     async def get(self, source: Source, name: str, namespace: str = "") -> bool:
         """Read one object; whether there is one. Raises KubeError, Forbidden too."""
-        resource = _RESOURCES[source]
+        resource = RESOURCES[source]
         try:
             raw = await self._api.get(resource, name, namespace)
         except NotFound:
@@ -113,10 +113,10 @@ class LiveReader:
         return True
 
     async def _read_one(self, source: Source) -> None:
-        resource = _RESOURCES[source]
+        resource = RESOURCES[source]
         if source is Source.PODS and not self._namespace:
             resource = _WAITING_PODS
-        namespace = self._namespace if source in _OF_THE_NAMESPACE else ""
+        namespace = self._namespace if source in OF_THE_NAMESPACE else ""
         try:
             await self._api.list_all(resource, partial(self._take, resource, source), namespace=namespace, limit=_PAGE)
         except Forbidden:

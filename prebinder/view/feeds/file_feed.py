@@ -1,0 +1,31 @@
+"""A view of a file: it stays as it is."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+from prebinder.view.feeds.publisher import Message, Publisher
+from prebinder.view.model.view_builder import ViewBuilder
+from prebinder.view.model.waiting import causes_of
+from prebinder.why.answering import report_on
+from prebinder.why.facts.facts import Facts
+from prebinder.why.report.report import WhyReport
+from prebinder.why.targets import Target
+
+
+class FileFeed:
+    """Answers from facts that were read from files; whose token asks does not matter."""
+
+    def __init__(self, facts: Facts, source: str, namespace: str = "") -> None:
+        """`namespace` limits what is said to wait, as `why -n` does."""
+        self._facts = facts
+        self._publisher = Publisher()
+        builder = ViewBuilder(source, facts.annotations, live=False)
+        causes = causes_of(facts, report_on(facts, (), namespace))
+        unreadable = {str(resource): because for resource, because in facts.skipped.items()}
+        self._publisher.publish(builder.view(facts.snapshot, causes, unreadable, facts.now))
+
+    def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
+        return self._publisher.following()
+
+    async def explain(self, target: Target, token: str) -> WhyReport:  # noqa: ARG002
+        return report_on(self._facts, (target,), target.namespace)

@@ -1,0 +1,256 @@
+"""Facts that stay up to date: every source that may be read is listed once and watched."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from binder.reservation.contract import Annotations
+from kube.client.api import KubeApi
+from kube.client.reflector import ObjectHead, Reflector
+from kube.clock import Clock
+from kube.decoding.decode import decoders
+from kube.errors import Forbidden, NotFound
+from kube.objects.api_resource import Resource
+from kube.objects.model import Record, record_key
+from kube.store.collection import Collection
+from kube.store.store import Store
+from prebinder.why.facts import decode_details
+from prebinder.why.facts.details import EventRecord
+from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
+from prebinder.why.reading.live import OF_THE_NAMESPACE, RESOURCES
+
+T = TypeVar("T")
+
+_EVENTS_KEPT: Final = 5
+"""The latest Events of an object."""
+
+_HEAD: Final = msgspec.json.Decoder(ObjectHead)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[T]):
+    """What is kept of an object, by its key."""
+
+    key: str
+    value: T
+
+
+class Shelf(Generic[T]):
+    """What is kept of the objects of one kind, by their keys."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.items: dict[str, T] = {}
+        self._changed = changed
+
+    def replace_in_steps(self, items: Iterable[Kept[T]], resource_version: str) -> Iterator[None]:  # noqa: ARG002
+        """Take a whole list at once."""
+        self.items = {item.key: item.value for item in items}
+        self._changed()
+        yield
+
+    def upsert(self, item: Kept[T]) -> None:
+        self.items[item.key] = item.value
+        self._changed()
+
+    def delete(self, key: str, version: int) -> None:  # noqa: ARG002
+        self.items.pop(key, None)
+        self._changed()
+
+
+class DetailedCollection:
+    """A collection of records, and beside each what only `why` reads of the object."""
+
+    def __init__(self, records: Collection[Any], details: Shelf[Any]) -> None:
+        self._records = records
+        self._details = details
+
+    def replace_in_steps(self, items: Iterable[tuple[Record, Any]], resource_version: str) -> Iterator[None]:
+        """Take a whole list, stopping between steps."""
+        taken = list(items)
+        kept = [Kept(record_key(record), details) for record, details in taken]
+        yield from self._details.replace_in_steps(kept, resource_version)
+        yield from self._records.replace_in_steps((record for record, _ in taken), resource_version)
+
+    def upsert(self, item: tuple[Record, Any]) -> None:
+        record, details = item
+        self._details.upsert(Kept(record_key(record), details))
+        self._records.upsert(record)
+
+    def delete(self, key: str, version: int) -> None:
+        self._details.delete(key, version)
+        self._records.delete(key, version)
+
+
+class WatchedFacts:
+    """Watches every source that may be read. `changed` is set when something did; `skipped` says what may not be read.
+
+    `namespace` limits namespaced kinds to one; without it all namespaces are read, and those kinds that may not be
+    read everywhere in `own_namespace`.
+    """
+
+    def __init__(self, api: KubeApi, namespace: str, own_namespace: str, prefix: str, clock: Clock) -> None:
+        self.changed = asyncio.Event()
+        self.skipped: dict[Source, str] = {}
+        self.everywhere = not namespace
+        self._api = api
+        self._namespaces = (namespace,) if namespace else ("", own_namespace)
+        self._annotations = Annotations(prefix)
+        self._prefix = prefix
+        self._clock = clock
+        self._store = Store(prefix)
+        self._shelves: dict[Source, Shelf[Any]] = {source: Shelf(self.changed.set) for source in Source}
+        self._reflectors: dict[Source, Reflector[Any]] = {}
+
+    async def discover(self) -> None:
+        """Find out what may be read. Raises KubeError when there is no answer, or the credentials are not accepted."""
+        sources = [source for source in Source if source not in {Source.ALL_PODS, Source.LEASES}]
+        await asyncio.gather(*(self._admit(source) for source in sources))
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors.values():
+                group.create_task(reflector.run())
+
+    async def synced(self) -> None:
+        """Return when everything that may be read has been listed once."""
+        await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
+
+    async def read_leases(self) -> None:
+        """List the Leases, which change too often to be watched. Raises KubeError when the server does not answer."""
+        leases = RESOURCES[Source.LEASES]
+        try:
+            listing = await self._api.list_all(leases, decode_details.lease)
+        except Forbidden:
+            self.skipped[Source.LEASES] = "forbidden"
+            return
+        self._shelves[Source.LEASES].items = {f"{each.namespace}/{each.name}": each for each in listing.items}
+
+    def facts(self, now: datetime) -> Facts:
+        """Return the facts of this moment."""
+        snapshot = self._store.snapshot()
+        read = {source for source, reflector in self._reflectors.items() if reflector.synced.is_set()}
+        read |= {Source.ALL_PODS} if Source.PODS in read else set()
+        read |= {Source.LEASES} if Source.LEASES not in self.skipped else set()
+        return Facts(
+            now=now,
+            snapshot=snapshot,
+            look=Look(snapshot, now, {}, self._annotations),
+            read=frozenset(read),
+            skipped={source: self.skipped.get(source, "not read yet") for source in Source if source not in read},
+            claims=self._copy(Source.CLAIMS),
+            pods=self._copy(Source.PODS),
+            events=_by_object(self._shelves[Source.EVENTS].items.values()),
+            leases=self._copy(Source.LEASES),
+            quotas=tuple(self._shelves[Source.QUOTAS].items.values()),
+            attachments=self._copy(Source.ATTACHMENTS),
+            snapshots=self._copy(Source.SNAPSHOTS),
+            device_claims=self._copy(Source.DEVICE_CLAIMS),
+            everywhere=self.everywhere,
+            annotations=self._annotations,
+        )
+
+    def _copy(self, source: Source) -> dict[str, Any]:
+        # Checks run in a thread while watches go on.
+        return dict(self._shelves[source].items)
+
+    async def _admit(self, source: Source) -> None:
+        """Watch a source as widely as it may be read, or note why it may not."""
+        kind = RESOURCES[source]
+        namespaces = self._namespaces if source in OF_THE_NAMESPACE else ("",)
+        for namespace in namespaces:
+            resource = kind.within(namespace) if namespace else kind
+            try:
+                await self._api.list_page(resource, limit=1)
+            except Forbidden:
+                self.skipped[source] = "forbidden"
+            except NotFound:
+                self.skipped[source] = "not served by this cluster"
+                return
+            else:
+                self.skipped.pop(source, None)
+                if self.everywhere and namespace:
+                    self.skipped[source] = f"only namespace {namespace} may be read"
+                self._reflectors[source] = self._reflector(source, resource)
+                return
+
+    def _reflector(self, source: Source, resource: Resource) -> Reflector[Any]:
+        sink, decode = self._kept(source, resource.kind)
+        return Reflector(self._api, resource, decode, sink, clock=self._clock, observer=_NOBODY, rng=Random())
+
+    def _kept(self, source: Source, kind: str) -> tuple[Any, Callable[[bytes], Any]]:
+        """Return where the objects of a source go, and how they are read."""
+        record = decoders(self._prefix).get(kind)
+        collection = self._collections().get(source)
+        shelf, details = self._shelves[source], _DETAILS.get(source)
+        if collection is None or record is None:
+            assert details is not None, "a source is kept as records, as details, or both"
+            return shelf, _keyed(details)
+        collection.listeners.append(lambda _old, _new: self.changed.set())
+        if details is None:
+            return collection, record
+        return DetailedCollection(collection, shelf), _both(record, details)
+
+    def _collections(self) -> Mapping[Source, Collection[Any]]:
+        store = self._store
+        return {
+            Source.CLAIMS: store.claims,
+            Source.VOLUMES: store.volumes,
+            Source.CLASSES: store.classes,
+            Source.PODS: store.pods,
+            Source.NODES: store.nodes,
+            Source.CSI_NODES: store.csi_nodes,
+            Source.CSI_DRIVERS: store.csi_drivers,
+            Source.CAPACITIES: store.capacities,
+            Source.ATTACHMENTS: store.attachments,
+        }
+
+
+_DETAILS: Final[Mapping[Source, Callable[[bytes | Raw], Any]]] = {
+    Source.CLAIMS: decode_details.claim_details,
+    Source.PODS: decode_details.pod_details,
+    Source.ATTACHMENTS: decode_details.attachment_details,
+    Source.EVENTS: decode_details.event,
+    Source.QUOTAS: decode_details.quota,
+    Source.SNAPSHOTS: decode_details.snapshot,
+    Source.DEVICE_CLAIMS: decode_details.device_claim,
+}
+
+
+def _keyed(details: Callable[[bytes], T]) -> Callable[[bytes], Kept[T]]:
+    return lambda raw: Kept(_HEAD.decode(raw).metadata.key, details(raw))
+
+
+def _both(record: Callable[[bytes], Record], details: Callable[[bytes], T]) -> Callable[[bytes], tuple[Record, T]]:
+    return lambda raw: (record(raw), details(raw))
+
+
+def _by_object(events: Iterable[decode_details.EventAbout]) -> dict[ObjectKey, tuple[EventRecord, ...]]:
+    by_object: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
+    for about in events:
+        by_object[about.kind, about.key].append(about.event)
+    return {key: tuple(sorted(known, key=_when, reverse=True)[:_EVENTS_KEPT]) for key, known in by_object.items()}
+
+
+def _when(event: EventRecord) -> float:
+    return event.last.timestamp() if event.last is not None else 0.0
+
+
+class _Nobody:
+    """Counts nothing: what is skipped is logged by the reflector, and silence shows in the view."""
+
+    def watch_restarted(self, resource: str, cause: str) -> None: ...
+
+    def event_seen(self, resource: str, now: datetime) -> None: ...
+
+    def malformed(self, resource: str) -> None: ...
+
+
+_NOBODY: Final = _Nobody()

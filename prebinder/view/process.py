@@ -1,0 +1,59 @@
+"""`why --serve` as a process: a feed, the server in front of it, and the line that says where to look."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from kube.clock import SystemClock
+from prebinder.config.settings import parse_address
+from prebinder.errors import CommandError
+from prebinder.runtime.health_server import HealthServer, probe_pages
+from prebinder.runtime.signals import stop_requested
+from prebinder.view.request_guard import LOOPBACK_NAMES
+from prebinder.view.server import Feed, ViewServer
+from prebinder.why.targets import Target
+
+DEFAULT_PORT: Final = 10280
+_HOST: Final = "127.0.0.1"
+_ROUTES: Final = {"Pod": "pod", "PersistentVolumeClaim": "pvc", "PersistentVolume": "pv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where to listen: always on loopback, which `kubectl port-forward` reaches in a pod, too.
+
+    `health_bind_address` is for the kubelet's probes, 0 for none.
+    """
+
+    port: int = DEFAULT_PORT
+    health_bind_address: str = "0"
+
+
+async def serve(feed: Feed, serving: Serving, targets: Sequence[Target] = (), namespace: str = "default") -> None:
+    """Serve until the first signal. Raises CommandError when a port cannot be had."""
+    async with AsyncExitStack() as stack:
+        stop = stack.enter_context(stop_requested())
+        server = ViewServer(feed, (_HOST, serving.port), LOOPBACK_NAMES, SystemClock())
+        probes = [(parse_address(serving.health_bind_address), page) for page in probe_pages({}, {})]
+        try:
+            await stack.enter_async_context(server)
+            await stack.enter_async_context(HealthServer(probes))
+        except OSError as error:
+            raise CommandError(
+                f"cannot serve the view: {error.strerror or error}; choose another port with --port, or 0 for any"
+            ) from error
+        sys.stderr.write(f"Open http://{_HOST}:{server.port}/{_route(targets, namespace)} (Ctrl-C ends it)\n")
+        await stop.wait()
+
+
+def _route(targets: Sequence[Target], namespace: str) -> str:
+    if not targets:
+        return ""
+    target = targets[0]
+    parts = [_ROUTES.get(target.kind, "pvc"), target.namespace or namespace, target.name]
+    if target.kind == "PersistentVolume":
+        del parts[1]
+    return "#/" + "/".join(quote(part, safe="") for part in parts)

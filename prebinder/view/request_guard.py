@@ -1,0 +1,91 @@
+"""What every request has to pass, and what every answer carries.
+
+The page reads a cluster with somebody's permissions, so no other web page may get at it. A page that has its own name
+resolve to this machine (DNS rebinding) sends that name as the host; a page of another origin that has the browser send
+a request is named by the browser in `Origin` and `Sec-Fetch-Site`. What the page itself loads is limited to this
+server by its Content-Security-Policy, and names from the cluster are never markup.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""What this machine is called by itself. The port is not looked at: `kubectl port-forward` may choose another."""
+
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Refused(Exception):
+    """A request is not answered. The text says why, to a person."""
+
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+def guard(names: Collection[str]) -> Middleware:
+    """Return what refuses requests that no page of ours sends: 403, 405, 421. `names` are what a host may be called."""
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            _check(request, names)
+            return await handler(request)
+        except Refused as refused:
+            return answer_text(refused.status, str(refused), refused.headers)
+        except web.HTTPNotFound:
+            return answer_text(404, f"there is no {request.path[:80]}")
+        except web.HTTPException as error:
+            return answer_text(error.status, error.text or error.reason)
+        except Exception:
+            logger.exception("Request failed", extra={"path": request.path[:80]})
+            return answer_text(500, "this is a bug in pvc-prebinder; the traceback is in its log")
+
+    return middleware
+
+
+def answer_text(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """Return a line of text."""
+    return web.Response(status=status, text=f"{text}\n", headers={**HEADERS, **(headers or {})})
+
+
+def _check(request: web.Request, names: Collection[str]) -> None:
+    host = request.headers.get("Host", "")
+    if _name_in(f"//{host}") not in names:
+        raise Refused(421, "the Host header names another server; open the address that the command printed")
+    if request.method not in {"GET", "HEAD"}:
+        raise Refused(405, "read only: expected GET or HEAD", {"Allow": "GET, HEAD"})
+    origin = request.headers.get("Origin")
+    if origin is not None and origin.lower() not in {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}:
+        raise Refused(403, "requests of other origins are not answered")
+    # A link from elsewhere may open the page; nothing else is for other sites. Old browsers do not say.
+    site, opens = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Sec-Fetch-Mode") == "navigate"
+    if site not in {"same-origin", "none"} and not (opens and request.path == "/"):
+        raise Refused(403, "requests of other sites are not answered")
+
+
+def _name_in(address: str) -> str:
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,183 @@
+"""Serves the page, the view as JSON and as a stream of changes, and the answer of `why` about one object.
+
+200 an answer; 304 a file that the browser has; 400 not as expected, 401 no token or one that the API server does not
+know, 403 not permitted or another origin, 404 no such thing, 405 not a read, 421 asked by another name, 500 a bug,
+502 no answer from the API server, 503 too many pages are open.
+"""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from datetime import datetime
+from typing import Final, Protocol, Self
+
+import msgspec
+from aiohttp import web
+from rich.console import Console
+
+from kube.clock import Clock
+from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
+from prebinder.errors import CommandError
+from prebinder.view.feeds.publisher import Message
+from prebinder.view.page_files import PageFile, page_files
+from prebinder.view.request_guard import HEADERS, Refused, guard
+from prebinder.why.rendering.text import print_report
+from prebinder.why.report.report import WhyReport
+from prebinder.why.targets import Target
+
+API: Final = "/api/v1alpha1"
+BEARER: Final[Mapping[str, str]] = {"WWW-Authenticate": "Bearer"}
+_TEXT_WIDTH: Final = 72
+"""Columns of the text, so that it fits beside the map; a terminal of this width shows the same lines."""
+_KEEPALIVE_SECONDS: Final = 15.0
+"""Between two lines of a stream, so that nothing between here and the browser takes it for dead."""
+_KINDS: Final = {"pvc": "PersistentVolumeClaim", "pod": "Pod", "pv": "PersistentVolume"}
+
+
+class Feed(Protocol):
+    """Where views and answers come from. `token` is the caller's, empty when there is none."""
+
+    def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:
+        """Give the whole view first, then its changes. Raises KubeError or CommandError."""
+
+    async def explain(self, target: Target, token: str) -> WhyReport:
+        """Return what `why` says. Raises KubeError, and CommandError if there is no such object."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """What `why` says of one object: the text of the command, and the report that it was made of."""
+
+    text: str
+    report: WhyReport
+
+
+class ViewServer:
+    """Serves while in `async with`. `port` is the port it listens on."""
+
+    def __init__(self, feed: Feed, address: tuple[str, int], names: Collection[str], clock: Clock) -> None:
+        """Take host and port (0: any free one), and the names that a Host header may have."""
+        self._feed = feed
+        self._host, self.port = address
+        self._names = names
+        self._clock = clock
+        self._files = page_files()
+        self._open = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Start to serve. Raises OSError when the address cannot be had."""
+        application = web.Application(middlewares=[guard(self._names)])
+        application.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/assets/{name}", self._asset),
+                web.get(f"{API}/view", self._view),
+                web.get(f"{API}/stream", self._stream, allow_head=False),
+                web.get(f"{API}/why", self._why),
+            ]
+        )
+        # Who goes away is not waited for: a stream ends with its reader.
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+        self._open.push_async_callback(runner.cleanup)
+        try:
+            await runner.setup()
+            await web.TCPSite(runner, self._host, self.port).start()
+        except BaseException:
+            await self._open.aclose()
+            raise
+        self.port = runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._open.aclose()
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return _file(request, self._files["index.html"])
+
+    async def _asset(self, request: web.Request) -> web.Response:
+        file = self._files.get(request.match_info["name"])
+        if file is None:
+            raise web.HTTPNotFound
+        return _file(request, file)
+
+    async def _view(self, request: web.Request) -> web.Response:
+        with _refusals():
+            async with self._feed.following(_token(request)) as messages:
+                first = await anext(messages)
+        return web.Response(body=first.data, content_type="application/json", headers=HEADERS)
+
+    async def _why(self, request: web.Request) -> web.Response:
+        target = _target(request)
+        with _refusals():
+            report = await self._feed.explain(target, _token(request))
+        explanation = Explanation(text_of(report, self._clock.now()), report)
+        return web.Response(body=msgspec.json.encode(explanation), content_type="application/json", headers=HEADERS)
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        with _refusals():
+            async with self._feed.following(_token(request)) as messages:
+                response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+                await response.prepare(request)
+                await _send(response, messages)
+        return response
+
+
+async def _send(response: web.StreamResponse, messages: AsyncIterator[Message]) -> None:
+    """Write messages until there are no more or the reader is gone; a comment when nothing happens."""
+    following = asyncio.ensure_future(anext(messages))
+    try:
+        while True:
+            await asyncio.wait({following}, timeout=_KEEPALIVE_SECONDS)
+            if not following.done():
+                await response.write(b": nothing new\n\n")
+                continue
+            message = following.result()
+            await response.write(b"event: %b\ndata: %b\n\n" % (message.event.encode(), message.data))
+            following = asyncio.ensure_future(anext(messages))
+    except (StopAsyncIteration, ConnectionError):
+        return
+    finally:
+        following.cancel()
+        await asyncio.wait({following})
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Say to the page what a refusal of the API server means."""
+    try:
+        yield
+    except Unauthorized as error:
+        raise Refused(401, f"the API server does not accept the token: {error.message}", BEARER) from error
+    except Forbidden as error:
+        raise Refused(403, str(error)) from error
+    except (KubeError, KubeconfigError) as error:
+        raise Refused(502, str(error)) from error
+    except CommandError as error:
+        raise Refused(404, str(error)) from error
+
+
+def text_of(report: WhyReport, now: datetime) -> str:
+    """Return the text that `pvc-prebinder why` prints."""
+    output = io.StringIO()
+    print_report(report, Console(file=output, width=_TEXT_WIDTH, highlight=False, color_system=None), now)
+    return output.getvalue()
+
+
+def _file(request: web.Request, file: PageFile) -> web.Response:
+    headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": file.tag}
+    if request.headers.get("If-None-Match") == file.tag:
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=file.content, content_type=file.content_type, charset="utf-8", headers=headers)
+
+
+def _token(request: web.Request) -> str:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _target(request: web.Request) -> Target:
+    kind, name = request.query.get("kind", ""), request.query.get("name", "")
+    namespace = request.query.get("namespace", "")
+    if kind not in _KINDS or not name or (not namespace and kind != "pv"):
+        raise Refused(400, "expected kind=pvc or pod with namespace and name, or kind=pv with name")
+    return Target(_KINDS[kind], name, namespace)

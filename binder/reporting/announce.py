@@ -75,7 +75,7 @@ class Announcer:
         pairs = ", ".join(f"{placed.volume.name} {link} claim {placed.claim.name}" for placed in decision.placements)
         claims = [_claim_reference(placed.claim) for placed in decision.placements]
         self._publish(
-            _pod_reference(decision.pod),
+            ObjectRef.of_pod(decision.pod),
             claims[0] if len(claims) == 1 else None,
             "Normal",
             reason,
@@ -100,22 +100,24 @@ class Announcer:
             return
         told[decision.reason] = now
         note = refusal_note(decision)
-        self._publish(_pod_reference(decision.pod), None, "Warning", str(decision.reason), note)
+        self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", str(decision.reason), note)
         for claim in _few(claims):
-            self._publish(_claim_reference(claim), _pod_reference(decision.pod), "Warning", str(decision.reason), note)
+            self._publish(
+                _claim_reference(claim), ObjectRef.of_pod(decision.pod), "Warning", str(decision.reason), note
+            )
 
     def lost(self, decision: Reserve | Finish, lost: Lost) -> None:
         note = f"Reservation lost: {lost.why}. Another volume is sought"
         if not self._is_news(decision.pod, (LOST, note)):
             return
-        self._publish(_claim_reference(lost.placement.claim), _pod_reference(decision.pod), "Warning", LOST, note)
-        self._publish(_pod_reference(decision.pod), None, "Warning", LOST, note)
+        self._publish(_claim_reference(lost.placement.claim), ObjectRef.of_pod(decision.pod), "Warning", LOST, note)
+        self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", LOST, note)
 
     def write_rejected(self, pod: Pod, why: str) -> None:
         """Tell the pod what the API server, or a policy in it, said to a write for its volumes."""
         note = f"The API server rejected a write for the pod's volumes; it is retried: {why}"
         if self._is_news(pod, (REJECTED, why)):
-            self._publish(_pod_reference(pod), None, "Warning", REJECTED, note)
+            self._publish(ObjectRef.of_pod(pod), None, "Warning", REJECTED, note)
 
     def gate_kept(self, pod: Pod, gate: str) -> None:
         note = (
@@ -123,7 +125,7 @@ class Announcer:
         )
         note += " scheduling-gate of its manifests, which allows it to patch pods, or remove the gate yourself."
         if self._is_news(pod, (GATE_KEPT, note)):
-            self._publish(_pod_reference(pod), None, "Warning", GATE_KEPT, note)
+            self._publish(ObjectRef.of_pod(pod), None, "Warning", GATE_KEPT, note)
 
     def forget(self, pod_key: str) -> None:
         """The pod is gone, or needs nothing any more."""
@@ -189,7 +191,3 @@ def _few(claims: Sequence[T]) -> Sequence[T]:
 
 def _claim_reference(claim: Claim) -> ObjectRef:
     return ObjectRef("v1", "PersistentVolumeClaim", claim.name, claim.namespace, claim.uid)
-
-
-def _pod_reference(pod: Pod) -> ObjectRef:
-    return ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)

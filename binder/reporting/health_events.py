@@ -81,7 +81,7 @@ def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[Objec
     for key in snapshot.pods_by_claim.get(claim_key, ()):
         pod: Pod | None = snapshot.pods.get(key)
         if pod is not None:
-            yield ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)
+            yield ObjectRef.of_pod(pod)
 
 
 def _volume_reference(volume: Volume) -> ObjectRef:

@@ -23,6 +23,7 @@ from kube.client.rate_limit import TokenBucket
 from kube.clock import Clock, micro_time, within
 from kube.errors import Conflict, RetryableError
 from kube.objects.api_resource import EVENTS
+from kube.objects.model import Pod
 
 NOTE_BYTES: Final = 1024
 """The API rejects longer notes."""
@@ -54,6 +55,10 @@ class ObjectRef:
     name: str
     namespace: str = ""
     uid: str = ""
+
+    @classmethod
+    def of_pod(cls, pod: Pod) -> "ObjectRef":
+        return cls("v1", "Pod", pod.name, pod.namespace, pod.uid)
 
     def wire(self) -> dict[str, str]:
         fields = {

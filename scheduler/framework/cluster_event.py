@@ -28,6 +28,13 @@ class ClusterEvent:
             return False
         return self.new is not None or not isinstance(self.old, Pod) or self.old.uid != pod.uid
 
+    def changed_pods(self) -> tuple[Pod, ...]:
+        """Return the pod before and after, none if its labels and its deletion are unchanged."""
+        old, new = self.old, self.new
+        if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
+            return ()
+        return tuple(pod for pod in (old, new) if isinstance(pod, Pod))
+
     @property
     def kind(self) -> Kind:
         """The kind of the object."""

@@ -48,7 +48,7 @@ def neighbours_may_be_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) ->
         return _labels_of(old) != _labels_of(new)
     if isinstance(old, Namespace) or isinstance(new, Namespace):
         return True
-    changed = _changed_pods(change)
+    changed = change.changed_pods()
     if any(_wants_near(pod, one) for one in changed):
         return True
     left = [one for one in changed if one is old]
@@ -166,14 +166,6 @@ class InterPodAffinity(Filter):
 
 def _reasons(verdict: TermVerdict, refused: int) -> Iterable[tuple[Reason, int]]:
     return ((AFFINITY_REASONS[verdict.side], refused),)
-
-
-def _changed_pods(change: ClusterEvent) -> Iterable[Pod]:
-    """Return the pod before and after, nothing if its labels and its deletion are unchanged."""
-    old, new = change.old, change.new
-    if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
-        return ()
-    return [pod for pod in (old, new) if isinstance(pod, Pod)]
 
 
 def _labels_of(node: object) -> object:

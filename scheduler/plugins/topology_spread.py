@@ -37,7 +37,7 @@ def spread_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
     """A counted pod was added or removed, or a node with one of the topology keys changed."""
     if isinstance(change.old, Node) or isinstance(change.new, Node):
         return _spread_nodes_changed(pod, change)
-    return _pods_changed(pod, change)
+    return any(_is_counted(pod, other) for other in change.changed_pods())
 
 
 def _shape(pod: Pod, _: Wanted | None) -> Hashable:
@@ -142,13 +142,6 @@ class PodTopologySpread(Filter):
 
 def _reasons(verdict: SpreadVerdict, refused: int) -> Iterable[tuple[Reason, int]]:
     return (Reason.TOPOLOGY_LABEL_MISSING, refused & ~verdict.keyed), (Reason.TOPOLOGY_SPREAD, refused & verdict.keyed)
-
-
-def _pods_changed(pod: Pod, change: ClusterEvent) -> bool:
-    old, new = change.old, change.new
-    if isinstance(old, Pod) and isinstance(new, Pod) and (old.labels, old.deleting) == (new.labels, new.deleting):
-        return False
-    return any(_is_counted(pod, other) for other in (old, new) if isinstance(other, Pod))
 
 
 def _is_counted(pod: Pod, other: Pod) -> bool:

@@ -143,16 +143,13 @@ class AttemptReport:
         return news
 
     def _publish(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
-        self._events.publish(EventDraft(reference(pod), None, kind, reason, action, note, pod.scheduler_name))
-
-
-def reference(pod: Pod) -> ObjectRef:
-    """Return the pod as the object of an Event."""
-    return ObjectRef("v1", "Pod", pod.name, pod.namespace, pod.uid)
+        self._events.publish(EventDraft(ObjectRef.of_pod(pod), None, kind, reason, action, note, pod.scheduler_name))
 
 
 def preempted(victim: Pod, preemptor: Pod, node: str, when: str = "") -> EventDraft:
     """Return the Event about a victim, in kube-scheduler's words."""
     note = f"Preempted by pod {preemptor.uid} on node {node}{when}"
     by = preemptor.scheduler_name
-    return EventDraft(reference(victim), reference(preemptor), "Normal", "Preempted", "Preempting", note, by)
+    return EventDraft(
+        ObjectRef.of_pod(victim), ObjectRef.of_pod(preemptor), "Normal", "Preempted", "Preempting", note, by
+    )

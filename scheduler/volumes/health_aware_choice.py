@@ -23,6 +23,7 @@ from scheduler.volumes.volume_binding import (
     PodClaims,
     VolumeChoice,
     choose_volumes,
+    refuse_other_selection,
     refuse_provisioning,
 )
 
@@ -150,11 +151,7 @@ def _with_provisioning(
     static = {claim.key for claim, _ in volumes}
     provision = tuple(claim for claim in claims.delayed if claim.key not in static)
     for claim in provision:
-        selected = value_of(claim.annotations, SELECTED_NODE)
-        if selected is not None and selected != node.name:
-            chosen = f"node {selected}, selected for provisioning the volume of {claim.key}"
-            return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
-        refused = refuse_provisioning(claim, node, storage.snapshot)
+        refused = refuse_other_selection(claim, node) or refuse_provisioning(claim, node, storage.snapshot)
         if refused is not None:
             return VolumeChoice(rejections=(refused,))
     return VolumeChoice(volumes, provision)

@@ -171,11 +171,10 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
     provision: list[Claim] = []
     volumes: list[tuple[Claim, Volume]] = []
     for claim in wanted:
-        selected = value_of(claim.annotations, SELECTED_NODE)
-        if selected is not None and selected != node.name:
-            chosen = f"node {selected}, selected for provisioning the volume of {claim.key}"
-            return VolumeChoice(rejections=(Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name),))
-        if selected is not None:
+        elsewhere = refuse_other_selection(claim, node)
+        if elsewhere is not None:
+            return VolumeChoice(rejections=(elsewhere,))
+        if value_of(claim.annotations, SELECTED_NODE) is not None:
             provision.append(claim)
     searching = [claim for claim in wanted if value_of(claim.annotations, SELECTED_NODE) is None]
     taken: set[str] = set()
@@ -196,6 +195,15 @@ def _choose(wanted: Iterable[Claim], node: Node, snapshot: Snapshot, index: Volu
         rejection for claim in provision if (rejection := refuse_provisioning(claim, node, snapshot)) is not None
     )
     return VolumeChoice(rejections=refused) if refused else VolumeChoice(tuple(volumes), tuple(provision))
+
+
+def refuse_other_selection(claim: Claim, node: Node) -> Rejection | None:
+    """Return the rejection of a node that is not the one selected for provisioning the claim's volume, or None."""
+    selected = value_of(claim.annotations, SELECTED_NODE)
+    if selected is None or selected == node.name:
+        return None
+    chosen = f"node {selected}, selected for provisioning the volume of {claim.key}"
+    return Rejection(Reason.PROVISIONING_ELSEWHERE, node.name, chosen, node.name)
 
 
 def refuse_provisioning(claim: Claim, node: Node, snapshot: Snapshot) -> Rejection | None:

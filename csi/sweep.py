@@ -17,6 +17,7 @@ from csi.client.channel import CallFailed
 from csi.client.session import UNREACHED
 from csi.health import interpret
 from csi.health.capabilities import HealthProtocol, Negotiation
+from csi.health.complete_sweep import CompleteSweep
 from csi.health.health import Absence, HealthRecord, Observation
 from csi.health.interpret import BUSY
 from csi.health.verdict import HealthState, Verdict
@@ -45,6 +46,7 @@ class SweepProgress:
     """The progress of a driver's sweep. `seconds` is its duration, None while it runs.
 
     `answered` is False if the driver stopped responding. `oldest` is the age of the oldest result of any volume.
+    `complete` is the result of a sweep that ran to the end; None while it runs, and if the driver stopped responding.
     """
 
     driver: str
@@ -53,6 +55,7 @@ class SweepProgress:
     seconds: float | None = None
     answered: bool = True
     oldest: timedelta = timedelta()
+    complete: CompleteSweep | None = None
 
 
 class SweepObserver(Protocol):
@@ -120,9 +123,22 @@ class Sweep:
         now = self._clock.now()
         oldest = max((now - record.checked_at for _, record in self._records.of_driver(self._driver)), default=_NO_AGE)
         seconds = self._clock.monotonic() - started
+        complete = await self._completed(handles, started_at) if answered else None
         self._observer.swept(
-            SweepProgress(self._driver, self._done, self._total, seconds, answered, max(oldest, _NO_AGE))
+            SweepProgress(self._driver, self._done, self._total, seconds, answered, max(oldest, _NO_AGE), complete)
         )
+
+    async def _completed(self, handles: Sequence[str], began: datetime) -> CompleteSweep:
+        """Return the result of a sweep to the end. A volume without a result of this sweep is an exception too."""
+        exceptions: dict[str, HealthState] = {}
+        for number, handle in enumerate(handles):
+            record = self._records.state(self._driver, handle)
+            state = record.state if record is not None and record.checked_at >= began else HealthState.UNKNOWN
+            if state is not HealthState.HEALTHY:
+                exceptions[handle] = state
+            if number % _BREATH == 0:
+                await self._clock.sleep(0)
+        return CompleteSweep(self._driver, began, self._clock.now(), len(handles), exceptions)
 
     def _ordered(self, handles: Iterable[str]) -> list[str]:
         """Put unknown volumes first, in the given order; then those probed longest ago.

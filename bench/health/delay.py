@@ -29,7 +29,7 @@ from kube.clock import SystemClock
 from kube.objects.model import Volume
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
-from prebinder.controller.sweeps import sweep_jobs
+from prebinder.controller.sweeps import ClusterSweeps, sweep_jobs
 from prebinder.runtime.jobs import scheduled
 
 CHANGES: Final = 100
@@ -106,12 +106,12 @@ async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
                 break_volume(case.root, handle, VolumeFault.GONE)
             driver = await stack.enter_async_context(running(case.driver, case.root, case.generation))
             endpoints.append(driver.endpoint)
-        health = HealthSettings(tuple(endpoints), sweep_interval=timedelta(seconds=interval))
+        settings = Settings(health=HealthSettings(tuple(endpoints), sweep_interval=timedelta(seconds=interval)))
         meter = Meter()
         drivers = Drivers(endpoints, SystemClock(), meter)
         stack.push_async_callback(drivers.close)
         drivers.records.listeners.append(delays.learned)
-        jobs = sweep_jobs(Settings(health=health), drivers, store, meter, lambda: True)
+        jobs = sweep_jobs(settings, drivers, ClusterSweeps(settings, store, meter), lambda: True)
         stack.enter_context(scheduled(jobs, meter, SystemClock()))
         say(f"{', '.join(case.title for case in cases)}: first probe of all volumes")
         while meter.ended.keys() < {case.driver for case in cases}:  # noqa: ASYNC110 - simpler than an event

@@ -120,6 +120,8 @@ class Annotations:
     health_reason = _key("health-reason")
     health_since = _key("health-since")
     health_source = _key("health-source")
+    sweeps = _key("sweeps")
+    """On a Lease: the last complete sweep of each driver that its holder probes (binder.health.published_sweeps)."""
 
     def reservation_of(self, volume: Volume) -> VolumeReservation | None:
         """Return the volume's reservation if it has a whole one, expired or not."""

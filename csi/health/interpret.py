@@ -19,6 +19,8 @@ BUSY: Final = "DriverBusy"
 """Nothing was sent, because other calls used all slots."""
 MALFORMED: Final = "MalformedAnswer"
 NOT_FOUND: Final = "VolumeNotFound"
+NO_CAPABILITY: Final = "NoHealthCapability"
+NO_CAPABILITY_MESSAGE: Final = "the driver offers no call that reports volume health"
 LONGEST_MESSAGE: Final = 1024
 """Characters kept of a driver's message: as many as KEP-1432 allows in `healthConditions[].message`."""
 
@@ -52,9 +54,7 @@ class Witness:
 
 def unsupported(witness: Witness) -> Verdict:
     """Return the verdict for volumes of a driver with which no protocol could be negotiated."""
-    return witness.says(
-        HealthState.UNSUPPORTED, "NoHealthCapability", "the driver offers no call that reports volume health"
-    )
+    return witness.says(HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE)
 
 
 def failed_call(witness: Witness, code: str, details: str) -> Verdict:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import socket
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Final, Protocol
 
@@ -64,7 +64,9 @@ class Elector:
         rng: Random,
         observer: LeaderObserver,
         timing: LeaseTiming | None = None,
+        annotations: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        """`annotations` is called at each renewal, which writes on the Lease what changed of them."""
         self._api = api
         self._namespace = namespace
         self._name = name
@@ -73,6 +75,8 @@ class Elector:
         self._rng = rng
         self._observer = observer
         self._timing = timing or LeaseTiming()
+        self._annotations = annotations
+        self._written: Mapping[str, str] = {}
         self._observed: Observed | None = None
         self._complaint = ""
 
@@ -84,6 +88,7 @@ class Elector:
         """
         while True:
             term = await self._stand_by()
+            self._written = {}
             logger.info("Became leader", extra={"lease": self._lease, "transition": term.transition})
             self._observer.leading(True)
             try:
@@ -175,19 +180,26 @@ class Elector:
             raise LeadershipLost("the lease no longer exists")
         sent = self._clock.monotonic()
         spec = held_spec(self._identity, term.transition, self._clock.now(), self._timing, acquired=False)
+        news = self._unwritten_annotations()
         try:
-            self._note(parse_lease(await self._patch(self._observed.record, spec), self._timing))
-        except (Conflict, Invalid):
+            self._note(parse_lease(await self._patch(self._observed.record, spec, news), self._timing))
+        except (Conflict, Invalid) as error:
             # It was changed: by another holder, by a person who added a label, or by our own write whose response was
             # lost.
             record = await self._read()
             if record is None or record.holder != self._identity:
                 raise LeadershipLost("another process holds the lease") from None
             self._note(record)
-            self._note(parse_lease(await self._patch(record, spec), self._timing))
+            again = news if isinstance(error, Conflict) else {}
+            self._note(parse_lease(await self._patch(record, spec, again), self._timing))
         except NotFound:
             raise LeadershipLost("the lease was deleted") from None
         term.renew(sent)
+
+    def _unwritten_annotations(self) -> Mapping[str, str]:
+        """Return the annotations that changed. Each is sent once: one that is rejected must not cost the lease."""
+        before, self._written = self._written, dict(self._annotations())
+        return {key: text for key, text in self._written.items() if before.get(key) != text}
 
     async def _release(self) -> None:
         """Release the Lease, so that the next holder need not wait. Best effort: otherwise it expires."""
@@ -208,11 +220,13 @@ class Elector:
         except NotFound:
             return None
 
-    async def _patch(self, record: LeaseRecord, spec: dict[str, object]) -> bytes:
+    async def _patch(
+        self, record: LeaseRecord, spec: dict[str, object], annotations: Mapping[str, str] | None = None
+    ) -> bytes:
         return await self._api.conditional_patch(
             LEASES,
             self._name,
-            {"spec": spec},
+            {"spec": spec, "metadata": {"annotations": annotations}} if annotations else {"spec": spec},
             resource_version=record.resource_version,
             namespace=self._namespace,
         )

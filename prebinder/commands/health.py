@@ -7,12 +7,14 @@ from typing import Any, Final
 import cloup
 
 from csi.client.endpoint import Endpoint
+from kube.clock import SystemClock
 from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.flags import ENDPOINT_FLAGS, override, settings_flags
 from prebinder.command_line.parameters import OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel, Settings
 from prebinder.errors import ExitCode
 from prebinder.reports.health_watch import Clinic, Printer, watch
+from prebinder.reports.sweep_reports import LatestSweeps
 from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_api, read_reports, read_volumes
 from prebinder.runtime.logs import configure
 
@@ -47,9 +49,10 @@ def command(
     """Reports the health of volumes, and who reported it; without VOLUME, of all PersistentVolumes.
 
     Without --csi-endpoint the answer comes from the cluster: the annotations that a controller with an endpoint, or an
-    agent beside the driver, writes when a volume's health changes; the health fields of Kubernetes 1.37; and the
-    annotations of csi-addons. A volume without any of them was never reported. With --csi-endpoint the drivers are
-    probed as well, by read-only calls. The worst of several reports is shown.
+    agent beside the driver, writes when a volume's health changes, and the report of its last complete sweep on its
+    Lease; the health fields of Kubernetes 1.37; and the annotations of csi-addons. A volume without any of them was
+    never reported. With --csi-endpoint the drivers are probed as well, by read-only calls. The worst of several reports
+    is shown.
     """
     # A driver that does not answer has to be seen, and why.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.WARNING)))
@@ -66,9 +69,10 @@ async def _run(
         async with cluster_api(access) as api:
             volumes = await read_volumes(api, names, prefix)
             snapshot, denied = await read_reports(api, volumes, prefix)
-            printer.show(await clinic.rows(snapshot, volumes))
+            sweeps = LatestSweeps(api, clinic.asked, access.annotations, SystemClock())
+            printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
             if watching:
-                await watch(api, clinic, printer, frozenset(names), denied)
+                await watch(api, clinic, sweeps, printer, frozenset(names), denied)
     finally:
         await clinic.close()
     return ExitCode.PROBLEM_FOUND if printer.any_unhealthy else ExitCode.FINE

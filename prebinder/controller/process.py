@@ -26,7 +26,7 @@ from kube.objects.api_resource import WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
 from prebinder.config.settings import Settings
-from prebinder.controller.sweeps import all_job_names, sweep_jobs
+from prebinder.controller.sweeps import ClusterSweeps, all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
 from prebinder.extender.part import ExtenderPart
 from prebinder.metrics.collectors.cluster import ClusterState
@@ -108,7 +108,10 @@ class Controller:
             controller=DEFAULT_PREFIX + component,
             instance=identity,
         )
-        self._elector = Candidate(identity, self._namespace, rng).elector(access, lease, instruments.leader)
+        self._sweeps = ClusterSweeps(settings, self._store, instruments.drivers)
+        self._elector = Candidate(identity, self._namespace, rng).elector(
+            access, lease, instruments.leader, self._sweeps.on_lease
+        )
         self._heartbeat = Heartbeat(clock)
         self._leader_loop: LeaderLoop[Term] = LeaderLoop(
             self._elector, Leadership.unelected(clock, identity), self._begin
@@ -125,13 +128,7 @@ class Controller:
             parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
             tasks = [group.create_task(part) for part in parts]
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
-            sweeps = sweep_jobs(
-                self._settings,
-                self._drivers,
-                self._store,
-                self._instruments.drivers,
-                lambda: self._leader_loop.term is not None,
-            )
+            sweeps = sweep_jobs(self._settings, self._drivers, self._sweeps, lambda: self._leader_loop.term is not None)
             with scheduled({"drift": drift, **sweeps}, self._instruments.jobs, self._clock):
                 # The Lease is given back meanwhile: nobody has to wait for kube-scheduler to look elsewhere.
                 draining = group.create_task(self._drain(stop))

@@ -5,14 +5,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from binder.health.health_order import health_order
-from binder.reservation.contract import Annotations
+from binder.health.published_sweeps import sweeps_annotation, unpublished_exceptions
 from csi.drivers import Drivers
+from csi.health.complete_sweep import SweepReport, report_of
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
 from prebinder.runtime.jobs import Job
 
 if TYPE_CHECKING:
-    from csi.sweep import SweepObserver
+    from csi.sweep import SweepObserver, SweepProgress
 
 RECHECK_SECONDS: Final = 5.0
 """How often a driver that did not answer is asked whether it does again."""
@@ -20,19 +21,41 @@ JITTER: Final = 0.1
 """Share of the interval by which a sweep may begin early; none begins later than the interval after the last."""
 
 
-class ClusterOrder:
-    """Port of csi.sweep: the volumes of the cluster, those first about which a decision may be near."""
+class ClusterSweeps:
+    """Both ports of csi.sweep: names the volumes, and keeps the report of each driver's last complete sweep."""
 
-    def __init__(self, store: Store, annotations: Annotations) -> None:
-        self._store, self._annotations = store, annotations
+    def __init__(self, settings: Settings, store: Store, observer: "SweepObserver") -> None:
+        """`observer` is told everything too."""
+        self._store, self._observer = store, observer
+        self._annotations, self._interval = settings.binding.annotations, settings.health.sweep_interval
+        self._versions: dict[str, int] = {}
+        self._reports: dict[str, SweepReport] = {}
 
     async def handles(self, driver: str) -> list[str]:
+        """Return the handles of the driver's volumes, those first about which a decision may be near."""
+        self._versions[driver] = self._store.volumes.version
         # A hundred thousand volumes take a while to go through, and a snapshot can be read anywhere.
         return await asyncio.to_thread(health_order, self._store.snapshot(), driver, self._annotations)
 
+    def swept(self, progress: "SweepProgress") -> None:
+        self._observer.swept(progress)
+        sweep = progress.complete
+        if sweep is not None:
+            exceptions = unpublished_exceptions(sweep, self._store.volumes.items.values(), self._annotations)
+            self._reports[sweep.driver] = report_of(
+                sweep, self._interval, self._versions.get(sweep.driver, 0), exceptions
+            )
+
+    def listed(self, driver: str, method: str, code: str, seconds: float) -> None:
+        self._observer.listed(driver, method, code, seconds)
+
+    def on_lease(self) -> Mapping[str, str]:
+        """Return the annotations for our Lease."""
+        return sweeps_annotation(self._reports, self._annotations)
+
 
 def sweep_jobs(
-    settings: Settings, drivers: Drivers, store: Store, observer: "SweepObserver", leads: Callable[[], bool]
+    settings: Settings, drivers: Drivers, cluster: ClusterSweeps, leads: Callable[[], bool]
 ) -> Mapping[str, Job]:
     """Return two jobs for each driver: the sweep at every interval, and one that sweeps at once when it is due.
 
@@ -42,11 +65,11 @@ def sweep_jobs(
         return {}
     from csi.sweep import Pace  # noqa: PLC0415 - loads gRPC: only where there is a driver to probe
 
-    health, order = settings.health, ClusterOrder(store, settings.binding.annotations)
+    health = settings.health
     interval = health.sweep_interval.total_seconds()
     jobs: dict[str, Job] = {}
     for endpoint in health.endpoints:
-        sweep = drivers.sweep(endpoint.driver, order, Pace(health.sweep_rate), observer)
+        sweep = drivers.sweep(endpoint.driver, cluster, Pace(health.sweep_rate), cluster)
         at_interval, if_due = job_names(endpoint.driver)
         # A second run waits for the first: a sweep that lasts longer than the interval is followed by the next at once.
         jobs[at_interval] = Job(interval * (1 - JITTER), interval * JITTER, _led(sweep.run, leads), at_once=2)

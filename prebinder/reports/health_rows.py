@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from binder.health.published_health import published_health
+from binder.health.published_sweeps import PublishedSweep, swept_health
 from binder.health.quarantine import in_quarantine
 from binder.reservation.contract import Annotations, format_time
 from csi.health.health import Finding
@@ -13,6 +14,7 @@ from csi.health.sources import Saying, combined, combined_finding
 from csi.health.verdict import UNHEALTHY, HealthState, Verdict
 from kube.objects.model import Volume
 from kube.rules.topology import volume_zone
+from prebinder.why.causes.objects import age_text
 
 NOT_REPORTED: Final = "NotReported"
 HEADERS: Final = ("VOLUME", "HEALTH", "REASON", "SINCE", "ZONE", "CLAIM")
@@ -21,7 +23,10 @@ WIDE_HEADERS: Final = (*HEADERS, "QUARANTINED", "SOURCE", "LAST PROBE", "DRIVER"
 
 @dataclass(frozen=True, slots=True)
 class HealthRow:
-    """One volume. `since` is empty when nobody knows since when, `probed` when no driver was asked just now."""
+    """One volume. `since` is empty when nobody knows since when, `probed` when nobody knows when a driver was asked.
+
+    `age` is how long ago a sweep probed it, which the table shows; empty if the row does not rest on a sweep.
+    """
 
     volume: str
     health: HealthState
@@ -35,6 +40,7 @@ class HealthRow:
     driver: str
     handle: str
     message: str
+    age: str = ""
 
     @property
     def unhealthy(self) -> bool:
@@ -42,7 +48,8 @@ class HealthRow:
 
     def cells(self, *, wide: bool) -> Sequence[str]:
         """Return the texts below HEADERS or WIDE_HEADERS."""
-        short = (self.volume, str(self.health), self.reason, self.since, self.zone, self.claim)
+        reason = f"probed {self.age} ago" if self.age else self.reason
+        short = (self.volume, str(self.health), reason, self.since, self.zone, self.claim)
         if not wide:
             return short
         inside = "yes" if self.quarantined else "no"
@@ -50,11 +57,15 @@ class HealthRow:
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON; what is not known is null."""
-        return {name: None if value == "" else value for name, value in asdict(self).items()}
+        facts = asdict(self)
+        del facts["age"]
+        return {name: None if value == "" else value for name, value in facts.items()}
 
     def deleted(self) -> "HealthRow":
         """Return what is left to say when the volume is gone."""
-        return replace(self, health=HealthState.UNKNOWN, reason="VolumeDeleted", since="", message="", source="")
+        return replace(
+            self, health=HealthState.UNKNOWN, reason="VolumeDeleted", since="", message="", source="", age=""
+        )
 
     def same_news(self, other: "HealthRow | None") -> bool:
         """Whether nothing changed but the time of asking."""
@@ -62,29 +73,39 @@ class HealthRow:
 
 
 def health_row(
-    volume: Volume, asked: Verdict | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
+    volume: Volume,
+    asked: Verdict | None,
+    reports: Sequence[Finding],
+    annotations: Annotations,
+    now: datetime,
+    sweeps: Sequence[PublishedSweep] = (),
 ) -> HealthRow:
     """Say how a volume is: the worst of what its driver just answered and of what is reported of it.
 
-    A volume without either was never reported unhealthy, which is not the same as healthy.
+    If nothing is, a complete sweep of its driver may have found it healthy. A volume without any of these was never
+    reported unhealthy, which is not the same as healthy.
     """
+    swept = swept_health(volume, sweeps, annotations, now) if asked is None else None
+    if swept is not None and (swept.covered or not reports):
+        reports = (*reports, swept.finding)
     worst: Saying | None = combined_finding(reports) if asked is None else combined(asked, reports)
-    state = worst.state if worst is not None else HealthState.UNKNOWN
+    shown = swept is not None and swept.covered and worst is not None and worst.state is swept.finding.state
     quarantined = in_quarantine(volume, annotations)
     reference = None if quarantined else volume.claim
     return HealthRow(
         volume=volume.name,
-        health=state,
+        health=worst.state if worst is not None else HealthState.UNKNOWN,
         reason=worst.reason if worst is not None else NOT_REPORTED,
         since=_since(volume, worst, reports, annotations, now),
         zone=volume_zone(volume),
         claim=reference.key if reference is not None else "",
         quarantined=quarantined,
         source=worst.source if worst is not None else "",
-        probed=_time(asked.observed_at) if asked is not None else "",
+        probed=_time(asked.observed_at if asked is not None else swept.ended if swept is not None else None),
         driver=volume.driver,
         handle=volume.handle,
         message=worst.message if worst is not None else "",
+        age=age_text(now - swept.ended) if swept is not None and shown else "",
     )
 
 

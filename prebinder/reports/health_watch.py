@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from binder.health.node_storage import NodeStorage
+from binder.health.published_sweeps import PublishedSweep
 from binder.health.reported_health import reported
 from binder.reservation.contract import Annotations
 from csi.client.endpoint import Endpoint
@@ -26,6 +27,7 @@ from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.reports.match_report import console_for
+from prebinder.reports.sweep_reports import BETWEEN_READINGS, LatestSweeps
 from prebinder.reports.volume_access import table_of
 from prebinder.runtime.signals import stop_requested
 
@@ -50,8 +52,10 @@ class Clinic:
         self._clock = SystemClock()
         self._drivers = Drivers(endpoints, self._clock, Unobserved())
 
-    async def rows(self, snapshot: Snapshot, volumes: Collection[Volume]) -> list[HealthRow]:
-        """Return a row for each volume, by name."""
+    async def rows(
+        self, snapshot: Snapshot, volumes: Collection[Volume], sweeps: Sequence[PublishedSweep]
+    ) -> list[HealthRow]:
+        """Return a row for each volume, by name. `sweeps` is what others reported who probe drivers."""
         verdicts = await self._ask([volume for volume in volumes if volume.driver in self.asked])
         now = self._clock.now()
         return [
@@ -61,6 +65,7 @@ class Clinic:
                 reported(volume, snapshot, self._node_storage, self.annotations, self.asked, now),
                 self.annotations,
                 now,
+                sweeps,
             )
             for volume in sorted(volumes, key=lambda volume: volume.name)
         ]
@@ -119,7 +124,12 @@ class Printer:
 
 
 async def watch(
-    api: KubeApi, clinic: Clinic, printer: Printer, names: Collection[str], denied: Collection[Resource]
+    api: KubeApi,
+    clinic: Clinic,
+    sweeps: LatestSweeps,
+    printer: Printer,
+    names: Collection[str],
+    denied: Collection[Resource],
 ) -> None:
     """Print what changes about these volumes (all, if none is named) until somebody asks to stop."""
     with stop_requested() as stop:
@@ -127,13 +137,13 @@ async def watch(
             while not stop.is_set():
                 changed.clear()
                 snapshot = store.snapshot()
-                found = snapshot.volumes.values()
-                printer.show(await clinic.rows(snapshot, [one for one in found if not names or one.name in names]))
-                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.asked else None)
+                volumes = [volume for volume in snapshot.volumes.values() if not names or volume.name in names]
+                printer.show(await clinic.rows(snapshot, volumes, await sweeps.about(volumes)))
+                await _first_of(changed, stop, BETWEEN_QUESTIONS if clinic.asked else BETWEEN_READINGS)
                 await asyncio.sleep(GATHERING)
 
 
-async def _first_of(changed: asyncio.Event, stop: asyncio.Event, seconds: float | None) -> None:
+async def _first_of(changed: asyncio.Event, stop: asyncio.Event, seconds: float) -> None:
     waiting = [asyncio.create_task(event.wait()) for event in (changed, stop)]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

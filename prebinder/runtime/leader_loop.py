@@ -1,7 +1,7 @@
 """Works whenever this process holds the Lease, from when it is ready until it is told to stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Generic, Protocol, TypeVar
@@ -37,8 +37,17 @@ class Candidate:
     namespace: str
     rng: Random
 
-    def elector(self, access: Access, lease: LeaderElectionSettings, observer: LeaderObserver) -> Elector | None:
-        """Return who competes for the Lease, None if the user wants no election."""
+    def elector(
+        self,
+        access: Access,
+        lease: LeaderElectionSettings,
+        observer: LeaderObserver,
+        annotations: Callable[[], Mapping[str, str]] = dict,
+    ) -> Elector | None:
+        """Return who competes for the Lease, None if the user wants no election.
+
+        `annotations` is what its renewals write on it besides.
+        """
         if not lease.enabled:
             return None
         return Elector(
@@ -49,6 +58,7 @@ class Candidate:
             clock=access.clock,
             rng=self.rng,
             observer=observer,
+            annotations=annotations,
         )
 
 

@@ -105,6 +105,25 @@ async def test_a_driver_that_is_back_is_asked_in_the_given_order(driver: Scripte
     await stage.drivers.close()
 
 
+async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage) -> None:
+    async def each(request: bytes) -> Message:
+        found = await healthy(request)
+        if found.volume.volume_id == "b":  # type: ignore[attr-defined]
+            return await gives(Refused(grpc.StatusCode.NOT_FOUND))(request)
+        return await hangs(request) if found.volume.volume_id == "c" else found  # type: ignore[attr-defined]
+
+    stage.driver.script["ControllerGetVolume"] = each
+    await stage.sweep.run()
+    complete = stage.sweeps.ended[-1].complete
+    assert complete is not None
+    assert (complete.driver, complete.volumes) == (NAME, 3)
+    assert complete.exceptions == {"b": HealthState.INACCESSIBLE, "c": HealthState.UNKNOWN}
+    assert complete.began <= complete.ended
+    stage.driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
+    await stage.sweep.run()
+    assert [end.complete is not None for end in stage.sweeps.ended] == [True, False]
+
+
 async def test_no_volumes(stage: Stage) -> None:
     stage.order.ordered = []
     await stage.sweep.run()

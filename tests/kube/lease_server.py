@@ -12,12 +12,18 @@ from tests.kube.scripted_transport import answer, failure
 
 
 class LeaseServer:
-    """`state`: up, down (connections refused), silent (accepts and never answers), deaf (writes, never answers)."""
+    """`state`: up, down (connections refused), silent (accepts and never answers), deaf (writes, never answers).
+
+    `annotations` are what was written on the Lease; a write of a `rejected` key is answered with `rejection`.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         self.state: Literal["up", "down", "silent", "deaf"] = "up"
         self.lease: dict[str, Any] | None = None
         self.requests: list[Request] = []
+        self.annotations: dict[str, str] = {}
+        self.rejected: set[str] = set()
+        self.rejection: tuple[int, object] = (422, failure(422, "Invalid"))
         self._clock = clock
         self._version = 100
 
@@ -60,5 +66,9 @@ class LeaseServer:
                 return answer(409, failure(409, "AlreadyExists"))
         elif body["metadata"]["resourceVersion"] != str(self._version):
             return answer(409, failure(409, "Conflict"))
+        annotations = body["metadata"].get("annotations", {})
+        if self.rejected & annotations.keys():
+            return answer(*self.rejection)
         self.write(**body["spec"])
+        self.annotations.update(annotations)
         return answer(200, self.lease)

@@ -191,6 +191,8 @@ def test_people_may_read_what_the_commands_read_and_change_nothing() -> None:
     role = by_name(everything())["ClusterRole", "", "pvc-prebinder-view"]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     assert role["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+    granted = {(plural, verb) for rule in role["rules"] for plural in rule["resources"] for verb in rule["verbs"]}
+    assert {("persistentvolumes", "list"), ("csinodes", "list"), ("leases", "list")} <= granted
 
 
 def configuration(documents: list[Document]) -> Any:

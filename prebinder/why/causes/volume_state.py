@@ -1,11 +1,12 @@
 """What a PersistentVolume itself waits for, or is kept by."""
 
+from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
 from binder.health.volume_policy import refuse_health
 from binder.matching.rejection import Reason
 from kube.objects.model import Volume, value_of
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.objects import volume_link, volume_object
+from prebinder.why.causes.objects import age_text, volume_link, volume_object
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
@@ -89,14 +90,30 @@ def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
     owner = _owner(facts, volume)
     if volume.phase == "Bound":
         message = f"Bound to {owner or 'a claim'}."
-        return Finding(Reason.BOUND, message, (volume_link(volume, "Bound"),), problem=False)
+        return Finding(Reason.BOUND, message, (volume_link(volume, "Bound"),), _probed(facts, volume), problem=False)
     reservation = facts.annotations.reservation_of(volume)
     if reservation is not None and reservation.in_force(facts.now):
         until = f"{reservation.expires_at:%H:%M:%S}Z"
         message = f"Available, and reserved by pvc-prebinder for a claim until {until}."
     else:
         message = f"Available, for {owner} alone." if owner else "Available: no claim wants it."
-    return Finding(Reason.AVAILABLE, message, (volume_link(volume, volume.phase),), problem=False)
+    return Finding(
+        Reason.AVAILABLE, message, (volume_link(volume, volume.phase),), _probed(facts, volume), problem=False
+    )
+
+
+def _probed(facts: Facts, volume: Volume) -> tuple[Evidence, ...]:
+    """Return when the volume's driver was probed by a complete sweep of ours, and what it said."""
+    if not volume.driver or not facts.has(Source.LEASES):
+        return ()
+    sweeps = [
+        sweep for key, lease in facts.leases.items() if lease.sweeps for sweep in published_sweeps(lease.sweeps, key)
+    ]
+    swept = swept_health(volume, sweeps, facts.annotations, facts.now)
+    if swept is None or not swept.covered:
+        return ()
+    found = f"{swept.finding.state}, probed {age_text(facts.now - swept.ended)} ago"
+    return (Evidence(volume_object(volume, "health"), "", found),)
 
 
 def _deleted_owner(facts: Facts, volume: Volume) -> tuple[Link, ...]:

@@ -36,6 +36,7 @@ class _Metadata(Wire):
     finalizers: Texts = None
     owner_references: list[_Owner] | None = None
     labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
 
 
 class _Condition(Wire):
@@ -247,7 +248,8 @@ def event(raw: bytes | Raw) -> EventAbout:
     return EventAbout(about.kind or "", f"{namespace}/{name}" if namespace else name, record)
 
 
-def lease(raw: bytes | Raw) -> LeaseRecord:
+def lease(raw: bytes | Raw, sweeps: str) -> LeaseRecord:
+    """Return a Lease; `sweeps` is the key of the annotation with the reports of sweeps."""
     found = _LEASE.decode(raw)
     metadata, spec = found.metadata or _Metadata(), found.spec or _LeaseSpec()
     return LeaseRecord(
@@ -256,6 +258,7 @@ def lease(raw: bytes | Raw) -> LeaseRecord:
         holder=spec.holder_identity or "",
         renewed=spec.renew_time,
         duration=spec.lease_duration_seconds or 0.0,
+        sweeps=(metadata.annotations or {}).get(sweeps) or "",
     )
 
 

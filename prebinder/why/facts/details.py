@@ -58,13 +58,14 @@ class EventRecord(Struct, frozen=True, gc=False):
 
 
 class LeaseRecord(Struct, frozen=True, gc=False):
-    """A Lease: who holds it, and when it was renewed last. `duration` in seconds."""
+    """A Lease: who holds it, and when it was renewed last. `duration` in seconds, `sweeps` as annotated by us."""
 
     namespace: str
     name: str
     holder: str = ""
     renewed: datetime | None = None
     duration: float = 0.0
+    sweeps: str = ""
 
 
 class QuotaRecord(Struct, frozen=True, gc=False):

@@ -206,7 +206,7 @@ class Gathering:
         self._events[about.kind, about.key].append(about.event)
 
     def _lease(self, raw: bytes | Raw) -> None:
-        lease = decode_details.lease(raw)
+        lease = decode_details.lease(raw, self._annotations.sweeps)
         self._leases[f"{lease.namespace}/{lease.name}"] = lease
 
     def _quota(self, raw: bytes | Raw) -> None:

@@ -14,7 +14,7 @@ from kube.leaderelection.leadership import FencedTransport, Leadership
 from kube.objects.api_resource import VOLUMES
 from tests.fake_clock import FakeClock
 from tests.kube.lease_server import LeaseServer
-from tests.kube.scripted_transport import ScriptedTransport, answer, thing
+from tests.kube.scripted_transport import ScriptedTransport, answer, failure, thing
 
 
 class Worker:
@@ -26,7 +26,17 @@ class Worker:
         self.stopped_at: float | None = None
         self.leading_seen: list[bool] = []
         self._clock = clock
-        self.elector = Elector(KubeApi(server), "ns", "l", name, clock=clock, rng=random.Random(name), observer=self)
+        self.says: dict[str, str] = {}
+        self.elector = Elector(
+            KubeApi(server),
+            "ns",
+            "l",
+            name,
+            clock=clock,
+            rng=random.Random(name),
+            observer=self,
+            annotations=lambda: self.says,
+        )
 
     def is_working(self) -> bool:
         return self._working
@@ -82,6 +92,61 @@ async def test_renews_every_two_seconds_with_one_request_and_keeps_foreign_field
         assert [request.method for request in server.requests] == ["PATCH"] * 30
         assert server.spec["strategy"] == "kept"
         assert server.spec["acquireTime"] < server.spec["renewTime"]
+
+
+async def test_what_the_holder_says_goes_with_a_renewal_once() -> None:
+    clock = FakeClock()
+    server = LeaseServer(clock)
+    async with running(worker := Worker("a", clock, server)):
+        worker.says = {"kept": "first"}
+        await clock.advance(10)
+        assert server.annotations == {"kept": "first"}
+        server.requests.clear()
+        worker.says = {"kept": "second"}
+        await clock.advance(60)
+        assert server.annotations == {"kept": "second"}
+        assert [request.method for request in server.requests] == ["PATCH"] * 30
+        assert sum(b"second" in (request.body or b"") for request in server.requests) == 1
+
+
+async def test_what_the_holder_says_outlives_a_conflict() -> None:
+    clock = FakeClock()
+    server = LeaseServer(clock)
+    async with running(worker := Worker("a", clock, server)):
+        await clock.advance(3)
+        server.write(strategy="somebody wrote a field")
+        worker.says = {"kept": "first"}
+        await clock.advance(2)
+        assert server.annotations == {"kept": "first"}
+        assert len(worker.terms) == 1
+
+
+@pytest.mark.parametrize("code", [422, 403])
+async def test_what_is_rejected_does_not_cost_the_lease(code: int) -> None:
+    """By an admission policy, say."""
+    clock = FakeClock()
+    server = LeaseServer(clock)
+    server.rejected, server.rejection = {"kept"}, (code, failure(code, {422: "Invalid", 403: "Forbidden"}[code]))
+    async with running(worker := Worker("a", clock, server)):
+        await clock.advance(3)
+        worker.says = {"kept": "first"}
+        await clock.advance(60)
+        assert worker.is_working()
+        assert len(worker.terms) == 1
+        assert server.annotations == {}
+
+
+async def test_a_new_holder_says_what_it_knows() -> None:
+    clock = FakeClock()
+    server = LeaseServer(clock)
+    async with running(worker := Worker("a", clock, server)):
+        worker.says = {"kept": "first"}
+        await clock.advance(10)
+        server.annotations.clear()
+        server.write(holderIdentity="thief", leaseTransitions=9)
+        await clock.advance(60)
+        assert len(worker.terms) == 2
+        assert server.annotations == {"kept": "first"}
 
 
 async def test_a_second_candidate_waits_and_takes_over_when_renewals_stop() -> None:

@@ -3,13 +3,18 @@
 from datetime import timedelta
 from pathlib import Path
 
+from binder.health.published_sweeps import published_sweeps
+from binder.reservation.contract import Annotations
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
+from csi.health.complete_sweep import CompleteSweep
+from csi.health.verdict import HealthState
+from csi.sweep import SweepProgress
 from kube.clock import SystemClock
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
-from prebinder.controller.sweeps import all_job_names, sweep_jobs
-from tests.builders import volume
+from prebinder.controller.sweeps import ClusterSweeps, all_job_names, sweep_jobs
+from tests.builders import EPOCH, volume
 from tests.csi.observers import Recorder, Sweeps
 from tests.csi.scripted_driver import NAME, ScriptedDriver
 
@@ -22,7 +27,8 @@ async def test_the_leader_sweeps_each_driver_at_the_interval_and_when_it_is_due(
         store.volumes.upsert(volume(f"pv-{number}", driver=NAME))
     async with ScriptedDriver(tmp_path / f"{NAME}.sock") as driver:
         drivers = Drivers(endpoints, SystemClock(), Recorder())
-        jobs = sweep_jobs(settings, drivers, store, observed, lambda: leading[0])
+        cluster = ClusterSweeps(settings, store, observed)
+        jobs = sweep_jobs(settings, drivers, cluster, lambda: leading[0])
         assert set(jobs) == set(all_job_names(settings.health))
         assert (jobs[f"sweep {NAME}"].every, jobs[f"sweep {NAME}"].jitter) == (18, 2)
         for job in jobs.values():
@@ -34,3 +40,26 @@ async def test_the_leader_sweeps_each_driver_at_the_interval_and_when_it_is_due(
         await drivers.close()
     assert {(end.driver, end.done, end.answered) for end in observed.ended} == {(NAME, 2, True), ("absent", 0, False)}
     assert len(observed.ended) == 2, "what was just swept is not due"
+    (published,) = published_sweeps(cluster.on_lease()[Annotations().sweeps], "ns/lease")
+    assert (published.report.driver, published.report.volumes, published.report.exceptions) == (NAME, 2, frozenset())
+    assert published.report.interval == timedelta(seconds=20), "the driver that is absent was not swept to the end"
+
+
+async def test_the_report_names_what_is_not_healthy_and_does_not_say_so_itself() -> None:
+    store = Store("scheduler.cloud.example/")
+    told = volume("told", driver=NAME, annotations={Annotations().health: "DataLoss"}, resource_version=7)
+    for one in (told, volume("new", driver=NAME), volume("well", driver=NAME, resource_version=9)):
+        store.volumes.upsert(one)
+    cluster = ClusterSweeps(Settings(), store, Sweeps())
+    assert cluster.on_lease() == {}
+    handles = await cluster.handles(NAME)
+    ailing = {f"handle-{name}": HealthState.DATA_LOSS for name in ("told", "new")}
+    assert ailing.keys() < set(handles)
+    sweep = CompleteSweep(NAME, EPOCH, EPOCH, 3, ailing)
+    cluster.swept(SweepProgress(NAME, 3, 3, 0.5, complete=sweep))
+    (published,) = published_sweeps(cluster.on_lease()[Annotations().sweeps], "ns/lease")
+    report = published.report
+    assert (report.volumes, report.unhealthy, report.exceptions) == (3, 2, frozenset({"handle-new"}))
+    assert report.version == 9
+    cluster.swept(SweepProgress(NAME, 1, 3, 0.5, answered=False))
+    assert published_sweeps(cluster.on_lease()[Annotations().sweeps], "ns/lease") == [published], "the last one stands"

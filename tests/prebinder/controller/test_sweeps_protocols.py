@@ -21,7 +21,7 @@ from devcluster.driver.volumes import break_volume, create_volume, delete_volume
 from kube.clock import SystemClock
 from kube.store.store import Store
 from prebinder.config.settings import HealthSettings, Settings
-from prebinder.controller.sweeps import sweep_jobs
+from prebinder.controller.sweeps import ClusterSweeps, sweep_jobs
 from prebinder.runtime.jobs import scheduled
 from tests.builders import volume
 from tests.csi.observers import Recorder, Sweeps
@@ -73,7 +73,7 @@ class Watched:
         for name in (SUBJECT, OTHER):
             store.volumes.upsert(volume(name, driver=name, handle="v"))
         settings = Settings(health=HealthSettings(endpoints))
-        jobs = sweep_jobs(settings, self.drivers, store, self.sweeps, lambda: True)
+        jobs = sweep_jobs(settings, self.drivers, ClusterSweeps(settings, store, self.sweeps), lambda: True)
         self.jobs = {name: replace(job, every=SECONDS, jitter=0) for name, job in jobs.items()}
 
     @asynccontextmanager

@@ -1,13 +1,16 @@
 """What the command `health` says of a volume, by who spoke of it."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
 import pytest
 
 from binder.health.node_storage import NodeStorage
+from binder.health.published_sweeps import PublishedSweep
 from binder.health.reported_health import reported
 from binder.reservation.contract import Annotations
+from csi.health.complete_sweep import SweepReport
 from csi.health.verdict import HealthState, Verdict
 from kube.objects.model import ClaimReference, Volume
 from kube.objects.reports import ClaimHealth, HealthCondition, NodeReport
@@ -30,13 +33,15 @@ def answer(state: HealthState) -> Verdict:
     return Verdict(state, "Said", "in words", "ControllerGetVolume", EPOCH)
 
 
-def row_of(subject: Volume, asked: Verdict | None, health: ClaimHealth | None = None) -> HealthRow:
+def row_of(
+    subject: Volume, asked: Verdict | None, health: ClaimHealth | None = None, *sweeps: SweepReport
+) -> HealthRow:
     snapshot = snapshot_of([subject, msgspec.structs.replace(claim("data", volume_name=subject.name), health=health)])
     drivers = {subject.driver} if asked is not None else frozenset[str]()
     now = EPOCH + timedelta(days=1)
-    return health_row(
-        subject, asked, reported(subject, snapshot, NodeStorage(), Annotations(), drivers, now), Annotations(), now
-    )
+    reports = reported(subject, snapshot, NodeStorage(), Annotations(), drivers, now)
+    published = [PublishedSweep(sweep, "ns/lease") for sweep in sweeps]
+    return health_row(subject, asked, reports, Annotations(), now, published)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +118,48 @@ def test_all_who_speak_are_named_and_the_worst_is_shown() -> None:
 def test_what_says_no_time_has_none() -> None:
     found = row_of(BOUND, None, ClaimHealth((HealthCondition("Degraded", "Slow"),)))
     assert (found.health, found.since, found.probed) == ("Degraded", "", "")
+
+
+DAY = EPOCH + timedelta(days=1)
+JUST_SWEPT = SweepReport(
+    BOUND.driver, DAY - timedelta(seconds=13), DAY - timedelta(seconds=12), timedelta(minutes=1), 1, 9
+)
+LEASE = f"CSI driver {BOUND.driver}, as reported on Lease ns/lease"
+
+
+def test_a_volume_that_was_just_swept_is_healthy() -> None:
+    row = row_of(volume(zone="a"), None, None, JUST_SWEPT)
+    assert tuple(row.cells(wide=False)) == ("pv-1", "Healthy", "probed 12s ago", "", "a", "")
+    said = row.document()
+    assert (said["health"], said["reason"], said["probed"]) == ("Healthy", "Probed", "2026-01-01T23:59:48Z")
+    assert (said["since"], said["source"], "age" in said) == (None, LEASE, False)
+    assert row.same_news(replace(row, probed="later", age="1s"))
+    gone = row.deleted()
+    assert "ago" not in " ".join(gone.cells(wide=True))
+
+
+def test_a_sweep_that_does_not_count_says_why_and_when() -> None:
+    outdated = replace(JUST_SWEPT, began=EPOCH, ended=EPOCH)
+    row = row_of(volume(), None, None, outdated)
+    assert tuple(row.cells(wide=False)) == ("pv-1", "Unknown", "SweepOutdated", "", "", "")
+    assert (row.probed, row.source, row.message) == (
+        "2026-01-01T00:00:00Z",
+        LEASE,
+        "the last complete sweep is too old to count",
+    )
+    assert row_of(volume(driver="other.csi.example"), None, None, JUST_SWEPT).reason == "NotReported"
+
+
+def test_what_others_report_counts_beside_a_sweep() -> None:
+    row = row_of(BOUND, None, LOST, JUST_SWEPT)
+    assert (row.health, row.reason, row.age) == ("DataLoss", "Gone", "")
+    assert f"but {LEASE} reports Healthy (Probed)" in row.message
+    outdated = replace(JUST_SWEPT, began=EPOCH, ended=EPOCH)
+    assert "SweepOutdated" not in row_of(BOUND, None, LOST, outdated).message
+    published = row_of(volume(annotations=UNHEALTHY), None, None, JUST_SWEPT)
+    assert (published.health, published.message) == ("DataLoss", "")
+
+
+def test_who_probes_the_driver_himself_needs_no_sweep() -> None:
+    row = row_of(volume(), answer(HealthState.UNKNOWN), None, JUST_SWEPT)
+    assert (row.health, row.reason, row.age) == ("Unknown", "Said", "")

@@ -1,0 +1,177 @@
+"""Sweep reports as an annotation of a Lease, and what they say of a volume that carries no health itself.
+
+Volumes that were never found unhealthy carry nothing (binder.health.published_health). That they were probed and are
+healthy stands on the Lease of whoever probed them, where it takes no write of its own. Nothing is decided by it: it is
+what people are shown.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from binder.health.published_health import published_health
+from binder.reservation.contract import Annotations, format_time, parse_time
+from csi.health.complete_sweep import CompleteSweep, SweepReport
+from csi.health.health import UNCONFIRMED, Finding
+from csi.health.interpret import NO_CAPABILITY, NO_CAPABILITY_MESSAGE
+from csi.health.verdict import UNHEALTHY, HealthState
+from kube.objects.model import Volume
+
+MOST_EXCEPTIONS: Final = 100
+"""Handles named in one report: the Lease is written every two seconds, and must stay small."""
+
+_LONGEST_INTERVAL: Final = timedelta(days=7).total_seconds()
+_VERSION_DIGITS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSweep:
+    """A report, and the Lease (namespace/name) that carries it."""
+
+    report: SweepReport
+    lease: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweptHealth:
+    """What the last sweep says of one volume; Unknown if no recent sweep covers it. `ended` is when the sweep did."""
+
+    finding: Finding
+    ended: datetime
+
+    @property
+    def covered(self) -> bool:
+        """Whether a recent sweep found the volume healthy, or the driver unable to tell."""
+        return self.finding.state is not HealthState.UNKNOWN
+
+
+class _Report(msgspec.Struct, rename="camel"):
+    driver: str
+    began: str
+    ended: str
+    interval_seconds: float
+    resource_version: str
+    volumes: int
+    unhealthy: int
+    unknown: int
+    unsupported: int
+    exceptions: list[str] | None
+
+
+_REPORTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_REPORT: Final = msgspec.json.Decoder(_Report)
+
+
+def unpublished_exceptions(
+    sweep: CompleteSweep, volumes: Iterable[Volume], annotations: Annotations
+) -> frozenset[str] | None:
+    """Return the exceptions of a sweep that no volume itself reports as unhealthy; None if too many to be named."""
+    left = set(sweep.exceptions)
+    if len(left) == sweep.volumes and set(sweep.exceptions.values()) <= {HealthState.UNSUPPORTED}:
+        # The driver reports no health at all, and nobody has to be named.
+        return frozenset()
+    if left:
+        left -= {
+            volume.handle
+            for volume in volumes
+            if volume.handle in left and volume.driver == sweep.driver and _says_unhealthy(volume, annotations)
+        }
+    return frozenset(left) if len(left) <= MOST_EXCEPTIONS else None
+
+
+def sweeps_annotation(reports: Mapping[str, SweepReport], annotations: Annotations) -> dict[str, str]:
+    """Return the annotation that carries these reports, none if there are none."""
+    if not reports:
+        return {}
+    wire = [_written(reports[driver]) for driver in sorted(reports)]
+    return {annotations.sweeps: msgspec.json.encode(wire).decode()}
+
+
+def published_sweeps(text: str, lease: str) -> list[PublishedSweep]:
+    """Read the annotation; what cannot be read is left out."""
+    try:
+        items = _REPORTS.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return []
+    reports = map(_read, items)
+    return [PublishedSweep(report, lease) for report in reports if report is not None]
+
+
+def swept_health(
+    volume: Volume, sweeps: Sequence[PublishedSweep], annotations: Annotations, now: datetime
+) -> SweptHealth | None:
+    """Return what the last sweeps of the volume's driver say of it, None if there are none or it speaks for itself.
+
+    Of several processes that probe one driver each must have found it healthy; the latest is named.
+    """
+    own = [sweep for sweep in sweeps if sweep.report.driver == volume.driver]
+    if not own or not volume.handle or _says_unhealthy(volume, annotations):
+        return None
+    recent = [sweep for sweep in own if sweep.report.recent(now)]
+    covering = [sweep for sweep in recent if sweep.report.covers(volume.resource_version, volume.created)]
+    latest = max(covering or recent or own, key=lambda sweep: (sweep.report.ended, sweep.lease))
+    words = _words_of({sweep.report.state_of(volume.handle) for sweep in covering}, outdated=not recent)
+    source = f"CSI driver {latest.report.driver}, as reported on Lease {latest.lease}"
+    return SweptHealth(Finding(*words, source, now), latest.report.ended)
+
+
+def _words_of(states: Collection[HealthState], *, outdated: bool) -> tuple[HealthState, str, str]:
+    """Return state, reason and message; `states` are those that sweeps say which cover the volume."""
+    if outdated:
+        return HealthState.UNKNOWN, "SweepOutdated", "the last complete sweep is too old to count"
+    if not states:
+        return HealthState.UNKNOWN, "NotSweptYet", "new or changed since the last complete sweep began"
+    if HealthState.UNKNOWN in states:
+        return HealthState.UNKNOWN, UNCONFIRMED, "the last complete sweep did not find the volume healthy"
+    if HealthState.HEALTHY in states:
+        return HealthState.HEALTHY, "Probed", ""
+    return HealthState.UNSUPPORTED, NO_CAPABILITY, NO_CAPABILITY_MESSAGE
+
+
+def _says_unhealthy(volume: Volume, annotations: Annotations) -> bool:
+    published = published_health(volume, annotations)
+    return published is not None and published.state in UNHEALTHY
+
+
+def _written(report: SweepReport) -> _Report:
+    return _Report(
+        driver=report.driver,
+        began=format_time(report.began),
+        ended=format_time(report.ended),
+        interval_seconds=report.interval.total_seconds(),
+        resource_version=str(report.version),
+        volumes=report.volumes,
+        unhealthy=report.unhealthy,
+        unknown=report.unknown,
+        unsupported=report.unsupported,
+        exceptions=None if report.exceptions is None else sorted(report.exceptions),
+    )
+
+
+def _read(raw: msgspec.Raw) -> SweepReport | None:
+    try:
+        wire = _REPORT.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    began, ended = parse_time(wire.began), parse_time(wire.ended)
+    if began is None or ended is None or ended < began:
+        return None
+    if not wire.resource_version.isdecimal() or len(wire.resource_version) > _VERSION_DIGITS:
+        return None
+    if not 0 <= wire.interval_seconds <= _LONGEST_INTERVAL:
+        return None
+    return SweepReport(
+        driver=wire.driver,
+        began=began,
+        ended=ended,
+        interval=timedelta(seconds=wire.interval_seconds),
+        version=int(wire.resource_version),
+        volumes=wire.volumes,
+        unhealthy=wire.unhealthy,
+        unknown=wire.unknown,
+        unsupported=wire.unsupported,
+        exceptions=None if wire.exceptions is None else frozenset(wire.exceptions),
+    )

@@ -1,0 +1,91 @@
+"""What a complete sweep says of volumes on which nothing is published: most are healthy, and that takes no write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from csi.health.verdict import UNHEALTHY, HealthState
+
+OLD: Final = timedelta(minutes=5)
+"""A volume that was this old when a sweep began was swept: a watch that missed it would have been repaired by then."""
+_WRITTEN_WITHIN: Final = timedelta(seconds=10)
+"""From the end of a sweep until its report can be read; it is written with the next renewal of the Lease."""
+_FROM_THE_FUTURE: Final = timedelta(minutes=1)
+"""A sweep that ended this much later than now is of unknown age: one of the clocks is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteSweep:
+    """A sweep that the driver answered to the end.
+
+    `exceptions` are the handles that it did not find healthy, with what it knows of them instead; all others of its
+    `volumes` are Healthy.
+    """
+
+    driver: str
+    began: datetime
+    ended: datetime
+    volumes: int
+    exceptions: Mapping[str, HealthState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What is published of a driver's last complete sweep. `interval` is the time from one sweep to the next.
+
+    `version` is the resource version up to which whoever swept had seen PersistentVolumes. `volumes` were probed; of
+    these `unhealthy`, `unknown` and `unsupported` were not Healthy. `exceptions` are the handles among them whose
+    volume does not say so itself; None if there are too many to be named.
+    """
+
+    driver: str
+    began: datetime
+    ended: datetime
+    interval: timedelta
+    version: int
+    volumes: int
+    unhealthy: int = 0
+    unknown: int = 0
+    unsupported: int = 0
+    exceptions: frozenset[str] | None = frozenset()
+
+    def recent(self, now: datetime) -> bool:
+        """Whether it still counts: until the next but one sweep should have been reported."""
+        age = now - self.ended
+        return -_FROM_THE_FUTURE <= age <= 2 * (self.interval + (self.ended - self.began)) + _WRITTEN_WITHIN
+
+    def covers(self, version: int, created: datetime | None) -> bool:
+        """Whether a volume of this resource version, created then, was among those swept.
+
+        Versions order all objects of a kind (KEP-5504): one that was seen, or is older, was swept. A volume that
+        changed since is judged by its age, because the clocks of the API server and of whoever swept differ.
+        """
+        return version <= self.version or (created is not None and self.began - created >= OLD)
+
+    def state_of(self, handle: str) -> HealthState:
+        """Return what the sweep says of a volume that it covers and that says nothing itself."""
+        if 0 < self.volumes == self.unsupported:
+            return HealthState.UNSUPPORTED
+        if not self.volumes or self.exceptions is None or handle in self.exceptions:
+            return HealthState.UNKNOWN
+        return HealthState.HEALTHY
+
+
+def report_of(
+    sweep: CompleteSweep, interval: timedelta, version: int, exceptions: frozenset[str] | None
+) -> SweepReport:
+    """Return what to publish; `exceptions` are those of the sweep that their volumes do not say themselves."""
+    states = list(sweep.exceptions.values())
+    return SweepReport(
+        sweep.driver,
+        sweep.began,
+        sweep.ended,
+        interval,
+        version,
+        sweep.volumes,
+        unhealthy=sum(state in UNHEALTHY for state in states),
+        unknown=states.count(HealthState.UNKNOWN),
+        unsupported=states.count(HealthState.UNSUPPORTED),
+        exceptions=exceptions,
+    )

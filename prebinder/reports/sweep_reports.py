@@ -1,0 +1,87 @@
+"""The reports of complete sweeps, read off the Leases of those that probe drivers."""
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from binder.health.published_sweeps import PublishedSweep, published_sweeps
+from binder.reservation.contract import Annotations
+from kube.client.api import KubeApi
+from kube.clock import Clock
+from kube.decoding.wire import Mapping, Text, Wire
+from kube.errors import Forbidden, KubeError
+from kube.objects.api_resource import LEASES
+from kube.objects.model import Volume
+
+BETWEEN_READINGS: Final = 10.0
+"""Seconds after which Leases are read again: to watch them would bring every renewal of every Lease."""
+
+_ELSEWHERE: Final = LEASES.selected("", "metadata.namespace!=kube-node-lease")
+"""A cluster has a Lease for each node, and nobody who probes drivers has his there."""
+
+
+class _Metadata(Wire):
+    name: Text = None
+    namespace: Text = None
+    annotations: Mapping = None
+
+
+class _Lease(Wire):
+    metadata: _Metadata
+
+
+_LEASE: Final = msgspec.json.Decoder(_Lease)
+
+
+class LatestSweeps:
+    """The reports of sweeps that others did, read again when the last reading is old.
+
+    `asked` are the drivers that we probe ourselves, for which nobody else's word is needed.
+    """
+
+    def __init__(self, api: KubeApi, asked: Collection[str], annotations: Annotations, clock: Clock) -> None:
+        self._api, self._asked, self._annotations, self._clock = api, asked, annotations, clock
+        self._due: float | None = None
+        self._denied = False
+        self._sweeps: Sequence[PublishedSweep] = ()
+
+    async def about(self, volumes: Iterable[Volume]) -> Sequence[PublishedSweep]:
+        """Return what concerns these volumes. Raises KubeError at first; later the old reports stay, and grow old."""
+        if self._denied or not any(volume.driver and volume.driver not in self._asked for volume in volumes):
+            return self._sweeps
+        first = self._due is None
+        if self._due is None or self._clock.monotonic() >= self._due:
+            self._due = self._clock.monotonic() + BETWEEN_READINGS
+            try:
+                self._sweeps = await self._read()
+            except KubeError:
+                if first:
+                    raise
+        return self._sweeps
+
+    async def _read(self) -> Sequence[PublishedSweep]:
+        try:
+            listing = await self._api.list_all(_ELSEWHERE, _taking(self._annotations))
+        except Forbidden:
+            self._denied = True
+            sys.stderr.write(
+                "pvc-prebinder: you are not permitted to list leases in all namespaces; a volume that is healthy by "
+                "the last sweep of its driver is shown as Unknown\n"
+            )
+            return ()
+        return list(chain.from_iterable(listing.items))
+
+
+def _taking(annotations: Annotations) -> Callable[[msgspec.Raw], list[PublishedSweep] | None]:
+    def take(raw: msgspec.Raw) -> list[PublishedSweep] | None:
+        try:
+            metadata = _LEASE.decode(raw).metadata
+        except msgspec.MsgspecError:
+            return None
+        text = (metadata.annotations or {}).get(annotations.sweeps)
+        return published_sweeps(text, f"{metadata.namespace}/{metadata.name}") if text else None
+
+    return take

@@ -106,7 +106,7 @@ async def test_a_driver_that_is_back_is_asked_in_the_given_order(driver: Scripte
 
 
 async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage) -> None:
-    async def each(request: bytes) -> Message:
+    async def each(request: bytes) -> Message | bytes:
         found = await healthy(request)
         if found.volume.volume_id == "b":  # type: ignore[attr-defined]
             return await gives(Refused(grpc.StatusCode.NOT_FOUND))(request)

@@ -1,16 +1,19 @@
-"""Why a claim is not bound yet, in one word, for metrics. It never decides anything."""
+"""Why a claim is not bound yet, in one word, and where it could be bound, for metrics. It never decides anything."""
 
 from collections.abc import Mapping
 
 from binder.matching.matching import binding_mode, class_of
 from binder.matching.rejection import Reason
-from kube.objects.model import WAIT_FOR_FIRST_CONSUMER, Claim
+from binder.reservation.contract import Annotations
+from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, value_of
+from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
 
 
 def pending_reason(claim: Claim, snapshot: Snapshot, told: Mapping[str, Reason]) -> Reason:
     """Return what the claim waits for: what the last look at its pod said (`told`, by claim), else what is evident."""
-    if claim.key in told:
+    # An ended pod waits for nothing; its claim does, and for what is evident.
+    if told.get(claim.key, Reason.POD_ENDED) is not Reason.POD_ENDED:
         return told[claim.key]
     name = class_of(claim)
     if claim.volume_name and claim.volume_name not in snapshot.volumes:
@@ -21,3 +24,18 @@ def pending_reason(claim: Claim, snapshot: Snapshot, told: Mapping[str, Reason])
         return Reason.PROGRESSING
     delayed = binding_mode(claim, snapshot.classes) == WAIT_FOR_FIRST_CONSUMER
     return Reason.WAIT_FOR_FIRST_CONSUMER if delayed else Reason.IMMEDIATE_CLAIM
+
+
+def pending_zone(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> str:
+    """Return the one zone in which the claim can be bound, as far as that is settled; empty if it is not.
+
+    By its reservation, the node that a scheduler selected for it, or the node selector of its pod.
+    """
+    reservation = annotations.reservation_of_claim(claim)
+    if reservation is not None and reservation.zone:
+        return reservation.zone
+    node = snapshot.nodes.get(value_of(claim.annotations, SELECTED_NODE) or "")
+    if node is not None:
+        return zone_of(node.labels)
+    zones = {zone_of(snapshot.pods[pod].node_selector) for pod in snapshot.pods_by_claim.get(claim.key, ())}
+    return zones.pop() if len(zones) == 1 else ""

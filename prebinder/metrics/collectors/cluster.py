@@ -10,12 +10,12 @@ from prometheus_client.registry import Collector
 
 from binder.matching.rejection import Reason
 from binder.reservation.contract import Annotations
-from kube.rules.topology import zone_of
 from kube.store.snapshot import Snapshot
-from prebinder.metrics.class_label import OTHER
+from prebinder.metrics.collectors.available import available_gauges
 from prebinder.metrics.collectors.gauges import cache_gauges, gauge_family
 from prebinder.metrics.collectors.health import HealthView, KnownHealth, health_gauges, quarantine_gauges
 from prebinder.metrics.collectors.pending import class_label_of, gated_gauges, pending_gauges
+from prebinder.metrics.zone_label import ZoneLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class StateCollector(Collector):
         yield _endpoints(state.endpoints_up)
         yield from _queues(state.queues)
         if state.snapshot is not None:
-            yield from pending_gauges(state.snapshot, state.told, self.now)
+            yield from pending_gauges(state.snapshot, state.told, state.annotations, self.now)
+            yield from available_gauges(state.snapshot, state.annotations, self.now)
             yield from gated_gauges(state.snapshot, state.annotations, self.now)
             yield _reservations(state.snapshot, state.annotations)
             yield from health_gauges(
@@ -89,14 +90,13 @@ def _queues(queues: Mapping[str, tuple[float, float]]) -> Iterator[Metric]:
 
 def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
     counts: Counter[tuple[str, ...]] = Counter()
-    zones = {"", *(zone_of(node.labels) for node in snapshot.nodes.values())}
+    zones = ZoneLabel(snapshot)
     for key in snapshot.volumes_reserved_for:
         claim = snapshot.claims.get(key)
         reservation = annotations.reservation_of_claim(claim) if claim is not None else None
         if claim is not None and reservation is not None and not claim.bind_finished:
             # Whoever may change the claim may write any zone on it.
-            zone = reservation.zone if reservation.zone in zones else OTHER
-            counts[zone, class_label_of(claim, snapshot)] += 1
+            counts[zones.of(reservation.zone), class_label_of(claim, snapshot)] += 1
     return gauge_family(
         "pvc_prebinder_reservations",
         "Claims that are not bound yet and for which a volume is reserved.",

@@ -8,15 +8,18 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from binder.matching.matching import class_of
 from binder.matching.rejection import Reason
-from binder.planning.pending import pending_reason
+from binder.planning.pending import pending_reason, pending_zone
 from binder.reservation.contract import Annotations
-from kube.objects.model import Claim
+from kube.objects.model import Claim, Volume
 from kube.store.snapshot import Snapshot
 from prebinder.metrics.class_label import OTHER
 from prebinder.metrics.collectors.gauges import gauge_family
+from prebinder.metrics.zone_label import ZoneLabel
 
 
-def pending_gauges(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime) -> Iterator[Metric]:
+def pending_gauges(
+    snapshot: Snapshot, told: Mapping[str, Reason], annotations: Annotations, now: datetime
+) -> Iterator[Metric]:
     """Yield how many claims are not bound, since when, and in how many namespaces, by class and reason.
 
     Namespaces are counted and not named: one tenant's claims that can never be bound look different from a cluster in
@@ -26,14 +29,20 @@ def pending_gauges(snapshot: Snapshot, told: Mapping[str, Reason], now: datetime
     counts: Counter[tuple[str, ...]] = Counter()
     ages: dict[tuple[str, ...], float] = {}
     namespaces: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    zones = ZoneLabel(snapshot)
     for claim in snapshot.claims.values():
         if claim.phase != "Pending":
             continue
         key = (class_label_of(claim, snapshot), str(pending_reason(claim, snapshot, told)))
-        counts[key] += 1
+        counts[(*key, zones.of(pending_zone(claim, snapshot, annotations)))] += 1
         ages[key] = max(ages.get(key, 0.0), _age(claim.created, now))
         namespaces[key].add(claim.namespace)
-    yield gauge_family("pvc_prebinder_pending_claims", "Claims that are not bound, by reason.", labels, counts)
+    yield gauge_family(
+        "pvc_prebinder_pending_claims",
+        "Claims that are not bound, by reason, and by zone once only one is possible.",
+        [*labels, "zone"],
+        counts,
+    )
     yield gauge_family(
         "pvc_prebinder_oldest_pending_claim_seconds", "Age of the oldest claim that is not bound.", labels, ages
     )
@@ -58,8 +67,8 @@ def gated_gauges(snapshot: Snapshot, annotations: Annotations, now: datetime) ->
     )
 
 
-def class_label_of(claim: Claim, snapshot: Snapshot) -> str:
-    """Return the label's value for a claim's class: only StorageClasses that exist are named."""
+def class_label_of(claim: Claim | Volume, snapshot: Snapshot) -> str:
+    """Return the label's value for a claim's or volume's class: only StorageClasses that exist are named."""
     name = class_of(claim)
     return name if not name or name in snapshot.classes else OTHER
 

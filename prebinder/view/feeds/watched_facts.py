@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
@@ -127,7 +128,7 @@ class WatchedFacts:
         """List the Leases, which change too often to be watched. Raises KubeError when the server does not answer."""
         leases = RESOURCES[Source.LEASES]
         try:
-            listing = await self._api.list_all(leases, decode_details.lease)
+            listing = await self._api.list_all(leases, partial(decode_details.lease, sweeps=self._annotations.sweeps))
         except Forbidden:
             self.skipped[Source.LEASES] = "forbidden"
             return

@@ -116,7 +116,7 @@ async def test_no_claim_makes_a_series_of_its_own(instruments: Instruments) -> N
     )
     assert 'pvc_prebinder_reservation_failures_total{reason="StaticOnlyNoMatch",storage_class=""} 1.0' in lines
     (pending,) = [line for line in lines if line.startswith("pvc_prebinder_pending_claims{")]
-    assert pending.endswith('storage_class="other"} 100.0')
+    assert pending.endswith('storage_class="other",zone=""} 100.0')
 
 
 async def test_the_series_of_a_class_go_with_it(instruments: Instruments) -> None:
@@ -202,11 +202,11 @@ STATE = ClusterState(
 @pytest.mark.parametrize(
     "line",
     [
-        'pvc_prebinder_pending_claims{reason="WaitForFirstConsumer",storage_class="fast"} 1.0',
-        'pvc_prebinder_pending_claims{reason="ImmediateUnbound",storage_class="now"} 1.0',
-        'pvc_prebinder_pending_claims{reason="StorageClassNotFound",storage_class="other"} 1.0',
-        'pvc_prebinder_pending_claims{reason="NoJointAssignment",storage_class="fast"} 1.0',
-        'pvc_prebinder_pending_claims{reason="Progressing",storage_class="fast"} 1.0',
+        'pvc_prebinder_pending_claims{reason="WaitForFirstConsumer",storage_class="fast",zone=""} 1.0',
+        'pvc_prebinder_pending_claims{reason="ImmediateUnbound",storage_class="now",zone=""} 1.0',
+        'pvc_prebinder_pending_claims{reason="StorageClassNotFound",storage_class="other",zone=""} 1.0',
+        'pvc_prebinder_pending_claims{reason="NoJointAssignment",storage_class="fast",zone=""} 1.0',
+        'pvc_prebinder_pending_claims{reason="Progressing",storage_class="fast",zone="a"} 1.0',
         'pvc_prebinder_oldest_pending_claim_seconds{reason="NoJointAssignment",storage_class="fast"} 100.0',
         'pvc_prebinder_reservations{storage_class="fast",zone="a"} 1.0',
         'pvc_prebinder_volumes{driver_name="d",health="Healthy",zone="a"} 1.0',

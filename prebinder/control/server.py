@@ -16,6 +16,7 @@ from aiohttp import web
 from prebinder.config.loopback import refuse_reachable
 from prebinder.control.cbor_rpc import Method, answer
 from prebinder.control.request import guard, read_body
+from prebinder.runtime.listening import listen
 
 LARGEST_CALL: Final = 64 * 1024
 """Bytes."""
@@ -66,14 +67,7 @@ class ControlServer:
         runner = web.AppRunner(
             application, access_log=None, shutdown_timeout=1.0, auto_decompress=False, handler_cancellation=True
         )
-        self._open.push_async_callback(runner.cleanup)
-        try:
-            await runner.setup()
-            await web.TCPSite(runner, self._host, self.port).start()
-        except BaseException:
-            await self._open.aclose()
-            raise
-        self.port = runner.addresses[0][1]
+        self.port = await listen(self._open, runner, self._host, self.port)
         return self
 
     async def __aexit__(self, *_: object) -> None:

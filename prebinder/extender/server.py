@@ -17,6 +17,7 @@ from aiohttp import web
 
 from kube.clock import Clock
 from prebinder.runtime.health_server import Check
+from prebinder.runtime.listening import listen
 from prebinder.runtime.serving_certificate import ServingCertificate
 from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
@@ -86,16 +87,9 @@ class ExtenderServer:
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
         # kube-scheduler does not compress; who does could make little into much.
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
-        self._open.push_async_callback(runner.cleanup)
-        try:
-            await runner.setup()
-            to = self._listening
-            context = to.certificate.context if to.certificate is not None else None
-            await web.TCPSite(runner, to.host or None, to.port, ssl_context=context).start()
-        except BaseException:
-            await self._open.aclose()
-            raise
-        self.port = runner.addresses[0][1]
+        to = self._listening
+        context = to.certificate.context if to.certificate is not None else None
+        self.port = await listen(self._open, runner, to.host, to.port, context)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from prebinder.config.settings import ServingSettings, parse_address
 from prebinder.errors import CommandError
+from prebinder.runtime.listening import listen
 
 Check = Callable[[], str | None]
 """Returns what is wrong, None when all is well."""
@@ -106,8 +107,4 @@ class HealthServer:
         application = web.Application()
         application.add_routes([web.get(page.path, page.handler) for page in pages])
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
-        self._open.push_async_callback(runner.cleanup)
-        await runner.setup()
-        site = web.TCPSite(runner, host or None, port)
-        await site.start()
-        self.ports.append(runner.addresses[0][1])
+        self.ports.append(await listen(self._open, runner, host, port))

@@ -19,6 +19,7 @@ from rich.console import Console
 from kube.clock import Clock
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
 from prebinder.errors import CommandError
+from prebinder.runtime.listening import listen
 from prebinder.view.feeds.publisher import Message
 from prebinder.view.page_files import PageFile, page_files
 from prebinder.view.request_guard import HEADERS, Refused, guard
@@ -78,14 +79,7 @@ class ViewServer:
         )
         # Who goes away is not waited for: a stream ends with its reader.
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
-        self._open.push_async_callback(runner.cleanup)
-        try:
-            await runner.setup()
-            await web.TCPSite(runner, self._host, self.port).start()
-        except BaseException:
-            await self._open.aclose()
-            raise
-        self.port = runner.addresses[0][1]
+        self.port = await listen(self._open, runner, self._host, self.port)
         return self
 
     async def __aexit__(self, *_: object) -> None:

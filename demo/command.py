@@ -26,14 +26,13 @@ from demo.stage import Ready
 from demo.summary import looking_around, outage, refusals, summary
 from demo.view import Row
 from demo.watch import Watcher, watching
-from devcluster.build import binaries
+from devcluster.build import binaries, modules
 from devcluster.errors import ClusterError
 from devcluster.processes.state import new_directory
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import Reading
 
 _EXIT_INTERRUPTED: Final = 130
-_NEEDED: Final = (binaries.CONTROL_PLANE, binaries.KWOK)
 
 
 def _seconds(text: str) -> float:
@@ -75,10 +74,10 @@ def command(keep: bool, timeout: float, picture: Path | None) -> int:
     """
     console = Console(highlight=False)
     try:
-        cache = binaries.cache_directory()
-        if binaries.has_to_build(_NEEDED, cache):
+        cache, needed = binaries.cache_directory(), (modules.control_plane(), modules.KWOK)
+        if binaries.has_to_build(needed, cache):
             play_opening(console, cache / "demo-objects.json", _program())
-        binaries.ensure(_NEEDED)
+        binaries.ensure(needed)
         return asyncio.run(_demo(console, keep, timeout, picture))
     except ClusterError as error:
         sys.stderr.write(f"pvc-prebinder: {error}\n")

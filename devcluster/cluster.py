@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, Module, ensure
+from devcluster.build.binaries import ensure
+from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, Module, control_plane
 from devcluster.control_plane import components, kubeconfig
 from devcluster.control_plane.api import Api, answers_ok
 from devcluster.control_plane.assembly import administrator_trust, assemble, prepare
@@ -153,7 +154,7 @@ class DevCluster:
 
     async def start_mock_driver(self, name: str, volumes: int = 3) -> Driver:
         """Start the CSI mock driver of Kubernetes' end-to-end tests, with volumes of ids "1" to that number."""
-        binary = self._running_layout().binaries["mockcsi"]
+        binary = (await asyncio.to_thread(ensure, [MOCK_DRIVER]))["mockcsi"]
         driver = mock_driver(binary, name, volumes, self._running_state(), self.directory)
         await driver.start()
         return driver
@@ -238,4 +239,4 @@ class DevCluster:
 def modules(options: Options) -> list[Module]:
     """Return what has to be built for a cluster with these options."""
     kwok, node = [KWOK] if options.kwok else [], NODE if options.real_node else ()
-    return [CONTROL_PLANE, *kwok, *node]
+    return [control_plane(), *kwok, *node]

@@ -271,9 +271,19 @@ def csi_node(
 
 
 def csi_driver(
-    name: str = "disk.csi.example", *, attach_required: bool = True, resource_version: int = 1
+    name: str = "disk.csi.example",
+    *,
+    attach_required: bool = True,
+    prevent_pod_scheduling_if_missing: bool = False,
+    resource_version: int = 1,
 ) -> model.CSIDriver:
-    return model.CSIDriver(name, f"uid-{name}", resource_version, attach_required=attach_required)
+    return model.CSIDriver(
+        name,
+        f"uid-{name}",
+        resource_version,
+        attach_required=attach_required,
+        prevent_pod_scheduling_if_missing=prevent_pod_scheduling_if_missing,
+    )
 
 
 def attachment(

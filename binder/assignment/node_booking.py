@@ -8,14 +8,20 @@ from binder.assignment.neighbourhood import Neighbourhood
 from binder.assignment.other_pods import OtherPods
 from binder.assignment.topologies import Topology
 from binder.health.node_storage import refuse_storage
-from binder.matching.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
+from binder.matching.node_fit import (
+    refuse_attachments,
+    refuse_missing_driver,
+    refuse_node,
+    refuse_reach,
+    refuse_resources,
+)
 from binder.matching.rejection import Reason, Rejection
 from binder.model.demand import Demand
 from binder.model.view import View
 from kube.objects.model import Node, Volume
 from kube.rules.quantity import NANO
 from kube.rules.resource_fit import PODS, has_room
-from kube.store.node_view import NodeView, node_view
+from kube.store.node_view import NodeView, missing_drivers, node_view
 
 Attach = tuple[tuple[str, int], ...]
 """How many more volumes of which driver."""
@@ -161,8 +167,11 @@ class NodeBooking:
         return fitting
 
     def _refuse_for_good(self, demand: Demand, node: Node, attach: Attach) -> Rejection | None:
-        return self._refuse_node(demand, node) or refuse_storage(
-            (driver for driver, _ in (*attach, *attach_of(demand.anchors))), self._view.snapshot, node.name
+        drivers = [driver for driver, _ in (*attach, *attach_of(demand.anchors))]
+        return (
+            self._refuse_node(demand, node)
+            or refuse_missing_driver(node.name, drivers, missing_drivers(self._view.snapshot, node.name))
+            or refuse_storage(drivers, self._view.snapshot, node.name)
         )
 
     def _refuse_node(self, demand: Demand, node: Node) -> Rejection | None:

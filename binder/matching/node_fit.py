@@ -5,7 +5,7 @@ NodeAffinity, VolumeBinding (rule 15) and VolumeZone (rule 19) for volumes the p
 NodeVolumeLimits.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from binder.matching.evidence import affinity_text
@@ -81,6 +81,14 @@ def refuse_attachments(
         if most is not None and used.get(driver, 0) + more > most:
             offered = f"{used.get(driver, 0)} of at most {most} attached"
             return Rejection(Reason.ATTACH_LIMIT_REACHED, name, f"{more} more volumes of {driver}", offered)
+    return None
+
+
+def refuse_missing_driver(name: str, drivers: Iterable[str], missing: Collection[str]) -> Rejection | None:
+    """Return which of the drivers the node lacks although it must have it (`missing_drivers`), or None."""
+    for driver in drivers:
+        if driver in missing:
+            return Rejection(Reason.DRIVER_NOT_ON_NODE, name, f"CSI driver {driver} registered", "not on the node")
     return None
 
 

@@ -5,14 +5,16 @@
 
 import sys
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, SANITY, ensure
+from devcluster.build.binaries import ensure
+from devcluster.build.modules import KWOK, MOCK_DRIVER, NODE, SANITY, control_plane
 from devcluster.errors import ClusterError
 
 
 def main() -> int:
     """Build what is missing; return the exit status."""
     try:
-        ensure([CONTROL_PLANE, *NODE] if sys.argv[1:] == ["node"] else [CONTROL_PLANE, KWOK, SANITY])
+        others = NODE if sys.argv[1:] == ["node"] else (KWOK, SANITY)
+        ensure([control_plane(), MOCK_DRIVER, *others])
     except ClusterError as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

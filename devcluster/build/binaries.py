@@ -12,77 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.build import toolchain
+from devcluster.build.modules import Module
 from devcluster.errors import ClusterError
 from devcluster.progress import Progress
 
 BINARIES_VARIABLE = "PVC_PREBINDER_CLUSTER_BIN"
 
-_SOURCES = Path(__file__).parents[1] / "go"
 _POLL_SECONDS = 0.1
 _TAIL_LINES = 20
-
-
-@dataclass(frozen=True)
-class Module:
-    """A Go module under devcluster/go and the packages built from it, by the name of the binary."""
-
-    name: str
-    packages: Mapping[str, str]
-    linker_flags: str = "-s -w"
-
-    @property
-    def source(self) -> Path:
-        return _SOURCES / self.name
-
-
-# Without these the API server calls itself v0.0.0, which clients and feature gates take at its word.
-_VERSION = "k8s.io/component-base/version"
-CONTROL_PLANE = Module(
-    "controlplane",
-    {
-        "etcd": "go.etcd.io/etcd/server/v3",
-        "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-        "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-        "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-        "kubectl": "k8s.io/kubernetes/cmd/kubectl",
-        "mockcsi": "./mockcsi",
-    },
-    f"-s -w -X {_VERSION}.gitVersion=v1.36.3 -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36",
-)
-KWOK = Module("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
-NODE = (
-    Module(
-        "kubelet",
-        {"kubelet": "k8s.io/kubernetes/cmd/kubelet"},
-        CONTROL_PLANE.linker_flags,
-    ),
-    Module(
-        "containerd",
-        {
-            "containerd": "github.com/containerd/containerd/v2/cmd/containerd",
-            "containerd-shim-runc-v2": "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
-            "ctr": "github.com/containerd/containerd/v2/cmd/ctr",
-        },
-    ),
-    Module(
-        "node",
-        {
-            "bridge": "github.com/containernetworking/plugins/plugins/main/bridge",
-            "host-local": "github.com/containernetworking/plugins/plugins/ipam/host-local",
-            "loopback": "github.com/containernetworking/plugins/plugins/main/loopback",
-            "pause": "./pause",
-        },
-    ),
-)
-"""What a real node runs, but for runc, which needs a C library to limit system calls."""
-
-SANITY = Module("sanity", {"csi-sanity": "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity"})
 
 
 def ensure(modules: Sequence[Module]) -> dict[str, Path]:
@@ -143,7 +85,7 @@ def _built(module: Module, cache: Path) -> Path:
     if directory.is_dir():
         return directory
     cache.mkdir(parents=True, exist_ok=True)
-    with _locked(directory.with_suffix(".lock")):
+    with _locked(_beside(directory, ".lock")):
         if not directory.is_dir():
             _build(module, directory)
     return directory
@@ -153,7 +95,7 @@ def _build(module: Module, directory: Path) -> None:
     """Build into a directory beside it and rename that at the end: an interrupted build leaves nothing half done."""
     required = toolchain.required_version((module.source / "go.mod").read_text(encoding="utf-8"))
     go = toolchain.find(required, directory.parent, run)
-    partial = directory.with_suffix(".partial")
+    partial = _beside(directory, ".partial")
     # Holding the lock, whatever is there was left by a build that was killed.
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -162,6 +104,11 @@ def _build(module: Module, directory: Path) -> None:
         what = f"building {name} ({module.name} {number} of {len(module.packages)})"
         run([str(go), "build", *flags, "-o", str(partial / name), package], what, module.source)
     partial.rename(directory)
+
+
+def _beside(directory: Path, ending: str) -> Path:
+    """Return the directory's name with an ending; the point in a version is no suffix to be replaced."""
+    return directory.with_name(directory.name + ending)
 
 
 def run(command: Sequence[str], what: str, directory: Path | None = None) -> None:

@@ -172,6 +172,9 @@ def effective_requests(
     is resized in place counts with the largest of desired, actual and allocated resources, and without the desired ones
     if they are infeasible (KEP-1287, KEP-5419). `defaults` is what a container counts as for a resource that it does
     not request.
+
+    Kubernetes 1.36 adds up the largest of each container. 1.37 takes the largest of the sums, and counts the allocated
+    resources of init containers, and of containers without actual ones, too. The result is no less than either.
     """
     resized = _Resized(status, defaults)
     total: Requests = {}
@@ -186,7 +189,7 @@ def effective_requests(
             _add(restartable, wanted)
             _raise(initial, restartable)
         else:
-            running = {**defaults, **_requests(container)}
+            running = resized.initial_requests(container)
             _add(running, restartable)
             _raise(initial, running)
     _raise(total, initial)
@@ -202,7 +205,9 @@ class _Resized:
         self._defaults = defaults
         statuses = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
         self._held = {
-            container.name: self._read(container) for container in statuses if container.resources is not None
+            container.name: self._read(container)
+            for container in statuses
+            if not (container.resources is None and container.allocated_resources is None)
         }
         self._pod_held = None
         if status.resources is not None:
@@ -216,6 +221,11 @@ class _Resized:
 
     def requests(self, container: wire_compute.Container) -> Requests:
         return {**self._defaults, **self._effective(_requests(container), self._held.get(container.name))}
+
+    def initial_requests(self, container: wire_compute.Container) -> Requests:
+        counted = dict(_requests(container))
+        _raise(counted, self._held.get(container.name, {}))
+        return {**self._defaults, **counted}
 
     def pod_level(self, resources: wire.Resources | None) -> Requests:
         """Return what replaces the containers' sum: the resources that the spec names, restricted to those allowed for

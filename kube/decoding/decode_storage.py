@@ -160,6 +160,7 @@ def driver(raw: wire.CSIDriver) -> model.CSIDriver:
         resource_version=who.resource_version,
         attach_required=spec.attach_required is not False,
         storage_capacity=bool(spec.storage_capacity),
+        prevent_pod_scheduling_if_missing=bool(spec.prevent_pod_scheduling_if_missing),
     )
 
 

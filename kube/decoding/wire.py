@@ -181,6 +181,7 @@ class CSIStorageCapacity(Wire):
 class CSIDriverSpec(Wire):
     attach_required: bool | None = None
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(Wire):

@@ -286,13 +286,18 @@ class CSINode(Struct, frozen=True, gc=False):
 
 
 class CSIDriver(Struct, frozen=True, gc=False):
-    """A registered CSI driver."""
+    """A registered CSI driver.
+
+    `prevent_pod_scheduling_if_missing` keeps pods with its volumes off nodes that have not registered it (KEP-5030, on
+    by default from Kubernetes 1.37; API servers without it never show the field).
+    """
 
     name: str
     uid: str
     resource_version: int
     attach_required: bool = True
     storage_capacity: bool = False
+    prevent_pod_scheduling_if_missing: bool = False
 
 
 class CSIStorageCapacity(Namespaced, frozen=True, gc=False):

@@ -45,6 +45,17 @@ def node_view(snapshot: Snapshot, name: str) -> NodeView:
     )
 
 
+def missing_drivers(snapshot: Snapshot, node_name: str) -> frozenset[str]:
+    """Return the drivers that are not registered on a node and allow none of their volumes where they are not.
+
+    Source: checkCSIDriverOnNode in pkg/scheduler/framework/plugins/nodevolumelimits/csi.go of Kubernetes 1.37.
+    """
+    demanding = (name for name, driver in snapshot.csi_drivers.items() if driver.prevent_pod_scheduling_if_missing)
+    csi_node = snapshot.csi_nodes.get(node_name)
+    registered = {driver.name for driver in csi_node.drivers} if csi_node is not None else set()
+    return frozenset(demanding) - registered
+
+
 def used_volume(snapshot: Snapshot, claim: Claim) -> UsedVolume | None:
     """Return what a claim counts as towards attach limits (NodeVolumeLimits plugin); None if it does not count."""
     volume = snapshot.volumes.get(claim.volume_name)

@@ -81,6 +81,8 @@ def attachable(pod: Pod, change: ClusterEvent, wanted: Wanted | None) -> bool:
         return old is None
     if isinstance(old, CSINode) or isinstance(new, CSINode):
         return _limits(old) != _limits(new)
+    if isinstance(old, CSIDriver):
+        return old.prevent_pod_scheduling_if_missing and not _demanding(new)
     if isinstance(new, Pod) and old is None and not frozenset(new.claim_keys).isdisjoint(pod.claim_keys):
         return True
     if wanted is None:
@@ -169,13 +171,17 @@ class VolumeZone(Filter):
 
 
 class NodeVolumeLimits(Filter):
-    """The node's drivers must be able to attach that many more volumes."""
+    """The node must have the drivers that demand it, and they must be able to attach that many more volumes."""
 
     name = "NodeVolumeLimits"
-    messages: ClassVar[Mapping[Reason, str]] = {Reason.ATTACH_LIMIT_REACHED: "exceed max volume count"}
+    messages: ClassVar[Mapping[Reason, str]] = {
+        Reason.ATTACH_LIMIT_REACHED: "exceed max volume count",
+        Reason.DRIVER_NOT_ON_NODE: "had no CSI driver of the pod's volumes registered",
+    }
     eviction = Eviction.LOCAL
+    unresolvable: ClassVar[frozenset[Reason]] = frozenset({Reason.DRIVER_NOT_ON_NODE})
     queueing_hint = QueueingHint(
-        frozenset({Node, CSINode, Pod, Claim, Volume, StorageClass, VolumeAttachment}),
+        frozenset({Node, CSINode, CSIDriver, Pod, Claim, Volume, StorageClass, VolumeAttachment}),
         attachable,
         storage_shape,
         claims=True,
@@ -327,7 +333,11 @@ def _zones_of(found: object) -> object:
     return [pair for pair in found.labels if pair[0] in ZONE_LABELS] if isinstance(found, Node | Volume) else None
 
 
-def _limits(found: object) -> dict[str, int]:
-    """Return the stated attach limits; none of absent objects."""
+def _limits(found: object) -> dict[str, int | None]:
+    """Return the registered drivers and the attach limits they state; none of absent objects."""
     drivers = found.drivers if isinstance(found, CSINode) else ()
-    return {one.name: one.attach_limit for one in drivers if one.attach_limit is not None}
+    return {one.name: one.attach_limit for one in drivers}
+
+
+def _demanding(driver: object) -> bool:
+    return isinstance(driver, CSIDriver) and driver.prevent_pod_scheduling_if_missing

@@ -1,4 +1,4 @@
-"""Whether a node's CSI drivers can attach the volumes of another pod.
+"""Whether a node has the CSI drivers of another pod's volumes, and whether they can attach them.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A claim without a volume counts as one of its class's
 provisioner. A volume that is attached although no pod on the node uses it counts as attached, and once more as new when
@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from binder.matching.node_fit import refuse_attachments
+from binder.matching.node_fit import refuse_attachments, refuse_missing_driver
 from binder.matching.rejection import Rejection
 from kube.objects.model import Pod
-from kube.store.node_view import UsedVolume, used_volume
+from kube.store.node_view import UsedVolume, missing_drivers, used_volume
 from kube.store.snapshot import Snapshot
 
 
@@ -20,12 +20,14 @@ from kube.store.snapshot import Snapshot
 class AttachUse:
     """What is attached on a node: `used` by its pods, or `left` there: attached without a pod that uses it.
 
-    `limits` are by driver; one that states no limit is absent.
+    `limits` are by driver; one that states no limit is absent. `missing` are drivers that allow none of their volumes
+    here because they are not registered on the node.
     """
 
     used: frozenset[UsedVolume]
     left: frozenset[UsedVolume]
     limits: Mapping[str, int]
+    missing: frozenset[str] = frozenset()
 
 
 def attach_use(snapshot: Snapshot, node_name: str) -> AttachUse:
@@ -40,7 +42,8 @@ def attach_use_by(pods: Iterable[Pod], snapshot: Snapshot, node_name: str) -> At
     csi_node = snapshot.csi_nodes.get(node_name)
     drivers = csi_node.drivers if csi_node is not None else ()
     limits = {driver.name: driver.attach_limit for driver in drivers if driver.attach_limit is not None}
-    return AttachUse(used, frozenset(_attached(snapshot, node_name)) - used, limits)
+    left = frozenset(_attached(snapshot, node_name)) - used
+    return AttachUse(used, left, limits, missing_drivers(snapshot, node_name))
 
 
 def attachments_of(pod: Pod, snapshot: Snapshot) -> frozenset[UsedVolume]:
@@ -51,8 +54,17 @@ def attachments_of(pod: Pod, snapshot: Snapshot) -> frozenset[UsedVolume]:
 
 
 def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> Rejection | None:
-    """Return the first driver, by name, whose limit on the node these volumes would exceed, or None."""
-    if not wanted or not use.limits:
+    """Return the first driver, by name, that the node lacks or whose limit there these volumes would exceed, or None.
+
+    A driver that has to be there has to be there for volumes, too, that another pod on the node uses already.
+    """
+    if not wanted:
+        return None
+    if use.missing:
+        rejection = refuse_missing_driver(name, sorted({driver for driver, _ in wanted}), use.missing)
+        if rejection is not None:
+            return rejection
+    if not use.limits:
         return None
     new = Counter(driver for driver, _ in wanted - use.used)
     held = Counter(driver for driver, _ in (*use.used, *use.left))
@@ -60,7 +72,9 @@ def attach_refusal(name: str, wanted: frozenset[UsedVolume], use: AttachUse) -> 
 
 
 def has_plenty(wanted: frozenset[UsedVolume], use: AttachUse) -> bool:
-    """Whether even a single driver could attach all of them: most nodes are far from a limit."""
+    """Whether no driver is missing and even a single one could attach all of them: most nodes are far from a limit."""
+    if use.missing:
+        return False
     return not use.limits or len(wanted) + len(use.used) + len(use.left) <= min(use.limits.values())
 
 

@@ -9,7 +9,7 @@ from binder.health.node_storage import NodeStorage
 from binder.matching.index import VolumeIndex
 from binder.model.ledger import Ledger
 from binder.model.view import PlanSettings, View
-from kube.objects.model import Claim, CSINode, StorageClass, Volume, VolumeAttachment
+from kube.objects.model import Claim, CSIDriver, CSINode, StorageClass, Volume, VolumeAttachment
 from kube.store.store import Store
 
 _WORTH_ANEW: Final = 4
@@ -44,6 +44,7 @@ class LiveStorage:
         store.claims.listeners.append(self._claim_changed)
         store.classes.listeners.append(self._class_changed)
         store.csi_nodes.listeners.append(self._csi_node_changed)
+        store.csi_drivers.listeners.append(self._csi_driver_changed)
         store.attachments.listeners.append(self._attachment_changed)
 
     def view(self) -> View:
@@ -110,6 +111,10 @@ class LiveStorage:
         csi_node = new or old
         if csi_node is not None and (old is None or new is None or _about_storage(old) != _about_storage(new)):
             self._nodes.add(csi_node.name)
+
+    def _csi_driver_changed(self, old: CSIDriver | None, new: CSIDriver | None) -> None:
+        before, after = (driver is not None and driver.prevent_pod_scheduling_if_missing for driver in (old, new))
+        self._everywhere |= before != after
 
     def _attachment_changed(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None:

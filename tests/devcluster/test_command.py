@@ -89,7 +89,7 @@ def test_wrong_usage_is_exit_code_2(arguments: tuple[str, ...]) -> None:
 def test_a_failed_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "mockcsi", "kwok"):
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"):
         (programs / name).write_text("#!/bin/sh\necho out of order\nexit 7\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     command = [*COMMAND, "up", "--directory", str(tmp_path / "cluster")]

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from devcluster.build import binaries
+from devcluster.build.modules import control_plane
 from prebinder.config import config_file
 from prebinder.config.settings import Settings, parse_address
 
@@ -63,7 +64,7 @@ def rights(rules: list[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
 @cache
 def rendered() -> tuple[dict[str, Any], ...]:
     """What kustomize makes of the base, as the API server gets it."""
-    kubectl = binaries.ensure([binaries.CONTROL_PLANE])["kubectl"]
+    kubectl = binaries.ensure([control_plane()])["kubectl"]
     text = subprocess.run([kubectl, "kustomize", MANIFESTS / "base"], capture_output=True, check=True, text=True).stdout
     return tuple(yaml.safe_load_all(text))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster.build import binaries
+from devcluster.build.modules import control_plane
 from tests.manifests.tools import HELM_3, MANIFESTS, Document, binary, by_name, overlay_of_base
 
 CHART = MANIFESTS / "chart"
@@ -71,7 +71,7 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
 
 def test_the_templates_are_those_that_the_manifests_make() -> None:
     """`python manifests/chart/generate.py` writes them anew."""
-    made = generator().templates([binary(binaries.CONTROL_PLANE, "kubectl"), "kustomize"])
+    made = generator().templates([binary(control_plane(), "kubectl"), "kustomize"])
     for name, text in made.items():
         assert (CHART / "templates" / name).read_text() == text, name
     by_hand = {"_helpers.tpl", "config.yaml", "NOTES.txt"}

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from devcluster.build import binaries
+from devcluster.build.modules import control_plane
 from prebinder.command_line.flags import settings_from
 from prebinder.commands.run.csi_agent import AGENT_FLAGS, controller_settings
 from prebinder.config.settings import AgentSettings, parse_address
@@ -23,7 +24,7 @@ LEASE = f"pvc-prebinder-csi-agent-{DRIVER}"
 
 
 def kustomize(directory: Path) -> subprocess.CompletedProcess[str]:
-    kubectl = binaries.ensure([binaries.CONTROL_PLANE])["kubectl"]
+    kubectl = binaries.ensure([control_plane()])["kubectl"]
     return subprocess.run([kubectl, "kustomize", directory], capture_output=True, check=False, text=True)
 
 

@@ -12,12 +12,13 @@ import pytest
 import yaml
 
 from devcluster.build import binaries
+from devcluster.build.modules import Module, control_plane
 from devcluster.errors import ClusterError
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
-OLDEST: Final = binaries.Module("kustomize-5.0", {"kustomize-5.0": "sigs.k8s.io/kustomize/kustomize/v5"})
+OLDEST: Final = Module("kustomize-5.0", {"kustomize-5.0": "sigs.k8s.io/kustomize/kustomize/v5"})
 """What kubectl 1.27 contains, the oldest that pvc-prebinder supports."""
-HELM_3: Final = binaries.Module("helm-3", {"helm-3": "helm.sh/helm/v3/cmd/helm"})
+HELM_3: Final = Module("helm-3", {"helm-3": "helm.sh/helm/v3/cmd/helm"})
 KUSTOMIZE_VERSIONS: Final = ("current", "5.0")
 Document = dict[str, Any]
 
@@ -25,7 +26,7 @@ Document = dict[str, Any]
 def kustomize(directory: Path, version: str = "current") -> subprocess.CompletedProcess[str]:
     """Run kustomize: the one in the devcluster's kubectl, or the oldest."""
     command: list[str | Path] = (
-        [binary(binaries.CONTROL_PLANE, "kubectl"), "kustomize"]
+        [binary(control_plane(), "kubectl"), "kustomize"]
         if version == "current"
         else [binary(OLDEST, "kustomize-5.0"), "build"]
     )
@@ -71,7 +72,7 @@ def by_name(documents: Sequence[Document]) -> Mapping[tuple[str, str, str], Docu
     }
 
 
-def binary(module: binaries.Module, name: str) -> Path:
+def binary(module: Module, name: str) -> Path:
     """Return a program, built if it is missing; without Go the test is skipped, and says so."""
     try:
         return binaries.ensure([module])[name]

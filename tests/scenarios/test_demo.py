@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, ensure
+from devcluster.build.binaries import ensure
+from devcluster.build.modules import KWOK, control_plane
 from devcluster.command import down
 from tests.scenarios.waiting import eventually
 
@@ -39,7 +40,7 @@ STORY = [
 
 @pytest.fixture(autouse=True)
 def binaries() -> None:
-    ensure([CONTROL_PLANE, KWOK])
+    ensure([control_plane(), KWOK])
 
 
 @pytest.fixture

@@ -148,11 +148,16 @@ VARIANTS: Mapping[str, list[Record]] = {
     "slow": _classes("slow")[:2],
     "csi-n1": [
         *(builders.csi_node("n1", limits={DRIVER: limit}) for limit in (0, 1, 2, None)),
+        builders.csi_node("n1", limits={}),
         builders.csi_node("n1", reports=[StorageCondition(DRIVER, "StorageUnreachable")]),
         builders.csi_node("n1", reports=[StorageCondition(DRIVER, "StorageDegraded")]),
     ],
     "csi-n2": [builders.csi_node("n2", limits={DRIVER: limit}) for limit in (0, 1)],
-    "driver": [builders.csi_driver(), replace(builders.csi_driver(), storage_capacity=True)],
+    "driver": [
+        builders.csi_driver(),
+        replace(builders.csi_driver(), storage_capacity=True),
+        builders.csi_driver(prevent_pod_scheduling_if_missing=True),
+    ],
     "capacity": [
         _CAPACITY,
         replace(_CAPACITY, capacity=_TEN),

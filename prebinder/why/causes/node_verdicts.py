@@ -196,6 +196,7 @@ def short(rejection: Rejection) -> str:
     words = {
         Reason.NODE_SELECTOR_MISMATCH: "excluded by the pod's node selector",
         Reason.ATTACH_LIMIT_REACHED: "at the volume limit",
+        Reason.DRIVER_NOT_ON_NODE: "without the volumes' CSI driver",
         Reason.POD_ANTI_AFFINITY: "excluded by pod anti-affinity",
         Reason.EXISTING_POD_ANTI_AFFINITY: "excluded by pod anti-affinity",
         Reason.POD_AFFINITY_MISMATCH: "excluded by pod affinity",

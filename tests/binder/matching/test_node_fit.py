@@ -2,7 +2,13 @@
 
 import pytest
 
-from binder.matching.node_fit import refuse_attachments, refuse_node, refuse_reach, refuse_resources
+from binder.matching.node_fit import (
+    refuse_attachments,
+    refuse_missing_driver,
+    refuse_node,
+    refuse_reach,
+    refuse_resources,
+)
 from binder.matching.rejection import Reason
 from kube.objects.model import Node, Pod, Taint, Toleration, Volume
 from tests.builders import ZONE, node, node_selector, pod, resources, volume
@@ -70,6 +76,13 @@ def test_an_extended_resource_that_no_node_has_may_be_one_of_a_device_class() ->
     used_up = refuse_resources(pod(requests={"vendor.example/nic": "1"}), "n", free)
     assert used_up is not None
     assert used_up.offered == "0 free"
+
+
+def test_a_driver_that_has_to_be_there() -> None:
+    assert refuse_missing_driver("n", ["d", "e"], frozenset({"f"})) is None
+    refused = refuse_missing_driver("n", ["d", "e"], frozenset({"e"}))
+    assert refused is not None
+    assert (refused.reason, refused.wanted) == (Reason.DRIVER_NOT_ON_NODE, "CSI driver e registered")
 
 
 def test_attach_limits_count_what_is_there() -> None:

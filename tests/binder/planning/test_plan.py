@@ -13,7 +13,7 @@ from binder.planning.plan import holds_of, plan
 from csi.health.verdict import HealthState, Segment, Verdict
 from kube.objects.model import SELECTED_NODE, ClaimReference
 from tests.binder.views import NOW, HiddenSolution, chosen, planned, pods_of, view
-from tests.builders import ZONE, claim, csi_node, node, pod, storage_class, volume
+from tests.builders import ZONE, claim, csi_driver, csi_node, node, pod, storage_class, volume
 
 
 def test_three_claims_get_their_volumes_in_the_one_zone_that_has_them() -> None:
@@ -117,6 +117,14 @@ def test_pods_of_a_batch_use_up_nodes_and_attach_limits() -> None:
     )
     nodes = sorted(one.node for one in planned(seen).values() if isinstance(one, Reserve))
     assert nodes == ["n1", "n2", "n2"]
+
+
+def test_a_node_without_the_driver_is_not_promised_where_the_driver_has_to_be_there() -> None:
+    others = (node("n1"), node("n2"), csi_node("n2"), volume("v", zone="a"), claim("c"), pod("p", claims=("c",)))
+    for demanding, reserved in ((False, "n1"), (True, "n2")):
+        decision = planned(view(csi_driver(prevent_pod_scheduling_if_missing=demanding), *others))["p"]
+        assert isinstance(decision, Reserve)
+        assert decision.node == reserved
 
 
 def test_what_an_earlier_pass_promised_is_neither_taken_nor_booked_twice() -> None:

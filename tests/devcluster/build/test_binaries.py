@@ -1,12 +1,21 @@
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from devcluster.build.binaries import CONTROL_PLANE, KWOK, NODE, SANITY, Module, fingerprint, has_to_build
+from devcluster.build.binaries import fingerprint, has_to_build
+from devcluster.build.modules import (
+    DEFAULT_KUBERNETES,
+    KWOK,
+    MOCK_DRIVER,
+    NODE,
+    SANITY,
+    Module,
+    control_plane,
+    kubernetes_versions,
+)
 
 # Stands in for Go: notes each build in a file, takes long enough for two builders to meet, writes a "binary".
 FAKE_GO = """\
@@ -23,39 +32,8 @@ echo binary > "$output"
 """
 
 
-@pytest.mark.parametrize("module", [CONTROL_PLANE, KWOK, SANITY, *NODE], ids=lambda module: module.name)
-def test_every_package_is_pinned_by_its_module(module: Module) -> None:
-    go_mod = (module.source / "go.mod").read_text(encoding="utf-8")
-    sums = (module.source / "go.sum").read_text(encoding="utf-8")
-    for package in module.packages.values():
-        if package.startswith("./"):
-            assert (module.source / package / "main.go").is_file()
-            continue
-        tools = [line.removeprefix("tool").strip() for line in go_mod.splitlines()]
-        assert package in tools
-        pinned = re.findall(r"^\t?(?:require )?(\S+) (v\S+)", go_mod, re.MULTILINE)
-        assert any(package.startswith(path) and f"{path} {version} h1:" in sums for path, version in pinned)
-
-
-def test_the_version_the_api_server_reports_is_the_one_it_is_built_from() -> None:
-    go_mod = (CONTROL_PLANE.source / "go.mod").read_text(encoding="utf-8")
-    match = re.search(r"k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)", go_mod)
-    assert match is not None
-    version, major, minor = match.groups()
-    for flag in (f"gitVersion={version}", f"gitMajor={major}", f"gitMinor={minor}"):
-        assert flag in CONTROL_PLANE.linker_flags.replace("k8s.io/component-base/version.", "").split()
-
-
-def test_the_kubelet_is_of_the_control_planes_version() -> None:
-    versions = set()
-    for module in (CONTROL_PLANE, NODE[0]):
-        go_mod = (module.source / "go.mod").read_text(encoding="utf-8")
-        versions |= set(re.findall(r"k8s\.io/kubernetes (v\S+)", go_mod))
-    assert len(versions) == 1
-
-
 def test_modules_have_different_fingerprints_and_keep_them() -> None:
-    modules = [CONTROL_PLANE, KWOK, SANITY, *NODE]
+    modules = [*map(control_plane, kubernetes_versions()), MOCK_DRIVER, KWOK, SANITY, *NODE]
     assert len({fingerprint(module) for module in modules}) == len(modules)
     assert fingerprint(KWOK) == fingerprint(KWOK)
     assert fingerprint(KWOK) != fingerprint(Module(KWOK.name, KWOK.packages, "-s"))
@@ -65,7 +43,7 @@ def test_several_processes_at_once_build_once(tmp_path: Path) -> None:
     first, second = start_build(tmp_path), start_build(tmp_path)
     errors = [process.communicate()[1] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0)
-    packages = [*CONTROL_PLANE.packages.values(), *KWOK.packages.values(), *SANITY.packages.values()]
+    packages = [package for module in built_by_default() for package in module.packages.values()]
     assert (tmp_path / "builds").read_text(encoding="utf-8").splitlines() == packages
     assert any("waiting for another build" in error for error in errors)
     for package in ("kube-apiserver", "kwok", "csi-sanity"):
@@ -81,9 +59,9 @@ def test_what_is_built_is_not_built_again(tmp_path: Path) -> None:
 
 
 def test_only_what_is_not_in_the_cache_has_to_be_built(tmp_path: Path) -> None:
-    assert has_to_build([CONTROL_PLANE, KWOK], tmp_path)
+    assert has_to_build([control_plane(), KWOK], tmp_path)
     (tmp_path / f"{KWOK.name}-{fingerprint(KWOK)}").mkdir()
-    assert has_to_build([CONTROL_PLANE, KWOK], tmp_path)
+    assert has_to_build([control_plane(), KWOK], tmp_path)
     assert not has_to_build([KWOK], tmp_path)
 
 
@@ -100,8 +78,9 @@ def test_a_failed_build_says_why_and_is_tried_again(tmp_path: Path) -> None:
 def test_binaries_already_there_are_used(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     ready.mkdir()
-    for name in [*CONTROL_PLANE.packages, *KWOK.packages, *SANITY.packages]:
-        (ready / name).touch(mode=0o755)
+    for module in built_by_default():
+        for name in module.packages:
+            (ready / name).touch(mode=0o755)
     given = start_build(tmp_path, PVC_PREBINDER_CLUSTER_BIN=str(ready))
     assert given.communicate() == ("", "")
     assert given.returncode == 0
@@ -113,6 +92,30 @@ def test_a_given_directory_without_the_binaries_is_an_error_that_names_them(tmp_
     assert given.returncode == 1
     assert f"PVC_PREBINDER_CLUSTER_BIN is {tmp_path}" in errors
     assert "kube-apiserver" in errors
+
+
+def test_versions_of_kubernetes_are_built_side_by_side(tmp_path: Path) -> None:
+    for version in kubernetes_versions():
+        built = start_build(tmp_path, PVC_PREBINDER_KUBERNETES=version)
+        _, errors = built.communicate()
+        assert built.returncode == 0, errors
+        assert f"building etcd (controlplane-{version} 1 of 5)" in errors
+    cache = tmp_path / "cache" / "pvc-prebinder"
+    of_versions = [path for path in cache.glob("controlplane-*") if path.is_dir()]
+    assert len(of_versions) == len(kubernetes_versions())
+    locks = {path.name.removesuffix(".lock") for path in cache.glob("controlplane-*.lock")}
+    assert locks == {path.name for path in of_versions}
+
+
+def test_an_unknown_version_of_kubernetes_is_an_error_that_names_the_others(tmp_path: Path) -> None:
+    failed = start_build(tmp_path, PVC_PREBINDER_KUBERNETES="1.2")
+    _, errors = failed.communicate()
+    assert failed.returncode == 1
+    assert errors == f"error: PVC_PREBINDER_KUBERNETES is 1.2; it must be one of {', '.join(kubernetes_versions())}\n"
+
+
+def built_by_default() -> list[Module]:
+    return [control_plane(DEFAULT_KUBERNETES), MOCK_DRIVER, KWOK, SANITY]
 
 
 def start_build(directory: Path, breaks: str = "nothing", **variables: str) -> subprocess.Popen[str]:
@@ -128,6 +131,7 @@ def start_build(directory: Path, breaks: str = "nothing", **variables: str) -> s
         "BUILDS": str(directory / "builds"),
         "BREAKS": breaks,
         "PVC_PREBINDER_CLUSTER_BIN": "",
+        "PVC_PREBINDER_KUBERNETES": "",
     }
     return subprocess.Popen(
         [sys.executable, "-m", "devcluster.build"],

@@ -16,6 +16,7 @@ import pytest
 from csi.proto import csi_v1_pb2 as csi
 from csi.proto import csi_v1_pb2_grpc as services
 from devcluster.build import binaries
+from devcluster.build.modules import SANITY
 from devcluster.driver.generation import Generation
 from devcluster.driver.volumes import create_volume, data_directory
 from tests.driver_process import DriverProcess
@@ -41,7 +42,7 @@ def own_mounts() -> None:
 
 @pytest.fixture(scope="module")
 def csi_sanity() -> Path:
-    return binaries.ensure([binaries.SANITY])["csi-sanity"]
+    return binaries.ensure([SANITY])["csi-sanity"]
 
 
 @pytest.mark.parametrize(

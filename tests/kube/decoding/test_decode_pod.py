@@ -197,6 +197,35 @@ def test_a_resize_in_place_of_the_pod_as_a_whole(
     assert pod(spec, status).requests == builders.resources({"cpu": counted, "memory": "1Gi"})
 
 
+def test_containers_resized_against_each_other_count_with_no_less_than_any_version_of_kubernetes_counts() -> None:
+    """1.36 counts the larger of each container, 3 + 3; 1.37 the larger sum, 4."""
+    status = {
+        "containerStatuses": [
+            {"name": "main", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}},
+            {"name": "b", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}},
+        ]
+    }
+    spec = {"containers": [container(cpu="1"), container("b", cpu="3")]}
+    assert pod(spec, status).requests == builders.resources({"cpu": "6"})
+
+
+@pytest.mark.parametrize("reason", [None, "Infeasible"])
+def test_an_init_container_counts_with_what_it_was_promised(reason: str | None) -> None:
+    """So it does from 1.37 on."""
+    status = {
+        "initContainerStatuses": [{"name": "i", "allocatedResources": {"cpu": "3"}}],
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else None,
+    }
+    spec = {"containers": [container(cpu="1")], "initContainers": [container("i", cpu="2")]}
+    assert pod(spec, status).requests == builders.resources({"cpu": "3"})
+
+
+def test_a_container_that_does_not_run_yet_counts_with_what_it_was_promised() -> None:
+    """So it does from 1.37 on; the status has no `resources` before it runs."""
+    status = {"containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "3"}}]}
+    assert pod({"containers": [container(cpu="2")]}, status).requests == builders.resources({"cpu": "3"})
+
+
 def test_a_container_that_was_resized_counts_as_it_is_when_nodes_are_scored() -> None:
     status = {
         "containerStatuses": [

@@ -233,12 +233,20 @@ def test_a_capacity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "attach", "capacity"),
-    [({}, True, False), ({"attachRequired": False, "storageCapacity": True}, False, True)],
+    ("spec", "attach", "capacity", "prevent"),
+    [
+        ({}, True, False, False),
+        (
+            {"attachRequired": False, "storageCapacity": True, "preventPodSchedulingIfMissing": True},
+            False,
+            True,
+            True,
+        ),
+    ],
     ids=["defaults", "said"],
 )
-def test_a_driver(spec: dict[str, Any], attach: bool, capacity: bool) -> None:
-    assert decode_driver(raw(spec=spec)) == CSIDriver("x", "u", 7, attach, capacity)
+def test_a_driver(spec: dict[str, Any], attach: bool, capacity: bool, prevent: bool) -> None:
+    assert decode_driver(raw(spec=spec)) == CSIDriver("x", "u", 7, attach, capacity, prevent)
 
 
 @pytest.mark.parametrize(("source", "name"), [({"persistentVolumeName": "pv"}, "pv"), ({"inlineVolumeSpec": {}}, "")])

@@ -46,6 +46,13 @@ def held(**more: object) -> model.Volume:
             None,
             id="driver-is-full",
         ),
+        pytest.param(
+            NodeVolumeLimits(),
+            [BOUND, held(), builders.csi_driver(prevent_pod_scheduling_if_missing=True), builders.csi_node("a1")],
+            None,
+            Reason.DRIVER_NOT_ON_NODE,
+            id="driver-is-missing",
+        ),
         pytest.param(VolumeRestrictions(), [BOUND, held()], None, None, id="shared-by-nobody"),
     ],
 )

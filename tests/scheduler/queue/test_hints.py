@@ -109,6 +109,18 @@ HELPFUL: dict[str, Case] = {
         builders.csi_node("n1", limits={DRIVER: 1}),
         builders.csi_node("n1", limits={DRIVER: 2}),
     ),
+    "a driver is registered that states no limit": (
+        "NodeVolumeLimits",
+        STORED,
+        builders.csi_node("n1", limits={}),
+        builders.csi_node("n1", limits={DRIVER: None}),
+    ),
+    "a driver may be missing from now on": (
+        "NodeVolumeLimits",
+        STORED,
+        builders.csi_driver(prevent_pod_scheduling_if_missing=True),
+        builders.csi_driver(),
+    ),
     "its volume is in another zone": (
         "VolumeZone",
         STORED,
@@ -124,6 +136,12 @@ HELPFUL: dict[str, Case] = {
 }
 
 USELESS: dict[str, Case] = {
+    "a driver has to be there from now on": (
+        "NodeVolumeLimits",
+        STORED,
+        builders.csi_driver(),
+        builders.csi_driver(prevent_pod_scheduling_if_missing=True),
+    ),
     "a node without taints stays so": ("TaintToleration", CORES, NODE, builders.node("n1", labels={"a": "b"})),
     "a node gets a taint": ("TaintToleration", CORES, NODE, TAINTED),
     "a node with a taint comes": ("TaintToleration", CORES, None, TAINTED),

@@ -214,6 +214,14 @@ class Everything(RuleBasedStateMachine):
         made = builders.csi_node(node, limits={DRIVER: limit}, reports=reports)
         self.store.csi_nodes.upsert(with_fields(made, resource_version=self.next_version()))
 
+    @rule(demanding=st.booleans(), gone=st.booleans())
+    def csi_driver_shown(self, demanding: bool, gone: bool) -> None:
+        if gone:
+            self.store.csi_drivers.delete(DRIVER)
+            return
+        made = builders.csi_driver(DRIVER, prevent_pod_scheduling_if_missing=demanding)
+        self.store.csi_drivers.upsert(with_fields(made, resource_version=self.next_version()))
+
     @rule(name=st.sampled_from(("default", "other")), team=st.sampled_from(("", "a", "b")))
     def namespace_shown(self, name: str, team: str) -> None:
         if not team:

@@ -4,11 +4,12 @@ from msgspec.structs import replace
 from binder.matching.rejection import Reason
 from kube.objects.model import Record
 from kube.store.store import snapshot_of
-from scheduler.state.attach_limits import attach_refusal, attach_use, attachments_of
+from scheduler.state.attach_limits import attach_refusal, attach_use, attachments_of, has_plenty
 from tests import builders as made
 
 DRIVER = "disk.csi.example"
 DYNAMIC = made.storage_class("made", provisioner=DRIVER)
+DEMANDING = made.csi_driver(prevent_pod_scheduling_if_missing=True)
 
 
 def mounted(name: str, *, pod: str, node: str = "") -> list[Record]:
@@ -58,6 +59,30 @@ def test_a_driver_attaches_no_more_than_it_can(limit: int | None, records: list[
     refused = attach_refusal("node-1", attachments_of(pod, snapshot), attach_use(snapshot, "node-1"))
     assert (refused is None) is fits
     assert refused is None or refused.reason is Reason.ATTACH_LIMIT_REACHED
+
+
+@pytest.mark.parametrize(
+    ("records", "fits"),
+    [
+        pytest.param([made.csi_driver(), made.csi_node(limits={})], True, id="it-may-be-missing"),
+        pytest.param([made.csi_node(limits={})], True, id="no-csi-driver"),
+        pytest.param([DEMANDING, made.csi_node(limits={})], False, id="missing"),
+        pytest.param([DEMANDING], False, id="nothing-registered"),
+        pytest.param([DEMANDING, made.csi_node(limits={DRIVER: None})], True, id="registered"),
+        pytest.param([DEMANDING, made.csi_node(limits={DRIVER: 0})], False, id="registered-and-full"),
+        pytest.param(
+            [DEMANDING, made.csi_node(limits={}), made.pod("other", claims=["a"], node="node-1")],
+            False,
+            id="missing-while-another-pod-uses-the-volume",
+        ),
+    ],
+)
+def test_a_driver_that_has_to_be_on_the_node(records: list[Record], *, fits: bool) -> None:
+    pod = made.pod(claims=["a"])
+    snapshot = snapshot_of([*mounted("a", pod="web"), *records])
+    wanted, use = attachments_of(pod, snapshot), attach_use(snapshot, "node-1")
+    assert (attach_refusal("node-1", wanted, use) is None) is fits
+    assert fits or not has_plenty(wanted, use)
 
 
 def test_what_is_no_csi_volume_is_not_counted() -> None:

@@ -2,7 +2,7 @@
 # Needs make, Python 3.11 or newer, and PyPI or a mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-manifest manifests-check demo test e2e image lock check bench soak clean
+.PHONY: help install install-manifest manifests-check demo test e2e skew image lock check bench soak clean
 
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
@@ -47,6 +47,16 @@ e2e: install ## Run the stories on a real node (Linux, root): make e2e BASE=debi
 	@$(BIN)/python -m devcluster.build node
 	@SOURCE="$(SOURCE)" $(BIN)/python -m devcluster.build.image --base $(BASE) --archive $(IMAGE)
 	@PVC_PREBINDER_IMAGE="$(abspath $(IMAGE))" $(BIN)/pytest tests/e2e $(ARGS)
+
+# The stories in which most depends on what Kubernetes itself does
+SKEW := modes complete committed_pods interference match_as_scheduler rules_as_scheduler bind_volumes extender \
+	quarantine kubernetes_1_37
+
+skew: install ## Run the core stories on another version of Kubernetes: make skew KUBERNETES=1.36
+	@[ -n "$(KUBERNETES)" ] || { echo "Name a version: make skew KUBERNETES=1.36" >&2; exit 1; }
+	@PVC_PREBINDER_KUBERNETES=$(KUBERNETES) $(BIN)/python -m devcluster.build
+	@PVC_PREBINDER_KUBERNETES=$(KUBERNETES) $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder \
+		$(SKEW:%=tests/scenarios/test_%.py) $(ARGS)
 
 lock: install ## Pin what goes into the image: image/*.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock

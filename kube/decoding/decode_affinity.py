@@ -83,6 +83,8 @@ def _unsupported(spec: wire_compute.PodSpec) -> Iterable[str]:
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     if any(rule.action == _RESTART_ALL for container in containers for rule in container.restart_policy_rules or ()):
         yield f"spec.containers[*].restartPolicyRules with {_RESTART_ALL}"
+    if any(mount.bind_mount_options for container in containers for mount in container.volume_mounts or ()):
+        yield "spec.containers[*].volumeMounts with bindMountOptions"
     requested = (
         container.resources.requests or () for container in (*containers, spec) if container.resources is not None
     )

@@ -33,12 +33,17 @@ class ContainerRestartRule(Wire):
     action: Text = None
 
 
+class VolumeMount(Wire):
+    bind_mount_options: list[str] | None = None
+
+
 class Container(Wire):
     name: Text = None
     restart_policy: Text = None
     restart_policy_rules: list[ContainerRestartRule] | None = None
     resources: Resources | None = None
     ports: list[ContainerPort] | None = None
+    volume_mounts: list[VolumeMount] | None = None
 
 
 class ClaimSource(Wire):

@@ -1,6 +1,6 @@
 """Scheduling requirements of a pod that only kube-scheduler implements: placing the pod here would be a guess.
 
-Detected are the fields that Kubernetes 1.36 has for them (plugins dynamicresources, nodedeclaredfeatures,
+Detected are the fields that Kubernetes 1.37 has for them (plugins dynamicresources, nodedeclaredfeatures,
 gangscheduling and topologyaware), wherever they occur in the pod, and new values of fields that are read
 (`kube.rules.pod_validation`). Not detected are fields that a later Kubernetes version adds, because the decoder ignores
 unknown fields; an extended resource that a DeviceClass offers under its own name, which looks like one that no node has

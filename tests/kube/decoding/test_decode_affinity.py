@@ -127,6 +127,12 @@ def test_a_pod_that_never_preempts() -> None:
             id="declared-feature",
         ),
         pytest.param(
+            {"containers": [{"name": "a", "volumeMounts": [{"name": "v"}, {"bindMountOptions": ["noexec"]}]}]},
+            ("spec.containers[*].volumeMounts with bindMountOptions",),
+            id="mount-options",
+        ),
+        pytest.param({"containers": [{"volumeMounts": [{"bindMountOptions": []}]}]}, (), id="no-mount-options"),
+        pytest.param(
             {"containers": [{"name": "a", "restartPolicyRules": [{"action": "Restart"}]}]}, (), id="restart-rule"
         ),
         pytest.param(

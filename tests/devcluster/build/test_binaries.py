@@ -3,8 +3,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from devcluster.build.binaries import fingerprint, has_to_build
 from devcluster.build.modules import (
     DEFAULT_KUBERNETES,

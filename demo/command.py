@@ -19,12 +19,11 @@ from demo.backstage import Backstage
 from demo.documents import Document
 from demo.opening import play_opening
 from demo.outage import play_outage
-from demo.picture import save_picture
 from demo.placement import placements, play_placement, refused
 from demo.show import NotInTimeError, Show, print_lines
 from demo.stage import Ready
 from demo.summary import looking_around, outage, refusals, summary
-from demo.view import Row
+from demo.view import Row, save_picture
 from demo.watch import Watcher, watching
 from devcluster.build import binaries, modules
 from devcluster.errors import ClusterError

@@ -1,9 +1,13 @@
 """What the demo shows: rows of its live table, made from a snapshot of the cluster, and how they look."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from io import StringIO
+from pathlib import Path
+from typing import Final
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +18,8 @@ from kube.objects.model import Claim, Pod, Volume, value_of
 from kube.rules.topology import ZONE_LABEL, zone_of
 from kube.store.snapshot import Snapshot
 
+_PICTURE_COLUMNS: Final = 110
+"""Of the terminal that a picture for a page shows."""
 COLUMNS = ("CLAIM", "POD", "ZONE", "VOLUME", "HEALTH", "STATE", "AFTER")
 _COLOURS = {"Bound": "green", "Reserved": "cyan", "Binding": "cyan", "Rejected": "red", "Quarantined": "red"}
 
@@ -178,3 +184,13 @@ def _state(claim: Claim, volume: str, refusal: str | None) -> str:
     if claim.volume_name:
         return "Binding"
     return "Reserved" if volume else "Pending"
+
+
+def save_picture(file: Path, rows: Sequence[Row], result: Iterable[str]) -> None:
+    """Write an SVG of the table of claims and of what is said below it. Raises OSError."""
+    console = Console(record=True, file=StringIO(), width=_PICTURE_COLUMNS, force_terminal=True, highlight=False)
+    console.print(table(rows))
+    console.print()
+    for line in result:
+        console.print(line, markup=False)
+    file.write_text(console.export_svg(title="pvc-prebinder demo"), encoding="utf-8")

@@ -26,6 +26,7 @@ from kube.objects.api_resource import WATCHED, Resource
 from kube.objects.model import StorageClass
 from kube.store.store import Store
 from prebinder.config.settings import Settings
+from prebinder.controller.logged_events import LoggedEvents
 from prebinder.controller.sweeps import ClusterSweeps, all_job_names, sweep_jobs
 from prebinder.controller.term import Term, compose
 from prebinder.extender.part import ExtenderPart
@@ -38,7 +39,6 @@ from prebinder.runtime.heartbeat import Heartbeat
 from prebinder.runtime.informers import DRIFT_SECONDS, Cache, collections_in, settle_heap
 from prebinder.runtime.jobs import Job, scheduled
 from prebinder.runtime.leader_loop import Candidate, LeaderLoop
-from prebinder.runtime.logged_events import LoggedEvents
 from prebinder.runtime.process import run_process
 
 COMPONENT: Final = "pvc-prebinder"

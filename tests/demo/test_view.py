@@ -1,9 +1,11 @@
-"""Rows of the demo's table from snapshots, and the plain lines of a run without a terminal."""
+"""Rows of the demo's table from snapshots, its result as a picture, and the plain lines of a run without a terminal."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -18,6 +20,7 @@ from demo.view import (
     claim_rows,
     health_word,
     patient_row,
+    save_picture,
     table,
     zone_of_volume,
 )
@@ -174,3 +177,12 @@ def claims_of(documents: list[Document]) -> Iterator[tuple[str, str]]:
         elif document["kind"] == "Pod":
             for volume in document["spec"]["volumes"]:
                 yield document["metadata"]["name"], volume["persistentVolumeClaim"]["claimName"]
+
+
+def test_the_picture_holds_the_table_and_what_is_said_below_it(tmp_path: Path) -> None:
+    row = Row("data-db-0", "db-0", "zone-b", "b-medium-1", "✓ Healthy", "Bound", 2.7, 2.7)
+    save_picture(tmp_path / "demo.svg", [row], ["1 of 1 claims bound.", "", "[x] <b>is text</b> " + "word " * 40])
+    shown = "".join(ElementTree.fromstring((tmp_path / "demo.svg").read_text()).itertext()).replace("\xa0", " ")
+    for text in ("data-db-0", "b-medium-1", "1 of 1 claims bound.", "[x] <b>is text</b>"):
+        assert text in shown
+    assert shown.count("word") == 40

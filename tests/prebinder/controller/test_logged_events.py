@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from kube.client.event_recorder import EventDraft, ObjectRef
-from prebinder.runtime.logged_events import LoggedEvents
+from prebinder.controller.logged_events import LoggedEvents
 
 
 class Sink:

@@ -1,4 +1,4 @@
-"""docs/causes has a page of one form for each code that `why` can give, and an index of them."""
+"""docs/causes has a page of one form for each code that `why` or the controller can give, and an index of them."""
 
 import re
 from pathlib import Path
@@ -30,6 +30,17 @@ ABOUT_NODES_AND_VOLUMES: Final = {
 }
 """Reasons that `why` counts as evidence, and gives as the code of nothing."""
 
+NOT_OF_A_PENDING_CLAIM: Final = {Reason.NO_UNBOUND_CLAIM, Reason.POD_ENDED}
+"""What the controller says of pods whose claims are bound, or that have ended: no claim waits for it."""
+REJECTING: Final = (
+    "planning/explain",
+    "planning/pending",
+    "planning/plan",
+    "planning/pod_demand",
+    "reporting/announce",
+)
+"""Modules of binder that give a claim or a pod its reason; the controllers hand it on."""
+
 HEADINGS: Final = ["## How to see it", "## How to fix it", "## Example"]
 
 
@@ -42,8 +53,18 @@ def given() -> set[str]:
     return {str(code) for code in named - ABOUT_NODES_AND_VOLUMES}
 
 
+def told() -> set[str]:
+    """Return the codes that the controller can give to a claim that is not bound: in its Events and metrics."""
+    named = set()
+    for module in REJECTING:
+        text = (ROOT / "binder" / f"{module}.py").read_text()
+        named |= {Reason[name] for name in re.findall(r"\bReason\.([A-Z_]+)", text)}
+    assert named >= NOT_OF_A_PENDING_CLAIM
+    return {str(code) for code in named - NOT_OF_A_PENDING_CLAIM}
+
+
 def test_every_code_has_a_page_and_every_page_a_code() -> None:
-    assert {page.stem for page in PAGES} == given()
+    assert {page.stem for page in PAGES} == given() | told()
 
 
 def test_the_index_lists_every_page_with_one_line() -> None:
@@ -63,7 +84,10 @@ def test_a_page_says_what_it_means_how_to_see_it_how_to_fix_it_and_shows_it(page
     assert all(re.match(r"(kubectl|pvc-prebinder) ", command) for command in commands)
     assert not re.search(r" (delete|patch|annotate|replace|taint|drain|release) ", seeing)
     assert fixing.strip().startswith("1. ")
-    assert re.fullmatch(rf"\n\n```\n[✗○?] .* · {page.stem}\n  \S[^`]*(`[^`]+`[^`]*)*\n```\n", example)
+    shown = rf"[✗○?] .* · {page.stem}\n  \S[^`]*(`[^`]+`[^`]*)*\n"
+    if page.stem not in given():
+        shown = rf"((Warning|Normal) .*|pvc_prebinder_pending_claims\{{reason=\"{page.stem}\"[^`]*)\n(  \S.*\n)*"
+    assert re.fullmatch(rf"\n\n```\n{shown}```\n", example)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -21,7 +21,7 @@ from binder.matching.matching import class_of
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import ConflictKind, ReservationMetrics
 from binder.reservation.release import Cause, take_back
-from binder.writers.actor import KeyedLocks
+from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, LiveObjects
 from binder.writers.rollback import Rollback
 from csi.health.health import Finding, HealthRecord

@@ -16,7 +16,7 @@ from binder.planning.pod_demand import unknown_mode
 from binder.reporting.observe import ReservationMetrics
 from binder.reservation.contract import Annotations
 from binder.reservation.release import Cause, Look, Release, expiry_of_volume, release_of_claim, release_of_volume
-from binder.writers.actor import KeyedLocks
+from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.rollback import Rollback
 from kube.backoff import backoff
 from kube.clock import Clock

@@ -8,8 +8,6 @@ their time is over. Losing one volume takes back those already written, last one
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,6 +17,7 @@ from binder.reservation.contract import ClaimReservation, Holder, VolumeReservat
 from binder.reservation.release import doubles, former_reservations, names, reference_is_ours
 from binder.reservation.writes import Patch, commit_volume, reserve_claim, reserve_volume
 from binder.writers.complete import Completer
+from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.last_look import EndedAttempt, LastLook, LostPlacement, same_offer, what_happened
 from binder.writers.object_client import FASTER, TRIES
 from binder.writers.rollback import ClaimWriter, Held
@@ -150,35 +149,6 @@ class Applier(ClaimWriter):
             await self.rollback.carry_out(release)
         if any(release.volume is not None and release.volume.name == placement.volume.name for release in surplus):
             raise LostPlacement(placement, f"claim {placement.claim.key} already holds another volume")
-
-
-class KeyedLocks:
-    """A lock for each key, there only while somebody needs it."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def held(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Hold the locks of all keys, taken in one order by everybody, so that nobody waits in a circle."""
-        async with AsyncExitStack() as stack:
-            for key in sorted(set(keys)):
-                await stack.enter_async_context(self._one(key))
-            yield
-
-    @asynccontextmanager
-    async def _one(self, key: str) -> AsyncIterator[None]:
-        lock, users = self._locks.get(key, (asyncio.Lock(), 0))
-        self._locks[key] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks[key]
-            if users == 1:
-                del self._locks[key]
-            else:
-                self._locks[key] = (lock, users - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from binder.reporting.announce import Announcer
 from binder.reporting.health_events import HealthAnnouncer
 from binder.reporting.observe import BindMetrics, ReservationMetrics
 from binder.reservation.contract import Holder
-from binder.writers.actor import Actor, Applier, KeyedLocks
+from binder.writers.actor import Actor, Applier
 from binder.writers.complete import Completer
+from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.last_look import ActSettings, HealthGate, HealthSource, LastLook
 from binder.writers.object_client import LiveObjects
 from binder.writers.rollback import Rollback

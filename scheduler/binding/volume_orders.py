@@ -16,7 +16,7 @@ from binder.matching.rejection import Reason, Rejection
 from binder.model.view import PlanSettings, View
 from binder.reservation.release import may_clear
 from binder.reservation.writes import give_back_volume, select_node, take_volume
-from binder.writers.actor import KeyedLocks
+from binder.writers.keyed_locks import KeyedLocks
 from binder.writers.object_client import FASTER, TRIES, LiveObjects
 from kube.clock import Now
 from kube.errors import KubeError, Unavailable

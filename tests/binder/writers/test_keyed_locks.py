@@ -2,7 +2,7 @@
 
 import asyncio
 
-from binder.writers.actor import KeyedLocks
+from binder.writers.keyed_locks import KeyedLocks
 from tests.fake_clock import settle
 
 

@@ -8,15 +8,16 @@ from typing import Final
 
 from binder.matching.claim_shape import family_of
 from binder.matching.rejection import Reason, Rejection
-from kube.objects.model import READ_WRITE_ONCE_POD, SELECTED_NODE, Node, Pod, value_of
+from kube.objects.model import READ_WRITE_ONCE_POD, SELECTED_NODE, Claim, Node, Pod, value_of
 from kube.rules.topology import zone_of
+from kube.store.snapshot import Snapshot
 from prebinder.reports.match_pods import on_nodes
 from prebinder.why.facts.facts import Facts, Source
 from scheduler.cycle.cycle import judge
 from scheduler.framework.profile import Profile, ProfileData
 from scheduler.framework.registry import build
 from scheduler.plugins.registry import REGISTRY
-from scheduler.volumes.volume_binding import PodClaims, claims_of
+from scheduler.volumes.volume_binding import PodClaims, choose_volumes, claims_of
 
 _NOT_ABOUT_VOLUMES: Final = (
     "TaintToleration",
@@ -143,11 +144,45 @@ def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
     claims = claims_of(pod, snapshot)
     if not isinstance(claims, PodClaims):
         return NodeVerdicts(())
-    kind = _kind_of(pod, claims)
+    kind = _kind_of(pod, claims, snapshot)
     known: NodeVerdicts | None = facts.look.verdicts.get(kind)
     if known is None:
         known = facts.look.verdicts[kind] = NodeVerdicts(tuple(_verdicts(facts, pod, claims)))
     return known
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdicts:
+    """What the nodes that could take a pod say to one of its claims without a volume, as if it were the only one.
+
+    `served` are the nodes where it would have a volume, `reasons` what the others say.
+    """
+
+    claim: Claim
+    served: frozenset[str]
+    reasons: frozenset[Reason]
+
+
+def claim_verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> tuple[ClaimVerdicts, ...]:
+    """Return what usable nodes say to each of the claims that wait for a node, in the pod's order."""
+    key = ("each", _kind_of(pod, claims, facts.snapshot))
+    known: list[tuple[frozenset[str], frozenset[Reason]]] | None = facts.look.verdicts.get(key)
+    if known is None:
+        usable = node_verdicts(facts, pod).usable
+        known = facts.look.verdicts[key] = [_alone(facts, claim, usable) for claim in claims.delayed]
+    return tuple(ClaimVerdicts(claim, *verdict) for claim, verdict in zip(claims.delayed, known, strict=True))
+
+
+def _alone(facts: Facts, claim: Claim, usable: Iterable[NodeVerdict]) -> tuple[frozenset[str], frozenset[Reason]]:
+    only = PodClaims(delayed=(claim,), wanted=(claim,))
+    served: set[str] = set()
+    reasons: set[Reason] = set()
+    for verdict in usable:
+        choice = choose_volumes(only, verdict.node, facts.snapshot, facts.look.view.index)
+        reasons.update(rejection.reason for rejection in choice.rejections)
+        if not choice.rejections:
+            served.add(verdict.node.name)
+    return frozenset(served), frozenset(reasons)
 
 
 def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict]:
@@ -159,10 +194,10 @@ def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict
         yield NodeVerdict(state.node, answer.rejections, tuple(one for one in refusals if one is not None))
 
 
-def _kind_of(pod: Pod, claims: PodClaims) -> Hashable:
+def _kind_of(pod: Pod, claims: PodClaims, snapshot: Snapshot) -> Hashable:
     """Return what is equal for pods to which every node says the same, the names of their claims aside."""
     labels = tuple(pair for pair in pod.labels if pair[0] not in _OWN_LABELS)
-    named = tuple(name for name in pod.claim_keys if _is_alone(name, claims))
+    named = tuple(name for name in pod.claim_keys if _is_alone(name, claims, snapshot))
     return (
         pod.namespace,
         labels,
@@ -178,8 +213,10 @@ def _kind_of(pod: Pod, claims: PodClaims) -> Hashable:
     )
 
 
-def _is_alone(key: str, claims: PodClaims) -> bool:
-    """Whether other pods that use the claim, or volumes that name it, may matter."""
+def _is_alone(key: str, claims: PodClaims, snapshot: Snapshot) -> bool:
+    """Whether volumes that name the claim, or other pods that use it, may matter."""
+    if key in snapshot.volumes_by_claim and any(claim.key == key for claim in claims.delayed):
+        return True
     every = (*(claim for claim, _ in claims.bound), *claims.delayed)
     return any(claim.key == key and READ_WRITE_ONCE_POD in claim.access_modes for claim in every)
 

@@ -13,6 +13,7 @@ from prebinder.why.causes import (
     data_sources,
     devices,
     lifecycle,
+    missing_volumes,
     provisioning,
     reported,
     scheduling,
@@ -93,7 +94,7 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     topology.volumes_in_different_zones,
     topology.volume_limit_reached,
     topology.topology_conflict,
-    topology.volumes_rule_out_nodes,
+    missing_volumes.volumes_rule_out_nodes,
     topology.no_node_fits,
     devices.device_claim_pending,
     # Last, what only a text says: nodes that an extender refuses, and a symptom that is all there is to see.

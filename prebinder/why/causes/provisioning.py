@@ -214,13 +214,16 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
         f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} anywhere: {found}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
         (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one place", found),),
-        (
-            Step(
-                "kubectl get csistoragecapacities -A "
-                "-o custom-columns=CLASS:.storageClassName,FREE:.capacity,TOPOLOGY:.nodeTopology.matchLabels",
-                "add capacity, or ask for less",
-            ),
-        ),
+        (room_step(),),
+    )
+
+
+def room_step() -> Step:
+    """Return where to see what room a driver has."""
+    return Step(
+        "kubectl get csistoragecapacities -A "
+        "-o custom-columns=CLASS:.storageClassName,FREE:.capacity,TOPOLOGY:.nodeTopology.matchLabels",
+        "add capacity, or request less",
     )
 
 

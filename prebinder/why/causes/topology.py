@@ -1,32 +1,24 @@
 """Causes in where volumes and nodes are: no usable node reaches the pod's volumes, or none fits at all."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from binder.matching.evidence import affinity_text
 from binder.matching.rejection import Reason
-from kube.objects.model import SELECTED_NODE, Claim, Pod, Volume, value_of
+from kube.objects.model import Pod, Volume
 from kube.rules.topology import volume_zone
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts, short
-from prebinder.why.causes.objects import claim_link, fits_some_volume, named, pod_link, volume_link, volume_object
+from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link, volume_object
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 from scheduler.volumes.volume_binding import PodClaims, claims_of
 
 _MOST_NODES_SHOWN: Final = 4
 
-_TELLING: Final = (
-    (Reason.PROVISIONING_ELSEWHERE, Reason.SELECTED_NODE_STALE),
-    (Reason.INSUFFICIENT_STORAGE, Reason.INSUFFICIENT_STORAGE),
-    (Reason.TOPOLOGY_NOT_ALLOWED, Reason.TOPOLOGY_NOT_ALLOWED),
-)
-"""Reasons against nodes because of claims without a volume, and the code that each is told by."""
-
 
 def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
     """Each of the pod's volumes is reached by some node, and none reaches all (checkBoundClaims in binder.go)."""
-    claims = _settled(facts, pod)
+    claims = settled(facts, pod)
     if claims is None or len(claims.bound) < 2:
         return None
     verdicts = node_verdicts(facts, pod)
@@ -54,7 +46,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
 
     Source: `node(s) didn't match PersistentVolume's node affinity`, volumebinding/binder.go and volumezone.
     """
-    claims = _settled(facts, pod)
+    claims = settled(facts, pod)
     if claims is None or not claims.bound:
         return None
     verdicts = node_verdicts(facts, pod)
@@ -77,13 +69,13 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod), *_volume_links(claims)),
         tuple(evidence),
-        (_way_out(verdicts, pinned),),
+        (way_out(verdicts, pinned),),
     )
 
 
 def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
     """Nodes that could take the pod cannot attach its volumes any more (`exceed max volume count`, csi.go)."""
-    if _settled(facts, pod) is None:
+    if settled(facts, pod) is None:
         return None
     verdicts = node_verdicts(facts, pod)
     full = [verdict for verdict in verdicts.usable if _only(verdict, Reason.ATTACH_LIMIT_REACHED)]
@@ -112,52 +104,9 @@ def _only(verdict: NodeVerdict, *reasons: Reason) -> bool:
     return bool(verdict.by_volumes) and all(rejection.reason in reasons for rejection in verdict.by_volumes)
 
 
-def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
-    """Nodes that could take the pod have no volume for its claims, and get none (findMatchingVolumes in binder.go)."""
-    claims = _settled(facts, pod)
-    if claims is None or not claims.delayed:
-        return None
-    verdicts = node_verdicts(facts, pod)
-    if not verdicts.usable or verdicts.any_fits:
-        return None
-    rejections, served = verdicts.against_usable, verdicts.served
-    code = _code_of(facts, claims, {rejection.reason for rejection in rejections}, served)
-    evidence = [Evidence(place, "", words) for place, words in verdicts.places]
-    evidence += list(
-        dict.fromkeys(Evidence("nodes", one.wanted.partition(" for ")[0], one.offered) for one in rejections)
-    )[:_MOST_NODES_SHOWN]
-    selected = next((_selected(claim) for claim in claims.delayed if _selected(claim)), "")
-    step = _way_out(verdicts, "") if served else _more_volumes(claims)
-    if code is Reason.SELECTED_NODE_STALE:
-        message = f"A volume is to be made for node {selected}, which cannot take the pod."
-    elif served:
-        message = "Nodes with a volume for the pod's claims cannot take it, and the others have no volume for them."
-    else:
-        message = "No node that could take the pod has a volume for each of its claims."
-    links = [claim_link(claim) for claim in claims.delayed[:1]]
-    return Finding(code, message, (pod_link(pod), *links), tuple(evidence), (step,))
-
-
-def _code_of(facts: Facts, claims: PodClaims, reasons: set[Reason], served: Sequence[NodeVerdict]) -> Reason:
-    for reason, code in _TELLING:
-        if reason in reasons:
-            return code
-    everywhere = len(claims.delayed) == 1 and fits_some_volume(facts, claims.delayed[0])
-    return Reason.TOPOLOGY_CONFLICT if served or everywhere else Reason.NO_VOLUME_FITS
-
-
-def _selected(claim: Claim) -> str:
-    return value_of(claim.annotations, SELECTED_NODE) or ""
-
-
-def _more_volumes(claims: PodClaims) -> Step:
-    name = claims.delayed[0].storage_class or ""
-    return Step(f"kubectl get pv -o wide | grep '{name}'", "add a volume that a usable node reaches")
-
-
 def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
     """No node takes the pod, and its volumes are not to blame: what kube-scheduler's FailedScheduling says by node."""
-    if _settled(facts, pod) is None and pod.claims:
+    if settled(facts, pod) is None and pod.claims:
         return None
     verdicts = node_verdicts(facts, pod)
     if verdicts.any_fits:
@@ -168,7 +117,7 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
         message,
         (pod_link(pod),),
         tuple(Evidence(place, "", words) for place, words in verdicts.places),
-        (_way_out(verdicts, ""),),
+        (way_out(verdicts, ""),),
     )
 
 
@@ -180,7 +129,7 @@ def place_of(volume: Volume) -> str:
     return "any place" if volume.node_affinity is None else affinity_text(volume.node_affinity)
 
 
-def _settled(facts: Facts, pod: Pod) -> PodClaims | None:
+def settled(facts: Facts, pod: Pod) -> PodClaims | None:
     """Return the pod's claims if each has a volume or waits for a node; None if one of them is the cause itself."""
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
     claims = claims_of(pod, snapshot)
@@ -200,7 +149,7 @@ def _lacks_room(verdict: NodeVerdict) -> bool:
     return not verdict.by_volumes and {each.reason for each in verdict.by_others} == {Reason.INSUFFICIENT_RESOURCES}
 
 
-def _way_out(verdicts: NodeVerdicts, place: str) -> Step:
+def way_out(verdicts: NodeVerdicts, place: str) -> Step:
     """Return what makes the nearest node usable: one that reaches the volumes and has one reason against it."""
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
     cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted

@@ -4,7 +4,6 @@ And the extender, asked the questions that kube-scheduler asked, rejects just th
 unhealthy or reserved for others.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator
 from io import BytesIO
@@ -16,8 +15,6 @@ import pytest_asyncio
 
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
 from devcluster.cluster import DevCluster
-from devcluster.control_plane.components import Options
-from devcluster.control_plane.nodes import is_schedulable
 from kube.clock import SystemClock
 from kube.store.store import Store
 from prebinder.reports.match_input import read_objects
@@ -25,7 +22,8 @@ from prebinder.reports.match_pods import NodeAnswer, PodAnswer, pod_answers, wai
 from scheduler.extender.extender import Extender
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.asked import Witness, asked_scheduler
-from tests.scenarios.puzzles import SELECTED, Puzzle, csi_nodes, held_for, nodes, puzzle
+from tests.scenarios.puzzles import SELECTED, puzzle
+from tests.scenarios.quiet_cluster import lay_out, quiet_cluster, said_of, untried
 from tests.scenarios.waiting import eventually
 
 SEED: Final = 20261121
@@ -47,13 +45,7 @@ _DUMPED: Final = {
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def quiet() -> AsyncIterator[DevCluster]:
-    """A cluster of its own in which nobody schedules yet."""
-    lifted = ("--kube-api-qps=500", "--kube-api-burst=500")
-    flags = {
-        "kube-controller-manager": (*lifted, "--controllers=*,-taint-eviction-controller,-ephemeral-volume-controller")
-    }
-    async with DevCluster(Options(scheduler=False, flags=flags)) as cluster:
-        await cluster.create_namespace(NAMESPACE)
+    async with quiet_cluster(NAMESPACE) as cluster:
         yield cluster
 
 
@@ -61,16 +53,14 @@ async def quiet() -> AsyncIterator[DevCluster]:
 async def test_match_and_the_scheduler_agree(quiet: DevCluster, tmp_path: Path) -> None:
     puzzles = [puzzle(number, SEED, NAMESPACE, ASKED) for number in range(COUNT)]
     async with Admin(quiet) as admin:
-        await admin.create_at_once(nodes())
-        await eventually(lambda: admin.list("Node"), lambda seen: all(map(is_schedulable, seen)), "nodes are ready")
-        # Nobody but kube-scheduler may decide anything, or what it saw is not what is in the dump.
-        quiet.controller_manager.pause()
-        await lay_out(admin, puzzles)
+        await lay_out(admin, puzzles, NAMESPACE)
         dump = tmp_path / "dump.json"
         dump.write_text(json.dumps(await dumped(admin)))
         told = {answer.pod.name: answer for answer in answered(dump)}
         async with asked_scheduler(quiet, ASKED) as witness:
-            await eventually(lambda: untried(admin, witness), lambda names: not names, "all pods were tried")
+            await eventually(
+                lambda: untried(admin, witness, NAMESPACE, ASKED), lambda names: not names, "all pods were tried"
+            )
             wrong = disagreements(told, witness)
             assert wrong == {}, await verdicts(admin, wrong)
             assert left_by_the_extender(dump, witness) == without_bad_volumes(told, witness, dump)
@@ -133,56 +123,11 @@ def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path
     return left
 
 
-async def lay_out(admin: Admin, puzzles: list[Puzzle]) -> None:
-    """Create everything, and give it the states that it has in the puzzles."""
-    first = [*csi_nodes(puzzles), *(document for one in puzzles for document in one.first)]
-    await admin.create_at_once(first)
-    pods = [document for one in puzzles for document in one.pods]
-    await admin.create_at_once(pods)
-    uids = {one["metadata"]["name"]: one["metadata"]["uid"] for one in await admin.list("Pod", NAMESPACE)}
-    owned = []
-    for one in puzzles:
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": one.name, "uid": uids[one.name], "controller": True}
-        for claim in one.owned:
-            owned.append(claim | {"metadata": claim["metadata"] | {"ownerReferences": [owner]}})
-    await admin.create_at_once(owned)
-    absent = {"PersistentVolume": set[str](), "PersistentVolumeClaim": set[str]()}
-    for kind, names in absent.items():
-        names.update(one["metadata"]["name"] for one in await admin.list(kind))
-    claims = {one["metadata"]["name"]: one["metadata"]["uid"] for one in await admin.list("PersistentVolumeClaim")}
-    async with asyncio.TaskGroup() as tasks:
-        for held, holder in (pair for one in puzzles for pair in one.promised.items()):
-            if holder in claims:
-                promise = {"metadata": {"annotations": held_for(f"{NAMESPACE}/{holder}", claims[holder])}}
-                tasks.create_task(admin.patch("PersistentVolume", held, promise))
-        for kind, name, phase in ((*key, phase) for one in puzzles for key, phase in one.phases.items()):
-            if name in absent[kind]:
-                namespace = "" if kind == "PersistentVolume" else NAMESPACE
-                status = {"status": {"phase": phase}}
-                tasks.create_task(admin.patch(kind, name, status, namespace, subresource="status"))
-        for name in (name for one in puzzles for name in one.gone):
-            if name in absent["PersistentVolumeClaim"]:
-                tasks.create_task(admin.delete("PersistentVolumeClaim", name, NAMESPACE))
-
-
 async def dumped(admin: Admin) -> Document:
     items: list[Document] = []
     for kind, version in _DUMPED.items():
         items += [{"apiVersion": version, "kind": kind, **one} for one in await admin.list(kind)]
     return {"apiVersion": "v1", "kind": "List", "items": items}
-
-
-async def untried(admin: Admin, witness: Witness) -> set[str]:
-    """Return the pods for which kube-scheduler has found neither nodes nor a reason why there are none."""
-    waiting = [one for one in await admin.list("Pod", NAMESPACE) if one["spec"]["schedulerName"] == ASKED]
-    refused = {one["metadata"]["name"] for one in waiting if said_of(one)}
-    return {one["metadata"]["name"] for one in waiting} - refused - set(witness.passed)
-
-
-def said_of(pod: Document) -> str:
-    """Return why kube-scheduler found no node, empty when it has not said so."""
-    conditions = pod["status"].get("conditions", ())
-    return next((str(one["message"]) for one in conditions if one.get("reason") == "Unschedulable"), "")
 
 
 async def verdicts(admin: Admin, names: Iterable[str]) -> dict[str, str]:

@@ -53,6 +53,8 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     near = verdicts.near
     if verdicts.any_fits or not verdicts.far or (near and not verdicts.some_far_usable):
         return None
+    if any(verdict.reaches for verdict in verdicts.usable):  # What such a node lacks is a volume for another claim.
+        return None
     volumes = [volume for _, volume in claims.bound if volume.node_affinity is not None] or [claims.bound[0][1]]
     pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
     if near:

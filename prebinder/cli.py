@@ -1,4 +1,4 @@
-"""The command line `pvc-prebinder`: finds the command, runs it, and reports its faults in one line.
+"""The command line `pvc-prebinder`: finds the command, runs it, and reports errors in one line.
 
 Each command is a module with a click command named `command`, whose function returns an exit code.
 """
@@ -81,9 +81,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(error, traced=debug)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130  # 128 + SIGINT, as shells have it
+        return 130  # 128 + SIGINT, as in shells
     except BrokenPipeError:
-        # The reader of our output went away (`| head`). Python would complain once more when it flushes at exit.
+        # The reader of our output has exited (`| head`). Python would report that again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FINE
     except Exception as error:
@@ -97,9 +97,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Parse the arguments and run the command they name.
+    """Parse the arguments and run the command.
 
-    Raises UsageError for what cannot be parsed, CommandError for what the command could not do.
+    Raises UsageError for invalid arguments, CommandError for a command that failed.
     """
     try:
         with main_group.make_context(PROGRAM, list(arguments)) as context:
@@ -145,12 +145,12 @@ def _options(context: click.Context | None) -> list[str]:
 
 
 def _wants_debug(arguments: Sequence[str]) -> bool:
-    """Whether tracebacks are wanted; read before parsing, because parsing can fail too."""
+    """Whether tracebacks are enabled; read before parsing, because parsing can fail too."""
     return "--log-level=debug" in arguments or ("--log-level", "debug") in pairwise(arguments)
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the first error that a group of tasks ended with; the group itself says nothing."""
+    """Return the first error of a task group; the group itself carries no information."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,7 +1,7 @@
 """`kubectl pvc-why`: the command `why` as a plugin of kubectl, and its completion.
 
-kubectl runs the executable `kubectl-pvc_why` for `kubectl pvc-why`, and since 1.26 `kubectl_complete-pvc_why` for what
-could follow on the command line (kubernetes#105867); its answer ends with a line `:DIRECTIVE`.
+kubectl runs the executable `kubectl-pvc_why` for `kubectl pvc-why`, and since 1.26 `kubectl_complete-pvc_why` for
+completions (kubernetes#105867); its output ends with a line `:DIRECTIVE`.
 """
 
 import sys
@@ -17,12 +17,12 @@ _NO_FILES: Final = ":4"
 
 
 def main() -> int:
-    """Run `why` with the arguments that kubectl hands on."""
+    """Run `why` with the arguments passed by kubectl."""
     return cli.main(["why", *sys.argv[1:]])
 
 
 def complete() -> int:
-    """Print what can follow the arguments; the last of them is the word that is being typed."""
+    """Print the completions of the last argument."""
     words = sys.argv[1:] or [""]
     completion = ShellComplete(cli.main_group, {}, PROGRAM, cli.COMPLETION)
     for item in completion.get_completions(["why", *words[:-1]], words[-1]):

@@ -19,11 +19,11 @@ from kube.objects.model import Volume
 
 
 def assign(options: Mapping[str, Sequence[Volume]]) -> dict[str, Volume] | None:
-    """Return a volume for each claim key, no volume twice, or None when there is no such assignment.
+    """Return a volume for each claim key, no volume twice, or None if there is no such assignment.
 
-    `options` holds for each claim every volume that fits it, sorted by capacity and name. Of k claims only the first
-    k options of each can matter: a claim beyond its first k leaves one of these free, because the k-1 others hold at
-    most k-1 of them, and that one is no larger and, if as large, earlier by name.
+    `options` holds for each claim every volume that fits it, sorted by capacity and name. Of k claims only the first k
+    options of each can matter: if a claim took an option beyond its first k, one of these would be unused, because the
+    k-1 others hold at most k-1 of them, and that one is no larger and, if as large, earlier by name.
     """
     claims = sorted(options)
     shortlists = [tuple(options[claim][: len(claims)]) for claim in claims]
@@ -35,7 +35,7 @@ def assign(options: Mapping[str, Sequence[Volume]]) -> dict[str, Volume] | None:
 
 
 class _Link(NamedTuple):
-    """Whoever has one of these volumes, be it nobody, can have `instead` for it."""
+    """The holder of any of these volumes, possibly none, can have `instead` for it."""
 
     volumes: Bits
     instead: Bits
@@ -44,7 +44,7 @@ class _Link(NamedTuple):
 class _Assignment:
     """Volumes are bits, the smallest volume the lowest; claims with the same shortlist are one kind.
 
-    `_held` are the volumes of each kind's claims that are still undecided, `_free` those nobody has.
+    `_held` are the volumes of each kind's claims that are still undecided, `_free` those that no claim has.
     """
 
     def __init__(self, claims: Sequence[str], shortlists: Sequence[tuple[Volume, ...]]) -> None:
@@ -72,7 +72,7 @@ class _Assignment:
         return {claim: self._take_first(kind) for claim, kind in self._claims}
 
     def _take_first(self, kind: int) -> Volume:
-        """Give a claim of the kind, for good, the first volume by name that leaves the total as it is."""
+        """Assign to a claim of the kind, permanently, the first volume by name that leaves the total unchanged."""
         chains = self._chains(kind)
         possible = self._held[kind]
         for link in chains:
@@ -86,8 +86,8 @@ class _Assignment:
     def _chains(self, kind: int) -> list[_Link]:
         """Return, going back from what the kind holds, the volumes it can have in matching without a larger total.
 
-        A volume can be had from another kind if one that can be had suits that kind instead, and a free volume if one
-        as large that is held becomes free for it.
+        A volume can be had from another kind if an obtainable one suits that kind instead, and an unused volume if an
+        equally large one that is held becomes unused for it.
         """
         links: list[_Link] = []
         reached = fresh = self._held[kind]
@@ -106,7 +106,7 @@ class _Assignment:
         return links
 
     def _exchange(self, kind: int, wanted: Bits, links: Sequence[_Link]) -> None:
-        """Let whoever has the wanted volume take the next one of its chain, and so on, until the kind gives up one."""
+        """Give the holder of the wanted volume the next one of its chain, and so on, until the kind gives up one."""
         chain = [wanted]
         while not chain[-1] & self._held[kind]:
             chain.append(next(link.instead for link in links if link.volumes & chain[-1]))
@@ -116,7 +116,7 @@ class _Assignment:
         self._held[kind] ^= wanted
 
     def _replace(self, given: Bits, instead: Bits) -> None:
-        """Let whoever has a volume, be it nobody, have the other that nobody has any more."""
+        """Replace a volume of its holder, possibly none, by one that is not held any more."""
         if given & self._free:
             self._free ^= given | instead
             return

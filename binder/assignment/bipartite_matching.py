@@ -1,6 +1,6 @@
 """A maximum matching of claims to volumes that can be extended, undone and made cheap: the arithmetic of `rebalance`.
 
-Claims are known by kind: claims that the same volumes suit are interchangeable. Volumes are bits of an integer, the
+Claims are grouped by kind: claims that the same volumes suit are interchangeable. Volumes are bits of an integer, the
 smallest volume the lowest bit, so what suits a kind, what it holds and what is free are one integer each, and an
 augmenting path is found level by level with a few machine operations for each kind.
 """
@@ -33,18 +33,20 @@ class BipartiteMatching:
         return len(self._changes)
 
     def rollback(self, mark: int) -> None:
-        """Go back to the state that was marked."""
+        """Return to the marked state."""
         while len(self._changes) > mark:
             kind, held, free = self._changes.pop()
             self.free = free
             self._put(kind, held)
 
     def give(self, kind: int, volume: Bits) -> None:
-        """Let a claim of the kind hold this free volume, which suits it."""
+        """Assign this unused volume, which suits it, to a claim of the kind."""
         self._set(kind, self.held(kind) | volume, self.free & ~volume)
 
     def add(self, kind: int) -> bool:
-        """Give one more claim of the kind a volume, others moving if need be; False, and no change, if impossible."""
+        """Assign a volume to one more claim of the kind, moving others if necessary; False, and no change, if
+        impossible.
+        """
         self.work += 1
         direct = self.suits[kind] & self.free
         if direct:
@@ -53,7 +55,7 @@ class BipartiteMatching:
         return self._augment(kind)
 
     def closure(self, kind: int) -> Bits:
-        """Return the volumes any of which, were it given back, would serve one more claim of the kind."""
+        """Return the volumes any of which, if released, would serve one more claim of the kind."""
         reached, grown = 0, self.suits[kind]
         part = self._held[self.part_of[kind]]
         while grown != reached:
@@ -62,7 +64,7 @@ class BipartiteMatching:
         return reached
 
     def remove(self, kind: int) -> None:
-        """Take the largest volume back that a claim of the kind holds. There must be one."""
+        """Release the largest volume that a claim of the kind holds. There must be one."""
         held = self.held(kind)
         largest = 1 << (held.bit_length() - 1)
         self._set(kind, held ^ largest, self.free | largest)
@@ -93,7 +95,7 @@ class BipartiteMatching:
             part.pop(kind, None)
 
     def _augment(self, kind: int) -> bool:
-        """Search the kinds whose volumes would help, level by level, for one that can take a free volume instead."""
+        """Search the kinds whose volumes would help, level by level, for one that can take an unused volume instead."""
         suits, free = self.suits, self.free
         reached = suits[kind]
         levels = [[kind]]
@@ -113,7 +115,7 @@ class BipartiteMatching:
             levels.append(level)
 
     def _shift(self, levels: Sequence[Sequence[int]], last: int) -> None:
-        """Let `last` take a free volume and hand one of its own up, level by level, to the kind that started."""
+        """Let `last` take an unused volume and pass one of its own up, level by level, to the kind that started."""
         gained = self.suits[last] & self.free
         gained &= -gained
         free = self.free ^ gained
@@ -128,7 +130,7 @@ class BipartiteMatching:
 
 
 class _Tightening:
-    """Deals the volumes of one part out anew, from the smallest up, to kinds that need as many as they held."""
+    """Redistributes the volumes of one part, from the smallest up, to kinds that need as many as they held."""
 
     def __init__(self, suits: Sequence[Bits], held: dict[int, Bits]) -> None:
         self._suits = suits
@@ -146,7 +148,7 @@ class _Tightening:
             missing -= self._hold(volume)
 
     def _hold(self, volume: Bits) -> bool:
-        """Let a claim hold the volume, others moving on, if that leaves one more claim served than before."""
+        """Assign the volume to a claim, moving others, if that leaves one more claim served than before."""
         level = [kind for kind in self._needs if self._suits[kind] & volume and kind not in self._closed]
         visited = set(level)
         levels: list[list[int]] = []
@@ -160,7 +162,7 @@ class _Tightening:
             unseen = self._needs.keys() - visited - self._closed
             level = sorted(kind for kind in unseen if self._suits[kind] & offered)
             visited.update(level)
-        # Nothing these kinds hold is of use to a kind that lacks something, and that stays so.
+        # Nothing that these kinds hold helps a kind that lacks something, and that does not change.
         self._closed.update(visited)
         return False
 

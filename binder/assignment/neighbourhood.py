@@ -1,9 +1,10 @@
-"""Where pods may go beside other pods: those on nodes, those promised volumes earlier, those of the same pass.
+"""Where pods may be placed beside other pods: those on nodes, those with reserved volumes, those of the same pass.
 
-A pod on a node counts as kube-scheduler counts it (kube.rules). A pod that has volumes and no node yet may come to any
-node from which they are accessible, in any order: what is promised here has to hold whatever kube-scheduler chooses.
-Of pods that keep apart each keeps one node more than the others can take from it. Of a tie of affinity or spread only
-pods count whose domain is certain; where that is not enough the pod waits until the others are on their nodes.
+A pod on a node counts as kube-scheduler counts it (kube.rules). A pod that has volumes and no node yet may be placed on
+any node from which they are accessible, in any order: what is reserved here has to hold whatever kube-scheduler
+chooses. Of pods with anti-affinity to each other each keeps one node more than the others can take from it. For a term
+of affinity or spread only pods count whose domain is certain; if that is not enough the pod waits until the others are
+on their nodes.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -28,18 +29,18 @@ from kube.rules.disk_conflicts import disks_of
 from kube.rules.host_ports import conflicting_port, host_ports
 
 _FEWEST_SPARE: Final = 32
-"""Nodes looked for beyond those that others may take, in a pass of a few pods: pods that come later take from these."""
+"""Nodes sought beyond those that others may take, in a pass of a few pods: pods that come later take from these."""
 
 Fits = Callable[[Node], bool]
-"""Whether everything but other pods allows the node, room included."""
+"""Whether everything except other pods allows the node, room included."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kind:
-    """What of a pod matters to others: its ties and those that mean it, as sets; its ports and disks; the nodes
-    closed to it.
+    """What of a pod matters to others: its ties and those that select it, as sets; its ports and disks; the nodes
+    excluded for it.
 
-    There is one object for pods that are alike in all of it.
+    There is one object for pods that are equal in all of it.
     """
 
     own: int
@@ -55,7 +56,9 @@ class _Kind:
 
 @dataclass(slots=True)
 class _Booked:
-    """A pod that has volumes and no node: the nodes it may come to, those fit for it, and how many it can lose."""
+    """A pod that has volumes and no node: the nodes it may be placed on, those that fit it, and how many it can
+    lose.
+    """
 
     kind: _Kind
     possible: int
@@ -69,7 +72,7 @@ def _affinity(pod: Pod) -> tuple[PodTerm, ...]:
 
 
 class Neighbourhood:
-    """The pods of one attempt at a pass, and whether one more may join them."""
+    """The pods of one attempt at a pass, and whether another one may join them."""
 
     def __init__(self, others: OtherPods) -> None:
         self._others = others
@@ -93,15 +96,15 @@ class Neighbourhood:
             self._book_promised(promised)
 
     def is_tied(self, demand: Demand) -> bool:
-        """Whether other pods matter to where the pod may go, or the pod to where others may."""
+        """Whether other pods restrict where the pod may run, or the pod restricts others."""
         return not demand.pod.node_name and self._kind(demand.pod).is_tied
 
     def may_gain(self, demand: Demand) -> bool:
-        """Whether a node that is closed to the pod now may be open to it after more pods were booked."""
+        """Whether a node that is excluded for the pod now may be allowed after more pods were booked."""
         return bool(self._kind(demand.pod).own & self._moving)
 
     def alike(self, demand: Demand) -> tuple[object, ...]:
-        """Return what is equal for pods that are interchangeable to other pods."""
+        """Return a value that is equal for pods that are interchangeable to other pods."""
         return (demand.pod.namespace, self._kind(demand.pod))
 
     def find(self, demand: Demand, volumes: Collection[Volume], topology: Topology, fits: Fits) -> str | None:
@@ -116,7 +119,7 @@ class Neighbourhood:
             self._book(demand.pod, booked)
 
     def refuse(self, demand: Demand, node: Node) -> Rejection | None:
-        """Return which other pod, on a node or promised volumes, keeps the pod off the node, or None."""
+        """Return which other pod, on a node or with reserved volumes, keeps the pod off the node, or None."""
         pod, number = demand.pod, self._others.numbers[node.name]
         if not self.is_tied(demand):
             return None
@@ -176,7 +179,7 @@ class Neighbourhood:
         return nodes
 
     def _fit(self, demand: Demand, allowed: int, first: int, enough: int, fits: Fits) -> tuple[int, int | None]:
-        """Return allowed nodes that fit, one more than `enough` if there are, and one of `first` among them or None."""
+        """Return allowed nodes that fit, one more than `enough` if possible, and one of `first` among them or None."""
         takes = bool(host_ports(demand.pod) or disks_of(demand.pod))
         fit, at = 0, None
         for number in chain(numbers_in(allowed & first), numbers_in(allowed & ~first)):
@@ -233,7 +236,7 @@ class Neighbourhood:
         return (*apart(pod, terms, self._others.placed), *kept_away(pod, self._others.placed))
 
     def _accessible(self, pod: Pod, volumes: Iterable[Volume], named: frozenset[str] | None) -> int:
-        """Return the nodes that kube-scheduler may choose for the pod with these volumes, whatever is free there."""
+        """Return the nodes that kube-scheduler may choose for the pod with these volumes, whatever room they have."""
         index = self._index
         nodes = index.selected(pod.node_selector, pod.node_affinity) & index.tolerated(pod.tolerations)
         for volume in volumes:
@@ -243,7 +246,7 @@ class Neighbourhood:
         return nodes
 
     def _allowed(self, demand: Demand, kind: _Kind) -> int:
-        """Return the nodes that affinity, anti-affinity and spread leave to the pod now."""
+        """Return the nodes that affinity, anti-affinity and spread allow for the pod now."""
         pod, nodes = demand.pod, self._index.everything & ~kind.closed
         if not kind.own & self._moving:
             return nodes
@@ -259,9 +262,9 @@ class Neighbourhood:
         return nodes
 
     def _near(self, pod: Pod, kind: _Kind) -> Sequence[TermVerdict]:
-        """Judge affinity. Pods without a node are company for those of their own series alone.
+        """Evaluate affinity. Pods without a node satisfy it for those of their own series only.
 
-        One of another kind may lose its volumes before it is placed; a series begins anew with whoever comes first.
+        A pod of another kind may lose its volumes before it is placed; a series starts again with its first pod.
         """
         if kind.own & self._ties.of_kind[TieKind.NEAR] & ~kind.meant_by:
             return near(pod, _affinity(pod), self._others.placed)
@@ -269,7 +272,7 @@ class Neighbourhood:
 
     def _agrees(self, kind: _Kind, possible: int, booked: _Booked) -> bool:
         """Whether ties of affinity and spread hold for both, in whatever order and wherever the two are placed."""
-        # More company hurts nobody but the first of a series, which needs none so far.
+        # More matching pods harm none but the first of a series, which needs none so far.
         first = booked.kind.meant_by | ~self._ties.of_kind[TieKind.NEAR]
         theirs = booked.kind.own & kind.meant_by & self._moving & first
         mine = kind.own & booked.kind.meant_by & self._ties.of_kind[TieKind.SPREAD]
@@ -308,7 +311,7 @@ class Neighbourhood:
         return around
 
     def _loss(self, keys: Iterable[str], possible: int, fit: int) -> int:
-        """Return how many of the nodes in `fit` one pod that may come to `possible` can close at most."""
+        """Return how many of the nodes in `fit` a pod that may be placed on `possible` can exclude at most."""
         return sum(self._domains_of(key).loss(possible, fit) for key in keys)
 
     def _domains_of(self, key: str) -> TopologyDomains:
@@ -318,7 +321,7 @@ class Neighbourhood:
         return domains
 
     def _refuse_taken(self, pod: Pod, number: int) -> Rejection | None:
-        """Return which port or disk of the pod a pod on the node has, or None."""
+        """Return which port or disk of the pod is in use by a pod on the node, or None."""
         name, snapshot = self._others.nodes[number].name, self._others.view.snapshot
         there = [snapshot.pods[key] for key in snapshot.pods_by_node.get(name, ())]
         ports = (port for other in there for port in host_ports(other))

@@ -1,4 +1,4 @@
-"""Room on nodes while a pass is being worked out: what is free, less what the pass has given away so far."""
+"""Room on nodes during a pass: what is free, minus what the pass has booked so far."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ from kube.rules.resource_fit import PODS, has_room
 from kube.store.node_view import NodeView, missing_drivers, node_view
 
 Attach = tuple[tuple[str, int], ...]
-"""How many more volumes of which driver."""
+"""The number of additional volumes by driver."""
 
 
 @dataclass(slots=True)
 class Room:
-    """What one node has left, changed in place as pods of the pass are placed."""
+    """What a node has left, modified in place as pods of the pass are placed."""
 
     view: NodeView
     free: dict[str, int]
@@ -38,10 +38,10 @@ class Room:
 
 @dataclass(slots=True)
 class _Fitting:
-    """The nodes of a topology that fit one kind of pod by everything that does not change, found as far as needed.
+    """The nodes of a topology that fit one kind of pod by everything that does not change, determined lazily.
 
     `open` is a heap of the places in `found` that may have room, `full` are the others; `seen` counts the nodes that
-    were given room back and have been looked at again since.
+    got room back and have been checked again since.
     """
 
     rest: Iterator[Node]
@@ -52,7 +52,7 @@ class _Fitting:
     seen: int = 0
 
     def reopen(self, given_back: Sequence[str]) -> None:
-        """A node that was full need not be any more."""
+        """A node that was full may have room again."""
         for name in given_back[self.seen :]:
             place = self.places.get(name)
             if place in self.full:
@@ -79,8 +79,8 @@ class _Fitting:
 class NodeBooking:
     """Finds and books a node for each pod of a pass. `planned` are the pods whose own bookings do not count.
 
-    `others` is what other pods require that concerns those of the pass, None if nothing does. A pod that is tied to
-    others is booked for good: it is found by `node_for`, kept by `keep` and never given back.
+    `others` is what other pods require of those of the pass, None if nothing does. A pod that is tied to others is
+    booked permanently: `node_for` finds its node, `keep` books it, and it is never released.
     """
 
     def __init__(self, view: View, planned: Iterable[str], others: OtherPods | None) -> None:
@@ -93,7 +93,7 @@ class NodeBooking:
         self._good: dict[tuple[object, ...], dict[str, bool]] = {}
 
     def is_tied(self, demand: Demand) -> bool:
-        """Whether other pods matter to where the pod may go, or the pod to where others may."""
+        """Whether other pods restrict where the pod may run, or the pod restricts others."""
         return self._others is not None and self._others.is_tied(demand)
 
     def may_gain(self, demand: Demand) -> bool:
@@ -101,7 +101,7 @@ class NodeBooking:
         return self._others is not None and self._others.may_gain(demand)
 
     def kind(self, demand: Demand) -> tuple[object, ...]:
-        """Return what is equal for demands that are interchangeable altogether, to other pods too."""
+        """Return a value that is equal for demands that are fully interchangeable, also to other pods."""
         if self._others is None or not self._others.is_tied(demand):
             return demand.kind
         return (demand.kind, self._others.alike(demand))
@@ -134,7 +134,7 @@ class NodeBooking:
     def find(self, demand: Demand, topology: Topology, attach: Attach) -> str | None:
         """Return the first node of the topology, by name, that fits the pod with these volumes; None if none does.
 
-        Other pods matter by the room that they take, and by nothing else.
+        Other pods count only by the room that they take.
         """
         fitting = self._fitting_nodes(demand, topology, attach)
         fitting.reopen(self._given_back)
@@ -215,7 +215,7 @@ class NodeBooking:
         return room
 
     def _book_promised(self, room: Room, name: str) -> None:
-        """Count pods of earlier passes that were promised this node and are not on it yet."""
+        """Count pods of earlier passes that have volumes reserved for this node and are not on it yet."""
         pods = self._view.snapshot.pods
         placed: set[str] = set()
         for hold in self._view.ledger.on_node(name):
@@ -231,7 +231,7 @@ class NodeBooking:
 
 
 def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
-    """Add the volumes the pod already has, those left out that are on the node for another pod."""
+    """Add the volumes the pod already has, except those that another pod has attached on the node."""
     new = [volume for volume in demand.anchors if (volume.driver, volume.handle) not in room.view.attached]
     if not new:
         return attach
@@ -242,7 +242,7 @@ def _with_anchors(demand: Demand, room: Room, attach: Attach) -> Attach:
 
 
 def attach_of(volumes: Iterable[Volume]) -> Attach:
-    """Return how many volumes of which driver these are; only CSI volumes are counted by Kubernetes."""
+    """Return how many volumes of which driver these are; Kubernetes counts only CSI volumes."""
     counts: dict[str, int] = {}
     for volume in volumes:
         if volume.driver:

@@ -1,6 +1,6 @@
-"""What a pass sees of pods that it does not decide: those on nodes, and those that were promised volumes earlier.
+"""The pods that a pass sees but does not decide: those on nodes, and those with volumes reserved earlier.
 
-Read only as far as some rule about other pods concerns the pods of the pass.
+Read only as far as some rule about other pods affects the pods of the pass.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class OtherPods:
-    """What a pass begins with; shared by every `Neighbourhood` of the pass, which decides so many pods."""
+    """The initial state of a pass; shared by every `Neighbourhood` of the pass, which decides so many pods."""
 
     view: View
     nodes: Sequence[Node]
@@ -51,9 +51,9 @@ class OtherPods:
 
 
 def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
-    """Return what matters of other pods to these demands; None when no pod requires anything that concerns them.
+    """Return what matters of other pods to these demands; None if no pod requires anything of them.
 
-    Costs nothing in a cluster whose pods require nothing of others, and little when none of it means these pods.
+    Costs nothing in a cluster whose pods require nothing of others, and little if no term selects these pods.
     """
     pods = {demand.pod.key: demand.pod for demand in demands}
     required = [pod for pod in pods.values() if pod.constraints is not None and pod.constraints.is_required]
@@ -79,7 +79,7 @@ def other_pods_of(view: View, demands: Iterable[Demand]) -> OtherPods | None:
 
 
 def _namespaces_meant(pods: Iterable[Pod]) -> frozenset[str] | None:
-    """Return the namespaces that terms and constraints of these pods mean; None is all of them."""
+    """Return the namespaces that terms and constraints of these pods select; None means all of them."""
     namespaces: set[str] = set()
     for tie in (tie for pod in pods for tie in ties_of(pod)):
         if tie.term.namespace_selector is not None:
@@ -95,6 +95,6 @@ def _matters(pod: Pod, namespaces: frozenset[str] | None) -> bool:
 
 
 def known(pod: Pod) -> Pod:
-    """Return the pod as it is counted: its terms mean all namespaces where they ask for labels we do not know."""
+    """Return the pod as it is counted: its terms select all namespaces if they need labels that are not known."""
     constraints = widened(pod.constraints)
     return pod if constraints is pod.constraints else replace(pod, constraints=constraints)

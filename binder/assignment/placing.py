@@ -1,9 +1,9 @@
-"""Places one pod after the other: all its claims together, in the topology that wastes least, as long as it lasts.
+"""Places one pod after the other: all its claims together, in the topology that wastes least, while volumes last.
 
 Fast, because volumes and room only become fewer while it runs: what a kind of pod could not have once it cannot have
-later. Where pods compete it may place too few; `binder.rebalance.rebalance` then moves what was placed here, except
-pods that are tied to others by affinity, spread or ports. What a view offers to a claim in a topology is read smallest
-first and no further than needed.
+later. If pods compete it may place too few; `binder.rebalance.rebalance` then moves what was placed here, except pods
+that are tied to others by affinity, spread or ports. What a view offers to a claim in a topology is read smallest first
+and no further than needed.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
@@ -25,7 +25,7 @@ from kube.rules.topology import volume_zone_matches
 
 
 class Offer:
-    """A sequence of volumes read on demand. What is taken during a pass stays taken, so its front only moves on."""
+    """A sequence of volumes read on demand. What is taken during a pass stays taken, so its front only advances."""
 
     def __init__(self, volumes: Iterator[Volume]) -> None:
         self._rest = volumes
@@ -33,7 +33,7 @@ class Offer:
         self._front = 0
 
     def first(self, count: int, taken: Container[str]) -> list[Volume]:
-        """Return the first so many volumes that are not taken, fewer when there are no more."""
+        """Return the first so many volumes that are not taken, fewer if there are no more."""
         volumes: list[Volume] = []
         for volume in self.left(lambda volume: volume.name in taken):
             volumes.append(volume)
@@ -59,7 +59,7 @@ class Offer:
 
 
 class Offers:
-    """What a view offers to claims. A volume's usability is worked out once a pass."""
+    """What a view offers to claims. Whether a volume is usable is computed once a pass."""
 
     def __init__(self, view: View, now: datetime) -> None:
         self._view = view
@@ -76,11 +76,11 @@ class Offers:
         return offer
 
     def restart(self) -> None:
-        """Forget how far the offers were used up: taken volumes came back."""
+        """Start the offers over, because taken volumes were released."""
         self._offers.clear()
 
     def volumes(self, demand: Demand, claim: Claim, topology: Topology | None) -> Iterator[Volume]:
-        """Yield the usable volumes that fit the claim, by capacity and name; None asks for those of all topologies."""
+        """Yield the usable volumes that fit the claim, by capacity and name; None requests those of all topologies."""
         labels = None if topology is None else topology.labels
         pin = demand.pin_of(claim)
         if pin:
@@ -109,7 +109,7 @@ class Offers:
 
 
 _FEW_TOPOLOGIES: Final = 64
-"""Up to here every topology is compared; beyond, they are tried in the order of their smallest volumes."""
+"""Up to this number every topology is compared; beyond, they are tried in the order of their smallest volumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class PlacedPod:
 
     @property
     def waste(self) -> int:
-        """Capacity beyond what was asked for; the requests of a demand do not change, so capacity alone compares."""
+        """Capacity beyond the requests; the requests of a demand do not change, so capacity alone is compared."""
         return sum(volume.capacity for volume in self.volumes.values())
 
 
@@ -151,7 +151,7 @@ class Placing:
         self.placed: dict[str, PlacedPod] = {}
 
     def place(self, demand: Demand) -> PlacedPod | None:
-        """Place the pod where its volumes waste least, or return None when nothing is left for it."""
+        """Place the pod where its volumes waste least, or return None if nothing is left for it."""
         best = self.best(demand)
         if best is not None:
             self._keep(best)
@@ -178,12 +178,12 @@ class Placing:
         return best
 
     def lift(self, lifted: Iterable[PlacedPod]) -> None:
-        """Undo the placing of these pods."""
+        """Undo the placement of these pods."""
         for placed in lifted:
             del self.placed[placed.demand.pod.key]
             self.taken.difference_update([volume.name for volume in placed.volumes.values()])
             self.booking.give_back(placed.demand, placed.node, placed.attach)
-        # What was not possible may be now.
+        # What was not possible may be possible now.
         self._kinds.clear()
         self.offers.restart()
 
@@ -226,7 +226,7 @@ class Placing:
         return None if node is None else PlacedPod(demand, topology, node, volumes)
 
     def _optional(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> dict[str, Volume]:
-        """Return volumes for claims that could also be provisioned: smallest claim first, as Kubernetes takes them."""
+        """Return volumes for claims that could also be provisioned: smallest claim first, as Kubernetes does."""
         chosen: dict[str, Volume] = {}
         for claim in sorted(demand.optional, key=lambda claim: (claim.request, claim.key)):
             gone = {volume.name for volume in chain(required.values(), chosen.values())}
@@ -269,7 +269,7 @@ class Placing:
                     yield volume.capacity + others, topology
 
     def _gone(self, kind: _Kind, volume: Volume) -> bool:
-        """Whether the volume is no help to this kind any more: taken, or reached only from where it cannot go."""
+        """Whether the volume is useless for this kind: taken, or accessible only from where the pod cannot run."""
         return volume.name in self.taken or not any(
             topology.number in kind.open for topology in self._topologies.reaching(volume.node_affinity)
         )

@@ -1,4 +1,4 @@
-"""Why a pod cannot be on a node because of other pods, in words: affinity, spread, ports, disks, with what was seen."""
+"""Why a pod cannot be on a node because of other pods, in words: affinity, spread, ports, disks, with the evidence."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -20,7 +20,7 @@ AFFINITY_REASONS: Final[Mapping[Side, Reason]] = {
 
 
 def affinity_rejection(verdict: TermVerdict, node: str, labels: Mapping[str, str]) -> Rejection:
-    """Return the rejection of a node that a term of pod (anti-)affinity does not leave."""
+    """Return the rejection of a node that a term of pod (anti-)affinity does not allow."""
     reason, key, pods = AFFINITY_REASONS[verdict.side], verdict.term.topology_key, pods_text(verdict.term.selector)
     value = labels.get(key)
     place = f"{key}={value}"
@@ -34,7 +34,7 @@ def affinity_rejection(verdict: TermVerdict, node: str, labels: Mapping[str, str
 
 
 def spread_rejection(verdict: SpreadVerdict, node: str, labels: Mapping[str, str]) -> Rejection:
-    """Return the rejection of a node that a topology spread constraint does not leave."""
+    """Return the rejection of a node that a topology spread constraint does not allow."""
     key = verdict.constraint.topology_key
     value = labels.get(key)
     if value is None:
@@ -63,7 +63,7 @@ def disk_rejection(wanted: Iterable[InlineDisk], there: Iterable[Pod], node: str
 
 
 def pods_text(selector: LabelSelector | None) -> str:
-    """Return the words for the pods a selector selects."""
+    """Return the text for the pods that a selector selects."""
     if selector is None:
         return "no pods"
     return f"pods with {selector_text(selector)}" if selector != LabelSelector() else "pods"

@@ -1,8 +1,8 @@
-"""Pods that were promised volumes and are on no node yet: kube-scheduler will place them wherever these are accessible.
+"""Pods with reserved volumes and no node yet: kube-scheduler will place them wherever these volumes are accessible.
 
-The ledger knows those of this process; what an earlier one committed is read from the claims and volumes. A
-pod of these whose volumes leave it a single node can run nowhere else, so its room there is booked in a ledger that
-begins empty. Where there are several nodes kube-scheduler chooses, and nothing is booked.
+The ledger has those of this process; what an earlier one committed is read from the claims and volumes. If such a pod's
+volumes leave it a single node it can run nowhere else, so its room there is booked in a ledger that begins empty. If
+there are several nodes kube-scheduler chooses, and nothing is booked.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -21,14 +21,14 @@ from kube.store.node_view import node_view
 
 @dataclass(frozen=True, slots=True)
 class PromisedPod:
-    """A pod and the volumes that it has or was promised; its node must be able to access all of them."""
+    """A pod and the volumes that it has or that are reserved for it; all of them must be accessible from its node."""
 
     pod: Pod
     volumes: tuple[Volume, ...]
 
 
 def promised_pods(view: View, pods: Iterable[Pod], planned: Set[str]) -> Iterator[PromisedPod]:
-    """Yield those of these pods that were promised volumes and wait for a node; `planned` ones are decided now."""
+    """Yield those of these pods that have reserved volumes and wait for a node; `planned` ones are decided now."""
     for pod in pods:
         if pod.claims and not pod.node_name and not pod.deleting and not pod.finished and pod.key not in planned:
             volumes = tuple(_volumes(view, pod))
@@ -55,7 +55,7 @@ def _promise(view: View, claim: Claim) -> Volume | None:
 
 
 def former_bookings(view: View, now: datetime) -> tuple[Hold, ...]:
-    """Return holds that book the one node of each pod that was promised volumes, where it has room there."""
+    """Return holds that book the one node of each pod with reserved volumes, if it has room there."""
     holds: list[Hold] = []
     nodes = [node for _, node in sorted(view.snapshot.nodes.items())]
     index, free = NodeIndex.of(nodes), dict[str, dict[str, int]]()

@@ -1,7 +1,8 @@
-"""Topologies: groups of nodes that reach exactly the same volumes.
+"""Topologies: groups of nodes from which exactly the same volumes are accessible.
 
-Two nodes that agree in every label some free volume's affinity names reach the same volumes, so a topology is tried
-once, not once a node: three zones of 5,000 nodes are three topologies. With local volumes each node is its own.
+From two nodes that agree in every label that some Available volume's affinity names, the same volumes are accessible,
+so a topology is tried once, not once per node: three zones of 5,000 nodes are three topologies. With local volumes each
+node is its own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +18,12 @@ from kube.rules.selectors import label_keys, node_matches
 from kube.rules.topology import ZONE_LABELS, NodeKind, kind_of_node, labels_of_kind, zone_of
 
 _LABELS_OF_VOLUMES: Final = frozenset(ZONE_LABELS)
-"""Labels that rule 19 (VolumeZone) compares whatever the affinities say."""
+"""Labels that rule 19 (VolumeZone) compares whatever the affinities are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topology:
-    """Nodes, sorted by name, that are alike in `labels`: the labels that decide which volumes they reach."""
+    """Nodes, sorted by name, with equal `labels`: those that determine which volumes are accessible."""
 
     number: int
     labels: Mapping[str, str]
@@ -34,7 +35,7 @@ class Topology:
 
 
 class Topologies:
-    """The topologies of a pass, and which of them reach the volumes of an affinity."""
+    """The topologies of a pass, and from which of them the volumes of an affinity are accessible."""
 
     def __init__(self, topologies: tuple[Topology, ...]) -> None:
         self.all = topologies
@@ -43,7 +44,9 @@ class Topologies:
         self._of_node: dict[str, Topology] = {}
 
     def open_to(self, demand: Demand) -> tuple[Topology, ...]:
-        """Return the topologies that hold a node the pod may go to and reach the volumes it already has."""
+        """Return the topologies with a node where the pod may run and from which its existing volumes are
+        accessible.
+        """
         topologies = self.all
         if demand.nodes is not None:
             topologies = self._holding(demand.nodes)
@@ -59,7 +62,7 @@ class Topologies:
         return tuple(sorted(topologies, key=lambda topology: topology.number))
 
     def reaching(self, affinity: NodeSelector | None) -> tuple[Topology, ...]:
-        """Return the topologies from which volumes of this affinity are reachable."""
+        """Return the topologies from which volumes of this affinity are accessible."""
         topologies = self._reaching.get(affinity)
         if topologies is None:
             likely = self._likely(affinity)
@@ -96,7 +99,7 @@ def topologies_of(
 
 
 def _deciding_labels(index: VolumeIndex, demands: Sequence[Demand]) -> frozenset[str]:
-    """Return the label keys on which it depends what nodes reach, for demands like these."""
+    """Return the label keys that determine, for demands like these, which volumes are accessible from nodes."""
     affinities = {anchor.node_affinity for demand in demands for anchor in demand.anchors}
     affinities |= index.affinities(claim for demand in demands for claim in (*demand.required, *demand.optional))
     return _LABELS_OF_VOLUMES.union(*map(label_keys, affinities))
@@ -134,8 +137,8 @@ def _with_nodes(topology: Topology, changed: Mapping[str, Node]) -> Topology:
 class Groupings:
     """The latest grouping for each of the last few sets of label keys.
 
-    Nodes say that they are alive every few seconds, and grouping 5,000 of them anew each time would take as long as the
-    rest of a pass. Whoever plans pass after pass keeps one.
+    Nodes send heartbeats every few seconds, and grouping 5,000 of them again each time would take as long as the rest
+    of a pass. A caller that plans pass after pass keeps one.
     """
 
     def __init__(self) -> None:

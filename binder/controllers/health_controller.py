@@ -1,7 +1,7 @@
-"""Reacts to what is learned of volumes' health: says it on the volume, gives up reservations, and quarantines.
+"""Reacts to changes of volume health: annotates the volume, gives up reservations, and quarantines.
 
-Each look compares one volume with what is known and does what is missing, so a crash, a missed change, or what another
-holder of the lease left behind need no case of their own; and a volume that says what is known costs no write.
+Each reconciliation compares one volume with what is known and does what is missing, so a crash, a missed change, or
+what another leader left behind need no special case; and a volume whose annotations are up to date costs no write.
 """
 
 import asyncio
@@ -35,34 +35,36 @@ from kube.workqueue import TryAgain, WorkQueue
 
 WRITES_PER_SECOND: Final = 50.0
 WRITES_AT_ONCE: Final = 50
-"""A storage system that fails takes its volumes along all at once; the API server must not feel it."""
+"""If a storage system fails, all of its volumes become unhealthy at once; the API server must not be overloaded by
+it.
+"""
 HELD_BACK_SECONDS: Final = 30.0
-"""Until the next look at a volume that the cap keeps out of quarantine."""
+"""Until the next reconciliation of a volume that the cap keeps out of quarantine."""
 STEP: Final = 1_000
-"""Volumes filed without a pause when a term begins: some 5 ms."""
+"""Volumes indexed without a pause when a term begins: some 5 ms."""
 _ALL_OF: Final = "driver/"
-"""Before a driver's name, a key for all of its volumes: no volume's name has a slash."""
+"""Before a driver's name, a key for all of its volumes: volume names contain no slash."""
 
 logger = logging.getLogger(__name__)
 
 
 class KnownHealth(Protocol):
-    """What is known of volumes, without asking (csi.drivers.Drivers)."""
+    """What is known of volumes, without a probe (csi.drivers.Drivers)."""
 
     def state(self, driver: str, handle: str) -> HealthRecord | None:
-        """Return what is known of one, None if nothing is."""
+        """Return what is known of a volume, None if nothing is."""
 
 
 class Waiting(Protocol):
     """Pods for which there was no volume (binder.controllers.wakeups.Wakeups)."""
 
     def room_in(self, class_name: str) -> None:
-        """Have some of them looked at again."""
+        """Have some of them planned again."""
 
 
 @dataclass(slots=True)
 class HealthController:
-    """Looks after volumes, one at a time. `run` belongs inside a term of the lease."""
+    """Reconciles volumes, one at a time. `run` belongs inside a term of the Lease."""
 
     store: Store
     known: KnownHealth
@@ -76,7 +78,7 @@ class HealthController:
     metrics: ReservationMetrics
     settings: CareSettings
     held_back: dict[str, str] = field(default_factory=dict)
-    """Volume -> class, of those that only the cap keeps out of quarantine."""
+    """Volume -> class, for those kept out of quarantine by the cap only."""
     _node_storage: NodeStorage = field(init=False, default_factory=NodeStorage)
     _pools: Pools = field(init=False)
     _bucket: TokenBucket = field(init=False)
@@ -95,11 +97,11 @@ class HealthController:
                 self._volume_changed(None, self.store.snapshot().volumes.get(name))
                 if number % STEP == 0:
                     await asyncio.sleep(0)
-            # One worker: the cap is counted before a write, so no two may be under way.
+            # One worker: the cap is counted before a write, so writes must not overlap.
             await self.queue.run(1, self.handle)
 
     def health_changed(self, driver: str, handle: str, *, recovered: bool) -> None:
-        """Something was learned about a volume: look at it. `recovered`: pods may want it now that did not get it."""
+        """A volume's health record changed: reconcile it. `recovered`: pods that did not get it may want it now."""
         for name in self._names[driver].get(handle, ()):
             self.queue.add(name)
             volume = self.store.snapshot().volumes.get(name)
@@ -113,7 +115,9 @@ class HealthController:
         return {name: (len(self._pools.quarantined.get(name, ())), held.count(name)) for name in sorted(classes)}
 
     async def handle(self, name: str) -> float | None:
-        """Do what the volume needs now; return the seconds until the next look, None if a change will bring it."""
+        """Do what the volume needs now; return the seconds until the next reconciliation, None if a change will trigger
+        it.
+        """
         if name.startswith(_ALL_OF):
             await self._look_at_all_of(name.removeprefix(_ALL_OF))
             return None
@@ -126,14 +130,14 @@ class HealthController:
             care = self._care(name)
         if care is not None and care.needed:
             await self.clock.sleep(self._bucket.take())
-            # Time has passed: what is needed now may be something else.
+            # Time has passed: what is needed now may be different.
             care = self._care(name)
             if care is not None and care.needed:
                 await self._carry_out(care)
         return HELD_BACK_SECONDS if name in self.held_back else None
 
     def _care(self, name: str) -> Care | None:
-        """Return what the volume needs and may get; None if there is no such volume."""
+        """Return what the volume needs and is allowed; None if there is no such volume."""
         self.held_back.pop(name, None)
         volume = self.store.snapshot().volumes.get(name)
         if volume is None or (self.settings.only_asked and volume.driver not in self.settings.drivers):
@@ -145,7 +149,9 @@ class HealthController:
         return care
 
     async def _carry_out(self, care: Care) -> None:
-        """Write and tell. Raises TryAgain when the volume changed, and KubeError when the API server refuses."""
+        """Write and report. Raises TryAgain if the volume changed, and KubeError if the API server rejects the
+        write.
+        """
         try:
             await self.live.patch_volume(care.volume, care.patch(self.clock.now(), self.settings))
         except FASTER:
@@ -164,7 +170,7 @@ class HealthController:
             self.announcer.released(care.volume)
 
     async def _give_up_reservation(self, volume: Volume, finding: Finding) -> bool:
-        """End a reservation that nothing has come of: the pod's next plan asks the driver and passes it over."""
+        """End a reservation that has had no effect: the pod's next plan probes the driver and skips the volume."""
         reservation = self.settings.annotations.reservation_of(volume)
         if reservation is None:
             return True
@@ -183,7 +189,7 @@ class HealthController:
         return True
 
     async def _look_at_all_of(self, driver: str) -> None:
-        """File the driver's volumes for which a report about its storage makes a difference."""
+        """Queue the driver's volumes for which a report about its storage makes a difference."""
         for number, volume in enumerate(self.store.snapshot().volumes.values()):
             if volume.driver == driver:
                 self._file_if_needed(volume)

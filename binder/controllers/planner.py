@@ -1,9 +1,9 @@
-"""Gathers pods for a short while and plans them together, so that they do not steal from each other.
+"""Collects pods for a short while and plans them together, so that they do not compete for volumes.
 
-A pass works on one frozen view, away from the event loop: how long it takes is up to what users created, and the Lease
-has to be renewed meanwhile. Passes never overlap, and each notes its promises in the ledger before the next takes its
-view: what one pass promised, the next one sees, long before the watch shows it. What changes while a pass is worked out
-is met like any change between a decision and its writes: the pod is compared before it is answered, and the writes are
+A pass works on one frozen view, outside the event loop: its duration depends on what users created, and the Lease has
+to be renewed meanwhile. Passes never overlap, and each records its reservations in the ledger before the next takes its
+view: what one pass reserved, the next one sees, long before the watch shows it. Changes during a pass are handled like
+any change between a decision and its writes: the pod is compared before its decision is returned, and the writes are
 conditional.
 """
 
@@ -34,27 +34,27 @@ from kube.store.store import Store
 
 SHORTEST: Final = 0.01
 QUIET: Final = 0.05
-"""Seconds without another pod after which a pass begins: the former at first, growing while pods keep coming."""
+"""Seconds without another pod after which a pass begins: the first value initially, growing while pods keep coming."""
 LONGEST: Final = 0.5
-"""Seconds after which a pass begins anyway."""
+"""Seconds after which a pass begins in any case."""
 MOST_CLAIMS_OF_A_PASS: Final = 5000
-"""Claims after which the pods that asked later wait for the next pass."""
+"""Claims after which further pods wait for the next pass."""
 STEP: Final = 100
-"""Volumes filed, or pods and claims answered, without a pause: some 5 ms."""
+"""Volumes indexed, or pods and claims processed, without a pause: some 5 ms."""
 
 T = TypeVar("T")
 Answer = asyncio.Future[Decision | None]
 
 
 class Aside(Protocol):
-    """Works something out while the event loop goes on (`kube.aside.in_a_thread`)."""
+    """Computes something without blocking the event loop (`kube.aside.in_a_thread`)."""
 
     async def __call__(self, work: Callable[[], T], /) -> T:
         """Return what `work` returns, or raise what it raises."""
 
 
 class Planner:
-    """Decides about pods. Keeps the index of free volumes and the ledger of promises in step with the store."""
+    """Decides about pods. Keeps the index of Available volumes and the ledger in sync with the store."""
 
     def __init__(self, store: Store, gate: HealthGate, clock: Clock, settings: PlanSettings, aside: Aside) -> None:
         self._aside = aside
@@ -71,9 +71,10 @@ class Planner:
         self._passes: asyncio.Task[None] | None = None
 
     async def prepare(self) -> None:
-        """Before `following`: file the free volumes, in steps, for 100,000 at once would hold up everything else.
+        """Before `following`: index the Available volumes, in steps, because 100,000 at once would block everything
+        else.
 
-        And book the room of pods for which volumes were committed before this process began.
+        Also book the room of pods for which volumes were committed before this process began.
         """
         volumes, index = self._store.snapshot().volumes, VolumeIndex()
         for number, volume in enumerate(volumes.values(), 1):
@@ -86,7 +87,7 @@ class Planner:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Follow the store while inside; `decide` works only then."""
+        """Follow the store while inside the context; `decide` works only then."""
         self._catch_up()
         with ExitStack() as stack:
             stack.enter_context(self._store.volumes.listening(self._volume_changed))
@@ -99,7 +100,7 @@ class Planner:
                     self._passes.cancel()
 
     async def decide(self, pod_key: str) -> Decision | None:
-        """Return the decision of the next pass; None if there is no such pod. Its volumes are promised from then on."""
+        """Return the decision of the next pass; None if there is no such pod. Its volumes are reserved from then on."""
         answer = self._asked.get(pod_key)
         if answer is None:
             answer = self._asked[pod_key] = asyncio.get_running_loop().create_future()
@@ -108,7 +109,7 @@ class Planner:
         return await asyncio.shield(answer)
 
     def written(self, volumes: Iterable[Volume]) -> None:
-        """The promises of these volumes are on the API server."""
+        """The reservations of these volumes are on the API server."""
         for volume in volumes:
             self.ledger = self.ledger.written(volume.name, volume.resource_version)
             shown = self._store.snapshot().volumes.get(volume.name)
@@ -116,7 +117,7 @@ class Planner:
                 self.ledger = self.ledger.seen(shown)
 
     def stands(self, decision: Reserve | Finish) -> bool:
-        """Whether a decision made moments ago still holds, now that its volumes were asked about."""
+        """Whether a decision made moments ago still holds, now that its volumes have been probed."""
         if not self._is_about(decision.pod):
             return False
         view, now = self._view(), self._clock.now()
@@ -127,13 +128,13 @@ class Planner:
         )
 
     def withdrawn(self, decision: Reserve | Finish) -> None:
-        """The promises of this decision were not kept; a bind to be finished is none of ours."""
+        """The reservations of this decision were not written; a bind to be finished is not affected."""
         if isinstance(decision, Finish):
             return
         self.ledger = self.ledger.without(*(placement.volume.name for placement in decision.placements))
 
     def forget(self, pod_key: str) -> None:
-        """The pod is gone: what was promised to it and never written is free again."""
+        """The pod is gone: what was reserved for it and never written is released."""
         self.ledger = self.ledger.without(*self._unwritten(pod_key))
 
     async def _plan_until_nobody_asks(self) -> None:
@@ -153,7 +154,7 @@ class Planner:
             window = min(2 * window, QUIET)
 
     def _next_to_answer(self) -> dict[str, Answer]:
-        """Take those who asked first, as many as a pass may have."""
+        """Take the pods that have waited longest, as many as a pass may have."""
         pods, claims = self._store.snapshot().pods, 0
         taken: dict[str, Answer] = {}
         for key, answer in self._asked.items():
@@ -181,7 +182,7 @@ class Planner:
     async def _answer(
         self, asked: Mapping[str, Answer], decided: Mapping[str, Decision | Exception], now: datetime
     ) -> None:
-        """Note the promises and answer, a few at a time: all at once would hold the loop up."""
+        """Record the reservations and return the decisions, a few at a time: all at once would block the event loop."""
         noted = 0
         for key, answer in asked.items():
             decision = decided.get(key)
@@ -218,7 +219,7 @@ class Planner:
         return hold is not None and hold.claim_uid == placement.claim.uid
 
     def _catch_up(self) -> None:
-        """Bring the index from the state it was made of to the present one."""
+        """Update the index from the state it was built from to the present one."""
         before, now = self._indexed, self._store.snapshot().volumes
         if before is not now:
             for name in {*before, *now}:
@@ -248,7 +249,7 @@ class Planner:
         return reservation is not None and reservation.claim_uid == hold.claim_uid
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
-        """A claim that no longer says what is held for it has to be told again, so it needs a new decision."""
+        """A claim whose annotations no longer match what is held for it needs a new decision."""
         if old is None or new is None or new.volume_name:
             return
         said, says = (self._settings.annotations.reservation_of_claim(claim) for claim in (old, new))
@@ -263,7 +264,7 @@ class Planner:
 
 
 def _decided(view: View, pods: Sequence[Pod], now: datetime, groupings: Groupings) -> dict[str, Decision | Exception]:
-    """Plan all together; if that fails, each alone, so that one odd pod does not stop the others."""
+    """Plan all together; if that fails, plan each alone, so that one malformed pod does not affect the others."""
     try:
         return {decision.pod.key: decision for decision in plan(view, pods, now, groupings)}
     except Exception as error:

@@ -1,6 +1,7 @@
-"""The loop over pods: plan, ask about the volumes' health, plan again, act, and say what came of it.
+"""The loop over pods: plan, probe the chosen volumes, plan again, write, and report the result.
 
-A key is a pod, not an event: each look starts from what is there now, and a pod that has what it needs costs nothing.
+A key is a pod, not an event: each reconciliation starts from the present state, and a pod that has what it needs costs
+nothing.
 """
 
 import logging
@@ -34,23 +35,25 @@ from kube.workqueue import WorkQueue
 logger = logging.getLogger(__name__)
 
 PODS_AT_ONCE: Final = 1000
-"""Pods that may be gathered, wait for a driver or be written for at the same time. Writers are limited apart."""
+"""Pods that may be collected, wait for a driver or be written concurrently. Writers have their own limit."""
 ROUNDS: Final = 10
-"""Plans with questions to drivers in between, before the pod makes room for others."""
+"""Plans with probes in between, before the pod yields to others."""
 STILL_TRUE: Final = 1.0
-"""Seconds that drivers may take to answer without the plan being too old to act on."""
+"""Seconds that probes may take without making the plan too old to execute."""
 HINT_AFTER: Final = 5.0
-"""Seconds after which a pod that its scheduler may be serving gets its hint.
+"""Seconds after which a pod that its scheduler may be working on gets its hint.
 
-A hint changes the volume, so that a write of kube-scheduler that is under way fails, and a pod with several claims may
-be left with a part of them (volumebinding bindAPIUpdate). While a scheduler is seen at work on any pod, others may only
-be waiting for their turn in its queue.
+A hint changes the volume, so that a concurrent write of kube-scheduler fails, and a pod with several claims may be left
+with only some of them bound (volumebinding bindAPIUpdate). While a scheduler is active for any pod, others may only be
+waiting for their turn in its queue.
 """
 HINT_AT_LATEST: Final = 30.0
-"""Seconds after which a pod gets its hint however busy schedulers are, unless a bind of its own is under way."""
+"""Seconds after which a pod gets its hint however busy schedulers are, unless a bind of its own is in progress."""
 FIRST_RETRY: Final = 1.0
 LONGEST_RETRY: Final = 60.0
-"""Seconds. A refused or robbed pod is looked at again after this, growing; a change that matters wakes it sooner."""
+"""Seconds. A rejected pod, or one that lost a volume, is retried after this, growing; a relevant change wakes it
+sooner.
+"""
 
 NOTHING_LEFT: Final = frozenset(
     {
@@ -60,19 +63,19 @@ NOTHING_LEFT: Final = frozenset(
         Reason.MODE_OFF,
     }
 )
-"""Waits in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
+"""States in which nothing of ours is missing: from here on the pod is kube-scheduler's."""
 
 
 @dataclass(slots=True)
 class _History:
-    """What happened to a pod so far: refusals, losses and gates that would not open, in a row."""
+    """A pod's history: consecutive rejections, losses and gates that could not be removed."""
 
     refusals: int = 0
     losses: int = 0
     gates_kept: int = 0
 
     def kept_gate(self) -> int:
-        """Count one more time that its scheduling gate could not be lifted."""
+        """Count another failure to remove its scheduling gate."""
         self.gates_kept += 1
         return self.gates_kept
 
@@ -112,7 +115,9 @@ class Reconciler:
             await self.queue.run(PODS_AT_ONCE, self.handle)
 
     async def handle(self, key: str) -> float | None:
-        """Do what the pod needs now; return the seconds until the next look, None if a change will bring it back."""
+        """Do what the pod needs now; return the seconds until the next reconciliation, None if a change will trigger
+        it.
+        """
         pod = self.store.snapshot().pods.get(key)
         known = {} if pod is None else self.pod_gate.known_claims(pod)
         if pod is None or pod.finished or all_bound(pod, self.store.snapshot()):
@@ -147,7 +152,7 @@ class Reconciler:
         return wake
 
     def pending(self) -> Iterator[tuple[Claim, Reason]]:
-        """Yield the claims that are not bound, of pods looked at so far, and what each waits for."""
+        """Yield the unbound claims of pods reconciled so far, and what each waits for."""
         snapshot = self.store.snapshot()
         for key, reason in self._standing.items():
             pod = snapshot.pods.get(key)
@@ -165,7 +170,7 @@ class Reconciler:
         return min(max(since, self._at_work) + HINT_AFTER, since + HINT_AT_LATEST) - now
 
     async def _decide(self, key: str) -> Decision | None:
-        """Plan until every chosen volume has a fresh verdict; None if that takes too long or the pod is gone."""
+        """Plan until every chosen volume has a recent verdict; None if that takes too long or the pod is gone."""
         for _ in range(ROUNDS):
             decision = await self.planner.decide(key)
             if not isinstance(decision, Reserve | Finish):
@@ -198,7 +203,7 @@ class Reconciler:
             self.announcer.write_rejected(decision.pod, error.message)
             return self._later(decision)
         except BaseException:
-            # What was written all the same comes back through the watch and speaks for itself.
+            # What was written in spite of that comes back through the watch.
             self.planner.withdrawn(decision)
             raise
         if isinstance(outcome, Outdated):
@@ -215,9 +220,9 @@ class Reconciler:
         return await self._lift(decision.pod, {key: claim for key, claim in known.items() if key not in held}, None)
 
     async def _lift(self, decided: Pod, unread: Mapping[str, KnownClaim], wake: float | None) -> float | None:
-        """Let kube-scheduler have the pod as it is now; return when to look again, soon if that did not work.
+        """Release the pod to kube-scheduler; return when to retry, soon if that did not work.
 
-        A pod made anew under the name since the decision is looked at by itself.
+        A pod recreated under the name since the decision is reconciled separately.
         """
         pod = self.store.snapshot().pods.get(decided.key)
         if pod is None or pod.uid != decided.uid or pod.finished or pod.deleting:
@@ -230,7 +235,7 @@ class Reconciler:
         return self._histories.setdefault(key, _History())
 
     def _again(self, decision: Reserve | Finish, why: str) -> float:
-        """Plan again at once; only a pod that needs it again and again waits longer each time."""
+        """Plan again at once; only a pod that needs it repeatedly waits longer each time."""
         self.planner.withdrawn(decision)
         logger.info("Reservation lost; replanning the pod", extra={"pod": decision.pod.key, "error": why})
         history = self._history(decision.pod.key)
@@ -252,7 +257,7 @@ class Reconciler:
         return wait
 
     def _later(self, decision: Decision) -> float:
-        """Return the seconds until a pod that got nothing is looked at again, growing."""
+        """Return the growing delay in seconds before a pod that got nothing is retried."""
         history = self._history(decision.pod.key)
         history.refusals += 1
         return backoff(history.refusals, FIRST_RETRY, LONGEST_RETRY, self.rng.random())
@@ -295,7 +300,7 @@ def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
 
 
 def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, is."""
+    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, counts as open."""
     claims = (snapshot.claims.get(key) for key in pod.claim_keys)
     return all(claim is not None and claim.bind_finished for claim in claims)
 

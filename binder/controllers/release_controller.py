@@ -1,7 +1,8 @@
-"""Ends reservations whose time or reason is over: at start, on every change that may end one, and at expiry.
+"""Ends reservations that have expired or lost their reason: at startup, on every change that may end one, and at
+expiry.
 
-It looks at one volume or one claim at a time and acts on what is there now, so a crash, a missed event or another
-holder's leftovers need no case of their own. Annotations of ours that cannot be read are counted here.
+It processes one volume or one claim at a time and acts on the present state, so a crash, a missed event or another
+leader's leftovers need no special case. Our annotations that cannot be parsed are counted here.
 """
 
 import asyncio
@@ -30,16 +31,16 @@ Subject = tuple[str, str]
 
 WORKERS: Final = 10
 STEP: Final = 1_000
-"""Objects looked at without a pause when a term begins: some 5 ms."""
+"""Objects processed without a pause when a term begins: some 5 ms."""
 AGAIN: Final = 0.1
 LONGEST: Final = 60.0
-"""Seconds until the next look at an object that changed while it was being released, or that may not be written."""
+"""Seconds until the next attempt at an object that changed while it was being released, or that may not be written."""
 
 logger = logging.getLogger(__name__)
 
 
 class ReleaseController:
-    """Looks at every object that carries our annotations."""
+    """Processes every object that carries our annotations."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a release needs
         self,
@@ -68,7 +69,7 @@ class ReleaseController:
             await self._queue.run(WORKERS, self.handle)
 
     async def handle(self, subject: Subject) -> float | None:
-        """Look at one object, release it if it is time; return the seconds until its time is over."""
+        """Process an object, release it if it is time; return the seconds until its reservation ends."""
         kind, key = subject
         async with self._locks.held(self._claim_keys(kind, key)):
             look = Look(self._store.snapshot(), self._clock.now(), self._annotations)
@@ -80,7 +81,7 @@ class ReleaseController:
         return None if expires is None else max(0.0, (expires - look.now).total_seconds())
 
     async def _carry_out_in_turn(self, subject: Subject, release: Release) -> float | None:
-        """Release at once; but the annotations of one that was kept are in nobody's way, and wait for their turn."""
+        """Release at once; but the annotations of a fulfilled reservation block nothing, and wait for their turn."""
         if release.cause is not Cause.BOUND:
             self._clean_up.forget(subject)
             return await self._carry_out(subject, release)
@@ -90,7 +91,7 @@ class ReleaseController:
         return await self._carry_out(subject, replace(release, until=self._clean_up.kept_since(subject)))
 
     async def _carry_out(self, subject: Subject, release: Release) -> float | None:
-        """Release; return the seconds until the next try if that did not work, growing."""
+        """Release; return the growing delay in seconds until the next attempt if that did not work."""
         try:
             done = await self._rollback.carry_out(release)
         except TerminalError as error:
@@ -121,7 +122,7 @@ class ReleaseController:
             yield
 
     async def _look_at_all(self) -> None:
-        """Look at what was there before us, in steps: 100,000 volumes would hold up everything else."""
+        """Process what existed before this process, in steps: 100,000 volumes at once would block everything else."""
         snapshot = self._store.snapshot()
         for number, volume in enumerate(snapshot.volumes.values()):
             self._volume_changed(None, volume)

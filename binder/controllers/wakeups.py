@@ -1,10 +1,10 @@
-"""Which changes make it worth to look at a pod again: its own, those of its claims, and new room for a refused one.
+"""Which changes cause a pod to be planned again: its own, those of its claims, and new room for a rejected pod.
 
-Refused pods wait by the class of their open claims, and those that require something of other pods for pods to come to
-their nodes. One change wakes only so many of them, those that waited longest first; who finds nothing goes to the end.
-Nobody is forgotten: each refused pod is also looked at again in time.
-What changes all the time in a large cluster, nodes and pods that end, wakes a pod no sooner than its backoff allows, as
-kube-scheduler keeps pods that an event concerns in its backoff queue.
+Rejected pods wait by the class of their open claims, and those that require something of other pods for pods to be
+placed on nodes. One change wakes only so many of them, those that waited longest first; a pod that gets nothing goes to
+the end. No pod is forgotten: each rejected pod is also retried after a while. What changes all the time in a large
+cluster, nodes and pods that end, wakes a pod no sooner than its backoff allows, as kube-scheduler keeps pods affected
+by an event in its backoff queue.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from kube.workqueue import WorkQueue
 
 WOKEN_AT_ONCE: Final = 100
 LONGEST_BACKOFF: Final = 10.0
-"""Seconds, kube-scheduler's podMaxBackoff: after them a change wakes a refused pod at once, however often it was."""
+"""Seconds, kube-scheduler's podMaxBackoff: after them a change wakes a rejected pod at once, whatever its backoff."""
 
 R = TypeVar("R", Claim, Volume, Pod, Node, StorageClass)
 
@@ -40,7 +40,7 @@ class Wakeups:
         self._tied: dict[str, None] = {}
 
     def refused(self, pod_key: str, classes: Iterable[str], backoff: float) -> None:
-        """The pod waits for room in these classes, and is not to be looked at for every change within the backoff."""
+        """The pod waits for room in these classes, and is not to be planned for every change within the backoff."""
         self.forget(pod_key)
         self._refused[pod_key] = (frozenset(classes), self._clock.monotonic() + min(backoff, LONGEST_BACKOFF))
         for name in self._refused[pod_key][0]:
@@ -54,7 +54,9 @@ class Wakeups:
         self._wake(class_name)
 
     def driver_answers(self, driver: str) -> None:
-        """Volumes of the driver may be had again: look at every pod that waits for a class with free ones of it."""
+        """Volumes of the driver may be available again: plan every pod that waits for a class with such Available
+        volumes.
+        """
         volumes = self._store.snapshot().volumes.values()
         for name in {class_of(volume) for volume in volumes if volume.driver == driver and is_free(volume)}:
             self._wake(name, len(self._waiting.get(name, ())))
@@ -70,7 +72,7 @@ class Wakeups:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Follow the store while inside, and begin with every pod there is."""
+        """Follow the store while inside the context, and begin with every existing pod."""
         with ExitStack() as stack:
             stack.enter_context(self._store.pods.listening(self._pod_changed))
             stack.enter_context(self._store.claims.listening(self._claim_changed))
@@ -105,7 +107,7 @@ class Wakeups:
                 self._wake_claim(reference.key)
 
     def _class_changed(self, old: StorageClass | None, new: StorageClass | None) -> None:
-        """A class that appears or changes its mode concerns every claim of it; that is rare enough for a search."""
+        """A class that appears or changes its mode affects every claim of it; that is rare enough for a search."""
         if new is None or _same(old, new):
             return
         for claim in self._store.snapshot().claims.values():
@@ -125,7 +127,9 @@ class Wakeups:
             self._queue.add(pod_key)
 
     def _wake_all(self) -> None:
-        """Wake pods of every class, each when its backoff is over; until then they wait on for what concerns them."""
+        """Wake pods of every class, each when its backoff is over; until then they keep waiting for what affects
+        them.
+        """
         for name in list(self._waiting):
             self._wake_when_due(islice(self._waiting.get(name, ()), WOKEN_AT_ONCE))
 

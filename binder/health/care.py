@@ -1,4 +1,4 @@
-"""What one volume needs because of its health, as one frozen value and one write. Pure."""
+"""What a volume needs because of its health, as a frozen value and a single write. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from kube.objects.model import Volume
 
 @dataclass(frozen=True, slots=True)
 class CareSettings:
-    """What the user decided. `drivers` are those that are asked, and for whose volumes their health is published.
+    """The user's settings. `drivers` are those that are probed, and for whose volumes their health is published.
 
-    Volumes of other drivers are looked after by what is reported of them, unless `only_asked`: then nothing is done but
-    to publish (the agent, which leaves quarantine to the controller).
-    `quarantine`: quarantine unhealthy Available volumes, at most `max_share` of a class's Available volumes. Those in
-    quarantine are released on recovery in any case. `namespace` is our own, of the placeholder claims.
+    Volumes of other drivers are handled by what is reported of them, unless `only_asked`: then health is only published
+    (the agent, which leaves quarantine to the controller). `quarantine`: quarantine unhealthy Available volumes, at
+    most `max_share` of a class's Available volumes. Those in quarantine are released on recovery in any case.
+    `namespace` is our own, of the placeholder claims.
     """
 
     annotations: Annotations
@@ -33,11 +33,11 @@ class CareSettings:
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """The volume as it is, what it does not say yet, and the step of its quarantine that is due; None for neither.
+    """The present volume, the finding that is not published yet, and the due step of its quarantine; None for neither.
 
-    `finding` is the worst of what all sources say, None if none does; `own` what the driver said last, asked by us or
-    by an agent beside it: quarantine goes by that alone, because only who watches the volume itself says that it is
-    well again.
+    `finding` is the worst of all sources, None if there is none; `own` is the driver's last one, probed by us or by an
+    agent beside it: quarantine depends on that alone, because only a source that watches the volume itself reports its
+    recovery.
     """
 
     volume: Volume
@@ -51,11 +51,11 @@ class Care:
         return self.news is not None or self.step is not None
 
     def without_quarantine(self) -> "Care":
-        """Return what is left when the volume may not be put into quarantine now."""
+        """Return what is left if the volume may not be quarantined now."""
         return replace(self, step=None) if self.step is Step.TAKE else self
 
     def patch(self, now: datetime, settings: CareSettings) -> Patch:
-        """Return the one write that does it all."""
+        """Return the single write that does all of it."""
         published = {} if self.news is None else health_annotations(self.news, settings.annotations)
         if self.step is None:
             return {"metadata": {"annotations": published}}
@@ -69,15 +69,16 @@ class Care:
 def care_for(
     volume: Volume, record: HealthRecord | None, others: Sequence[Finding], settings: CareSettings, now: datetime
 ) -> Care:
-    """Compare the volume with what is known of it. The cap on quarantine is the caller's to keep.
+    """Compare the volume with what is known of it. The caller enforces the cap on quarantine.
 
-    `record` is what its driver answered; `others` is what neither the driver nor an agent of ours said.
+    `record` is the health record of its driver; `others` is what neither the driver nor an agent of ours reported.
     """
     asked = volume.driver in settings.drivers
     answered = record.finding if record is not None else None
     own = answered if asked else published_finding(volume, settings.annotations, now)
     finding = combined_finding([*([own] if own is not None else []), *others])
-    # The driver's own word and nothing else, so that whoever asks the driver, the agent too, would write the same.
+    # The driver's own report and nothing else, so that every process that probes the driver, the agent too, writes the
+    # same.
     news = unpublished(volume, own, settings.annotations) if asked else None
     step = None if settings.only_asked else quarantine_step(volume, own, settings.annotations)
     care = Care(volume, finding, own, news, step)

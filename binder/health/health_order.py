@@ -1,4 +1,4 @@
-"""Which volumes to look at first: those about which a decision may be near."""
+"""Which volumes to probe first: those that may be needed for a decision soon."""
 
 from collections import defaultdict
 
@@ -11,8 +11,8 @@ _WANTED, _FREE, _RESERVED, _TAKEN = range(4)
 
 
 def health_order(snapshot: Snapshot, driver: str, annotations: Annotations) -> list[str]:
-    """Return the handles of the driver's volumes: free ones that a claim without a volume could want, by its class;
-    other free ones; those that are reserved or claimed and not bound yet; the rest. Within each, by name.
+    """Return the handles of the driver's volumes: Available ones that an unbound claim could get, by its class; other
+    Available ones; those that are reserved or claimed and not bound yet; the rest. Within each, by name.
     """
     wanted = {class_of(claim) for claim in snapshot.claims.values() if claim.phase == "Pending"}
     groups: defaultdict[int, list[Volume]] = defaultdict(list)

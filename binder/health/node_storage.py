@@ -1,8 +1,9 @@
-"""What CSINodes report about the storage behind volumes: which nodes cannot use it, and which volumes suffer. Pure.
+"""What CSINodes report about the storage behind volumes: which nodes cannot use it, and which volumes are affected.
+Pure.
 
-KEP-1432 reports per node and driver (`status.storageHealth`). A node whose way to the storage is cut is not for a pod
-with such volumes. A volume is as well as the best of the nodes that reach it: the same report is the end of a local
-volume and nothing to one that fifty other nodes reach.
+KEP-1432 reports per node and driver (`status.storageHealth`). A node without access to the storage is unsuitable for a
+pod with such volumes. A volume is as healthy as the best of the nodes from which it is accessible: the same report is
+fatal for a local volume and irrelevant for one that is accessible from fifty other nodes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,7 @@ from kube.objects.reports import StorageCondition
 from kube.store.snapshot import Snapshot
 
 _Kind = tuple[object, ...]
-"""What volumes have in common that nodes report the same of."""
+"""What volumes have in common for which nodes report the same."""
 
 _Report = tuple[StorageCondition, str]
 """A condition, and the name of the CSINode that reports it."""
@@ -30,18 +31,19 @@ _NO_DRIVERS: Final[frozenset[str]] = frozenset()
 
 
 class NodeStorage:
-    """Says how volumes are by what the nodes report. Whoever asks often keeps one: of 10,000 volumes most are alike.
+    """The health of volumes by the reports of nodes. Keep one for repeated use: of 10,000 volumes most are equal.
 
-    Reports are remembered as long as no Node and no CSINode changes, without the time at which was asked.
+    Reports are cached as long as no Node and no CSINode changes, regardless of the time of the call.
     """
 
     def __init__(self) -> None:
         self._latest = _Reports(Map(), Map())
 
     def finding(self, volume: Volume, snapshot: Snapshot, now: datetime) -> Finding | None:
-        """Return what is the matter on the best of the nodes that reach the volume; None if one of them is well.
+        """Return the condition on the best of the nodes from which the volume is accessible; None if one has no
+        condition.
 
-        A report that says no time is taken to be of `now`.
+        A report without a time is dated `now`.
         """
         ailing = snapshot.csi_nodes_by_ailing_driver.get(volume.driver) if volume.driver else None
         if not ailing:
@@ -89,13 +91,13 @@ def cut_off(snapshot: Snapshot, node: str) -> frozenset[str]:
 
 
 def conditions_on(csi_node: CSINode) -> tuple[StorageCondition, ...]:
-    """Return what is reported of the storage of all drivers on a node."""
+    """Return what is reported about the storage of all drivers on a node."""
     return csi_node.storage.conditions if csi_node.storage is not None else ()
 
 
 def _unreachable_from(csi_node: CSINode | None) -> Iterator[StorageCondition]:
     for condition in conditions_on(csi_node) if csi_node is not None else ():
-        # A condition of one access or volume mode is no matter of the whole node.
+        # A condition of one access or volume mode does not affect the whole node.
         if condition.status == STORAGE_UNREACHABLE and not condition.access_mode and not condition.volume_mode:
             yield condition
 
@@ -118,7 +120,7 @@ def _best(volume: Volume, snapshot: Snapshot, ailing: frozenset[str]) -> _Report
 
 
 def _worst_on(csi_node: CSINode, volume: Volume) -> StorageCondition | None:
-    """Return the worst condition on the node that concerns volumes of this driver, mode and access modes."""
+    """Return the worst condition on the node that affects volumes of this driver, mode and access modes."""
     concerning = [
         condition
         for condition in conditions_on(csi_node)

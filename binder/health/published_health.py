@@ -1,7 +1,7 @@
-"""What a volume's annotations say of its health: four keys that change when its state does, and never in between.
+"""The health in a volume's annotations: four keys that change when its state does, and never in between.
 
-A volume that was never found unhealthy carries none of them: most volumes are healthy, and ten thousand healthy ones
-need no write. A driver that stops answering changes nothing, because silence is not a finding.
+A volume that was never unhealthy carries none of them: most volumes are healthy, and ten thousand healthy ones need no
+write. A driver that stops responding changes nothing, because a missing response is not a finding.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _FINDINGS: Final = UNHEALTHY | {HealthState.HEALTHY}
 
 @dataclass(frozen=True, slots=True)
 class PublishedHealth:
-    """State, the driver's reason, since when (None if the volume does not say, or not readably), and who found it."""
+    """State, the driver's reason, since when (None if missing or invalid), and the source."""
 
     state: HealthState
     reason: str
@@ -29,7 +29,7 @@ class PublishedHealth:
 
 
 def published_health(volume: Volume, annotations: Annotations) -> PublishedHealth | None:
-    """Read what the volume says; None if it says nothing, or a word that is no state."""
+    """Read the volume's annotations; None if there are none, or the state is unknown."""
     word = value_of(volume.annotations, annotations.health)
     if word is None or word not in _WORDS:
         return None
@@ -41,9 +41,9 @@ def published_health(volume: Volume, annotations: Annotations) -> PublishedHealt
 
 
 def published_finding(volume: Volume, annotations: Annotations, now: datetime) -> Finding | None:
-    """Return what the volume says as a finding; of `now` if it does not say since when, None if it says nothing.
+    """Return the annotations as a finding; of `now` if they have no time, None if there are none.
 
-    A word that is no finding, such as Unknown, says nothing.
+    A state that is no finding, such as Unknown, counts as none.
     """
     published = published_health(volume, annotations)
     if published is None or published.state not in _FINDINGS:
@@ -53,9 +53,9 @@ def published_finding(volume: Volume, annotations: Annotations, now: datetime) -
 
 
 def unpublished(volume: Volume, finding: Finding | None, annotations: Annotations) -> Finding | None:
-    """Return the finding that the volume does not say yet; None when there is nothing new to say.
+    """Return the finding that is not published on the volume yet; None if there is nothing new.
 
-    Only the state counts: a process that starts anew knows other words and times for what was said already.
+    Only the state counts: a process that restarts would have other messages and times for the same state.
     """
     if finding is None:
         return None
@@ -65,7 +65,7 @@ def unpublished(volume: Volume, finding: Finding | None, annotations: Annotation
 
 
 def health_annotations(finding: Finding, annotations: Annotations) -> dict[str, str | None]:
-    """Return the annotations that say it."""
+    """Return the annotations for the finding."""
     return {
         annotations.health: str(finding.state),
         annotations.health_reason: finding.reason,

@@ -1,8 +1,8 @@
-"""Sweep reports as an annotation of a Lease, and what they say of a volume that carries no health itself.
+"""Sweep reports as an annotation of a Lease, and what they mean for a volume without health annotations.
 
-Volumes that were never found unhealthy carry nothing (binder.health.published_health). That they were probed and are
-healthy stands on the Lease of whoever probed them, where it takes no write of its own. Nothing is decided by it: it is
-what people are shown.
+Volumes that were never unhealthy have no annotations (binder.health.published_health). That they were probed and are
+healthy is recorded on the Lease of the process that probed them, where it takes no extra write. No decision depends on
+it: it is for display.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ class PublishedSweep:
 
 @dataclass(frozen=True, slots=True)
 class SweptHealth:
-    """What the last sweep says of one volume; Unknown if no recent sweep covers it. `ended` is when the sweep did."""
+    """The last sweep's result for one volume; Unknown if no recent sweep covers it. `ended` is when the sweep did."""
 
     finding: Finding
     ended: datetime
@@ -71,7 +71,7 @@ def unpublished_exceptions(
     """Return the exceptions of a sweep that no volume itself reports as unhealthy; None if too many to be named."""
     left = set(sweep.exceptions)
     if len(left) == sweep.volumes and set(sweep.exceptions.values()) <= {HealthState.UNSUPPORTED}:
-        # The driver reports no health at all, and nobody has to be named.
+        # The driver reports no health at all, and no volume has to be named.
         return frozenset()
     if left:
         left -= {
@@ -91,7 +91,7 @@ def sweeps_annotation(reports: Mapping[str, SweepReport], annotations: Annotatio
 
 
 def published_sweeps(text: str, lease: str) -> list[PublishedSweep]:
-    """Read the annotation; what cannot be read is left out."""
+    """Read the annotation; invalid entries are skipped."""
     try:
         items = _REPORTS.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -103,9 +103,9 @@ def published_sweeps(text: str, lease: str) -> list[PublishedSweep]:
 def swept_health(
     volume: Volume, sweeps: Sequence[PublishedSweep], annotations: Annotations, now: datetime
 ) -> SweptHealth | None:
-    """Return what the last sweeps of the volume's driver say of it, None if there are none or it speaks for itself.
+    """Return what the last sweeps of the volume's driver report of it, None if there are none or it has annotations.
 
-    Of several processes that probe one driver each must have found it healthy; the latest is named.
+    If several processes probe a driver, each must have found the volume healthy; the latest is named.
     """
     own = [sweep for sweep in sweeps if sweep.report.driver == volume.driver]
     if not own or not volume.handle or _says_unhealthy(volume, annotations):
@@ -119,7 +119,7 @@ def swept_health(
 
 
 def _words_of(states: Collection[HealthState], *, outdated: bool) -> tuple[HealthState, str, str]:
-    """Return state, reason and message; `states` are those that sweeps say which cover the volume."""
+    """Return state, reason and message; `states` are those of the sweeps that cover the volume."""
     if outdated:
         return HealthState.UNKNOWN, "SweepOutdated", "the last complete sweep is too old to count"
     if not states:

@@ -1,9 +1,9 @@
-"""Quarantine: an Available volume that has lost its data or is inaccessible is kept from every claim.
+"""Quarantine: an Available volume that has lost its data or is inaccessible is withheld from every claim.
 
-Its claimRef is pointed at a placeholder claim that does not exist, without a uid. So it stays Available, no claim
-matches it (pkg/volume/persistentvolume/index.go and FindMatchingVolume leave out volumes with another's claimRef),
-nothing can be reclaimed because of it, and one conditional write undoes it. Annotations in the same write say why and
-since when, and prove that the claimRef is ours. A placeholder without them is left to people (`pvc-prebinder quarantine
+Its claimRef names a placeholder claim that does not exist, without a uid. So it stays Available, no claim matches it
+(pkg/volume/persistentvolume/index.go and FindMatchingVolume skip volumes with another's claimRef), nothing can be
+reclaimed because of it, and one conditional write undoes it. Annotations in the same write record why and since when,
+and prove that the claimRef is ours. A placeholder without them is left to the administrator (`pvc-prebinder quarantine
 release`): whoever removed the annotations may have meant to keep the volume.
 """
 
@@ -28,7 +28,7 @@ _AVAILABLE: Final = "Available"
 
 
 class Step(StrEnum):
-    """What is to be done about a volume's quarantine. FORGET: only our annotations go, the claimRef is not ours."""
+    """What to do about a volume's quarantine. FORGET: only our annotations are removed, the claimRef is not ours."""
 
     TAKE = "take"
     RELEASE = "release"
@@ -36,12 +36,12 @@ class Step(StrEnum):
 
 
 def quarantine_step(volume: Volume, finding: Finding | None, annotations: Annotations) -> Step | None:
-    """Say what is to be done, None for nothing.
+    """Return what to do, None for nothing.
 
-    A volume goes in when it is found Inaccessible or DataLoss while it is free and not reserved. It comes out when it
-    is found Healthy: a driver that does not answer, or calls it Degraded by now, has not said that it is well. The
-    annotations are given up only where the claimRef is not the placeholder any more: a volume that was restored from
-    a backup is Pending at first, and what it lost then nobody would give back.
+    A volume is quarantined when it is reported as Inaccessible or DataLoss while it is Available and not reserved. It
+    is released when it is reported as Healthy: a driver that does not respond, or reports it as Degraded by now, has
+    not reported a recovery. The annotations are removed only if the claimRef is not the placeholder any more: a volume
+    that was restored from a backup is Pending at first, and nothing would restore annotations lost then.
     """
     if not marks(volume, annotations):
         free = is_free(volume) and not annotations.keys_on_volume(volume)
@@ -53,29 +53,31 @@ def quarantine_step(volume: Volume, finding: Finding | None, annotations: Annota
 
 
 def in_quarantine(volume: Volume, annotations: Annotations) -> bool:
-    """Whether the volume is kept from claims by us, whichever process of ours it was."""
+    """Whether the volume is withheld from claims by any process of ours."""
     return bool(marks(volume, annotations)) and holds(volume)
 
 
 def marks(volume: Volume, annotations: Annotations) -> tuple[str, ...]:
-    """Return the keys of our quarantine annotations that the volume carries."""
+    """Return the keys of our quarantine annotations on the volume."""
     keys = (annotations.quarantine, annotations.quarantined_at)
     return tuple(key for key in keys if value_of(volume.annotations, key) is not None)
 
 
 def has_placeholder(volume: Volume) -> bool:
-    """Whether the claimRef is the volume's placeholder, in whatever namespace it was written from."""
+    """Whether the claimRef is the volume's placeholder, in whatever namespace it was written."""
     reference = volume.claim
     return reference is not None and reference.name == _PLACEHOLDER + volume.name and not reference.uid
 
 
 def holds(volume: Volume) -> bool:
-    """Whether a placeholder keeps the volume from claims, and the volume is as unused as it was when it went in."""
+    """Whether a placeholder withholds the volume from claims, and the volume is as unused as when it was
+    quarantined.
+    """
     return has_placeholder(volume) and volume.phase in UNUSED_PHASES
 
 
 def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, annotations: Annotations) -> Patch:
-    """Return the write that puts a volume into quarantine; the placeholder is named in our own `namespace`."""
+    """Return the write that quarantines a volume; the placeholder is named in our own `namespace`."""
     words = f"{finding.state}: {finding.reason}" if finding.reason else str(finding.state)
     reference = {
         "apiVersion": "v1",
@@ -89,7 +91,7 @@ def take_patch(volume: Volume, finding: Finding, now: datetime, namespace: str, 
 
 
 def end_patch(volume: Volume, step: Step, annotations: Annotations) -> Patch:
-    """Return the write that ends a quarantine; the claimRef goes only if it is still the placeholder."""
+    """Return the write that ends a quarantine; the claimRef is removed only if it is still the placeholder."""
     removed = {"annotations": dict.fromkeys(marks(volume, annotations))}
     return {"metadata": removed, "spec": {"claimRef": None}} if step is Step.RELEASE else {"metadata": removed}
 
@@ -103,7 +105,7 @@ class Pools:
     quarantined: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def changed(self, old: Volume | None, new: Volume | None) -> None:
-        """Take in a change. Taking the same one in twice does no harm."""
+        """Apply a change. Applying the same one twice is harmless."""
         if old is not None:
             self.available[class_of(old)].discard(old.name)
             self.quarantined[class_of(old)].discard(old.name)
@@ -113,6 +115,8 @@ class Pools:
                 self.quarantined[class_of(new)].add(new.name)
 
     def has_room(self, class_name: str, share: float) -> bool:
-        """Whether one more volume of the class may go in: at most that share of its Available ones, but always one."""
+        """Whether another volume of the class may be quarantined: at most that share of its Available ones, but always
+        one.
+        """
         allowed = max(1, int(share * len(self.available[class_name])))
         return len(self.quarantined[class_name]) < allowed

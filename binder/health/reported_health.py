@@ -1,7 +1,8 @@
-"""What is reported of a volume's health in the cluster itself, by others than a driver that is asked. Pure.
+"""What the cluster itself reports about a volume's health, besides a driver that is probed. Pure.
 
 Three places: the volume's own annotations, where an agent beside its driver publishes; the claim it is bound to; and
-the CSINodes of the nodes it can be reached from. Who asks a driver does not read back what was published about it.
+the CSINodes of the nodes from which it is accessible. A process that probes a driver does not read back what was
+published about it.
 """
 
 from collections.abc import Collection
@@ -24,7 +25,9 @@ def reported(
     asked: Collection[str],
     now: datetime,
 ) -> tuple[Finding, ...]:
-    """Return what is reported of the volume, one finding for each source; `asked` are the drivers that are asked."""
+    """Return what is reported about the volume, one finding for each source; `asked` are the drivers that are
+    probed.
+    """
     published = None if volume.driver in asked else published_finding(volume, annotations, now)
     others = reported_by_others(volume, snapshot, node_storage, now)
     return others if published is None else (published, *others)
@@ -33,9 +36,9 @@ def reported(
 def reported_by_others(
     volume: Volume, snapshot: Snapshot, node_storage: NodeStorage, now: datetime
 ) -> tuple[Finding, ...]:
-    """Return what neither the driver's controller nor an agent of ours said."""
+    """Return what neither the driver's controller nor an agent of ours reported."""
     if volume.claim is None and not snapshot.csi_nodes_by_ailing_driver:
-        # Nearly every free volume, and a plan looks at thousands of them.
+        # True for nearly every Available volume, and a plan evaluates thousands of them.
         return ()
     claim = claim_of(volume, snapshot)
     findings = list(claim_findings(claim, now)) if claim is not None else []
@@ -46,7 +49,7 @@ def reported_by_others(
 
 
 def claim_of(volume: Volume, snapshot: Snapshot) -> Claim | None:
-    """Return the claim that the volume and the claim agree about; what another claim says is not about this volume."""
+    """Return the claim if volume and claim refer to each other; reports on another claim are not about this volume."""
     if volume.claim is None:
         return None
     claim = snapshot.claims.get(volume.claim.key)

@@ -1,4 +1,4 @@
-"""Whether a free volume that Kubernetes would take may be taken by our own rules: promises, quarantine and health."""
+"""Whether our own rules allow an Available volume that Kubernetes would take: reservations, quarantine and health."""
 
 from datetime import datetime
 
@@ -12,9 +12,9 @@ from kube.objects.model import Claim, Volume, value_of
 
 
 def refuse_use(view: View, volume: Volume, now: datetime, claim: Claim | None = None) -> Rejection | None:
-    """Return why the volume must not be planned for the claim (None: for any claim), or None when it may.
+    """Return why the volume must not be planned for the claim (None: for any claim), or None if it may.
 
-    A volume about which no fresh verdict is known may be planned: the gate asks its driver before anything is written.
+    A volume without a recent verdict may be planned: it is probed before anything is written.
     """
     return _promised(view, volume, now, claim) or _quarantined(view, volume) or refuse_health(view, volume, now)
 

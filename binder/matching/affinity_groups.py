@@ -1,8 +1,8 @@
-"""Volumes grouped by node affinity, so that those a node reaches are found without asking each affinity.
+"""Volumes grouped by node affinity, so that those accessible from a node are found without evaluating each affinity.
 
-An affinity that says `key In [values]` is filed under what a node's labels would have to be. A node looks up its own
-labels: with 100,000 volumes local to 100,000 nodes it meets the one affinity that is its own. Affinities that say
-nothing of the kind (NotIn, Exists, Gt, matchFields alone) are few in practice and are asked one by one.
+An affinity of the form `key In [values]` is indexed under the labels that a node would need. A node looks up its own
+labels: with 100,000 volumes local to 100,000 nodes it finds the one affinity that is its own. Affinities of another
+form (NotIn, Exists, Gt, matchFields alone) are few in practice and are evaluated one by one.
 """
 
 from collections import Counter
@@ -25,14 +25,14 @@ Affinities = Map[NodeSelector | None, None]
 
 _NO_AFFINITIES: Final[Affinities] = Map()
 _MOST_PINS: Final = 64
-"""Combinations of values one term may be filed under; beyond it the longest list of values is left out."""
+"""Combinations of values under which a term may be indexed; beyond that the longest list of values is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffinityGroups:
-    """Volumes by affinity, and for each affinity the node labels it can be found by.
+    """Volumes by affinity, and for each affinity the node labels by which it can be found.
 
-    `keys` are the keys of all labels that some affinity asks about, with how many do.
+    `keys` are the keys of all labels that affinities use, with how many do.
     """
 
     groups: Map[NodeSelector | None, CapacityOrder] = Map()
@@ -67,7 +67,7 @@ class AffinityGroups:
         )
 
     def reachable_from(self, labels: Mapping[str, str]) -> Iterator[CapacityOrder]:
-        """Yield the volumes of every affinity that a node with these labels satisfies."""
+        """Yield the volumes of every affinity that matches a node with these labels."""
         candidates = dict(self.unpinned)
         for keys, filed in self.pinned.items():
             if all(key in labels for key in keys):
@@ -116,14 +116,14 @@ class AffinityGroups:
 def _unfiled(
     pinned: Map[Keys, Map[Values, Affinities]], keys: Keys, values: Values, affinity: NodeSelector | None
 ) -> Map[Keys, Map[Values, Affinities]]:
-    """Remove one affinity and whatever became empty by it."""
+    """Remove an affinity and whatever became empty by it."""
     affinities = pinned[keys][values].delete(affinity)
     filed = pinned[keys].set(values, affinities) if affinities else pinned[keys].delete(values)
     return pinned.set(keys, filed) if filed else pinned.delete(keys)
 
 
 def _pins(affinity: NodeSelector | None) -> frozenset[tuple[Keys, Values]] | None:
-    """Return the label values a node must have one set of to satisfy the affinity, None when nothing says so."""
+    """Return the label values of which a node must have one set to match the affinity, None if nothing is required."""
     if affinity is None:
         return None
     pins: set[tuple[Keys, Values]] = set()
@@ -139,7 +139,7 @@ def _pins(affinity: NodeSelector | None) -> frozenset[tuple[Keys, Values]] | Non
 
 
 def _required(term: NodeSelectorTerm) -> dict[str, tuple[str, ...]]:
-    """Return the `In` requirements of a term, by key, as many as keep the combinations few."""
+    """Return the `In` requirements of a term, by key, as many as keep the number of combinations low."""
     named: dict[str, Requirement] = {}
     for requirement in term.match_expressions:
         if requirement.operator == "In":

@@ -1,8 +1,8 @@
 """Volumes sorted by capacity and name, as a persistent value.
 
-A sorted list cut into chunks: a change copies one of them and the list of them, some hundred pointers among 100,000
-volumes, and leaves every earlier value as it was. Each chunk knows which labels occur in it, so that a selector that
-matches few volumes passes over whole chunks.
+A sorted list split into chunks: a change copies one of them and the list of them, some hundred pointers among 100,000
+volumes, and leaves every earlier value unchanged. Each chunk records which labels occur in it, so that a selector that
+matches few volumes skips whole chunks.
 """
 
 from bisect import bisect_left
@@ -15,14 +15,14 @@ Entry = tuple[int, str, Volume]
 """Capacity, name and the volume. Names are unique, so comparing entries never reaches the volume."""
 
 Selects = Callable[[Pairs], bool]
-"""Whether labels fulfil a selector."""
+"""Whether labels match a selector."""
 
 _CHUNK: Final = 256
-"""Entries in a chunk; twice as many split it. Near the square root of the largest list we plan for."""
+"""Entries in a chunk; twice as many split it. Near the square root of the largest expected list."""
 
 
 class Chunk(NamedTuple):
-    """A run of entries, and the labels in it; labels of entries that have gone may still be among them."""
+    """A run of entries, and the labels in it; labels of removed entries may still be among them."""
 
     entries: tuple[Entry, ...]
     labels: frozenset[Pairs]
@@ -80,7 +80,7 @@ class CapacityOrder:
         return self._replaced(place, Chunk(grown, labels if volume.labels in labels else labels | {volume.labels}))
 
     def without_volume(self, volume: Volume) -> "CapacityOrder":
-        """Return the order without the volume of this capacity and name; without it already, the order itself."""
+        """Return the order without the volume of this capacity and name; the order itself if it is not there."""
         key = (volume.capacity, volume.name)
         place = self._place(key)
         if place == len(self._chunks):

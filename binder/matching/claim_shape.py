@@ -1,7 +1,8 @@
-"""What of a claim matters to a match: claims of one shape are interchangeable as far as free volumes go.
+"""What of a claim matters to a match: claims of one shape are interchangeable as far as Available volumes are
+concerned.
 
-Whatever is remembered about claims is kept by their shape, so that it is said here alone what the rules of
-`binder.matching.matching` read. A shape hashes once.
+Caches about claims use their shape, so this is the only place that lists what the rules of `binder.matching.matching`
+read. A shape computes its hash once.
 """
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from kube.objects.model import Claim, LabelSelector, Volume
 
 
 class VolumePool(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a claim and its volume must have in common to the letter."""
+    """What a claim and its volume must have in common exactly."""
 
     storage_class: str
     volume_mode: str
@@ -19,9 +20,9 @@ class VolumePool(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class ClaimShape(Struct, frozen=True, gc=False, cache_hash=True):
-    """All of a claim that decides which free volumes it may have.
+    """Everything of a claim that determines which Available volumes it may have.
 
-    `pin` is the only volume that may be planned for it, empty when any may.
+    `pin` is the only volume that may be planned for it, empty if any may.
     """
 
     pool: VolumePool
@@ -32,7 +33,7 @@ class ClaimShape(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 def pool_of(subject: Claim | Volume) -> VolumePool:
-    """Return the pool that a volume is in, or that a claim takes its volume from."""
+    """Return the pool that a volume is in, or from which a claim takes its volume."""
     return VolumePool(class_of(subject), subject.volume_mode, subject.attributes_class)
 
 
@@ -42,5 +43,5 @@ def shape_of(claim: Claim, pin: str = "") -> ClaimShape:
 
 
 def family_of(claim: Claim, pin: str = "") -> ClaimShape:
-    """Return a shape that is equal for claims that differ in nothing but size."""
+    """Return a shape that is equal for claims that differ only in size."""
     return ClaimShape(pool_of(claim), claim.access_modes, claim.selector, 0, pin)

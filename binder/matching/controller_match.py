@@ -1,8 +1,8 @@
-"""Which volume the PV controller binds a claim to: no node is known, and the fewest access modes win.
+"""Which volume the PV controller binds to a claim: no node is known, and the fewest access modes win.
 
 Source: `syncUnboundClaim`, `syncBoundClaim` and `assignDefaultStorageClass` in
-pkg/controller/volume/persistentvolume/pv_controller.go, `findByClaim` in index.go beside it. Each claim is answered
-as if it were the only one: which of two claims the controller meets first is not decided by any rule.
+pkg/controller/volume/persistentvolume/pv_controller.go, `findByClaim` in index.go beside it. Each claim is matched as
+if it were the only one: no rule determines which of two claims the controller processes first.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ from kube.objects.model import (
 def match_as_controller(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
     """Return what the PV controller does with the claim.
 
-    A claim that says nothing about a class is first tried against volumes without class. Only when none fits does the
-    controller write the default class into it and start over, and then the answer is the one for that class.
+    A claim without a class field is first tried against volumes without class. Only if none fits does the controller
+    write the default class into it and start over, and then the result is the one for that class.
     """
     if claim.bind_completed:
         return match_bound(claim, classes, volumes)
@@ -48,7 +48,9 @@ def match_as_controller(claim: Claim, classes: Mapping[str, StorageClass], volum
 
 
 def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
-    """Return the volume of a claim whose bind was completed: none, when the volume is gone or another claim's."""
+    """Return the volume of a claim whose bind was completed: none, if the volume is gone or belongs to another
+    claim.
+    """
     volume = volumes.get(claim.volume_name)
     if volume is not None and volume.claim is not None and volume.claim.uid != claim.uid:
         volume = None
@@ -57,7 +59,7 @@ def match_bound(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapp
 
 
 def match_requested(claim: Claim, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]) -> Match:
-    """Return whether the one volume that the claim's spec.volumeName asks for is bound to it."""
+    """Return whether the volume that the claim's spec.volumeName requests is bound to it."""
     requested = volumes.get(claim.volume_name)
     refusal = Reason.REQUESTED_VOLUME_MISSING if requested is None else requested_refusal(claim, requested)
     chosen = requested if refusal is None else None
@@ -68,7 +70,7 @@ def match_requested(claim: Claim, classes: Mapping[str, StorageClass], volumes: 
 
 
 def no_volume_reason(claim: Claim, classes: Mapping[str, StorageClass]) -> Reason:
-    """Return what it means for the claim that no volume fits: one is made, or nothing happens."""
+    """Return the consequence of no volume fitting: one is provisioned, or nothing happens."""
     if selector_problem(claim) is not None:
         return Reason.SELECTOR_MISMATCH
     if class_of(claim) and class_of(claim) not in classes:

@@ -1,4 +1,4 @@
-"""The evidence of a refusal in words: what the rule wanted, and what it found."""
+"""The evidence of a rejection in words: what the rule wanted, and what the object offered."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _SYMBOLS: Final[Mapping[str, str]] = {"In": "in", "NotIn": "not in", "Gt": ">", 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one claim asked for: the claim, the volume chosen for it, the node, what the pod's other claims took."""
+    """The context of a rejection: the claim, the volume chosen for it, the node, what the pod's other claims took."""
 
     claim: Claim
     chosen: Volume | None = None
@@ -35,7 +35,7 @@ class Evidence:
     taken: Mapping[str, str] | None = None
 
     def rejection(self, volume: Volume, reason: Reason) -> Rejection:
-        """Return the refusal of a volume with its evidence."""
+        """Return the rejection of a volume with its evidence."""
         wanted, offered = _EVIDENCE.get(reason, _unexplained)(self, volume)
         return Rejection(reason, volume.name, wanted, offered)
 
@@ -173,7 +173,7 @@ def quantity_text(nano: int) -> str:
 
 
 def reasons_text(counts: Mapping[Reason, int]) -> str:
-    """Return how often which reason was met, the most frequent first."""
+    """Return how often each reason occurred, the most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count} {reason}" for reason, count in ordered)
 
@@ -184,7 +184,7 @@ def modes_text(modes: tuple[str, ...]) -> str:
 
 
 def selector_text(selector: LabelSelector) -> str:
-    """Return a label selector as `kubectl` users write it."""
+    """Return a label selector in `kubectl`'s notation."""
     equal = [f"{key}={value}" for key, value in selector.match_labels]
     return (
         ", ".join(equal + [_requirement_text(requirement) for requirement in selector.match_expressions])
@@ -215,7 +215,7 @@ def _requirement_text(requirement: Requirement) -> str:
 
 
 def _labels_text(labels: Pairs, keys: list[str]) -> str:
-    """Return the labels the rule looked at, absent ones included."""
+    """Return the labels that the rule read, absent ones included."""
     values = {key: value_of(labels, key) for key in keys}
     texts = [f"no {key}" if value is None else f"{key}={value}" for key, value in values.items()]
     return ", ".join(texts) or "no labels apply"

@@ -1,8 +1,8 @@
-"""Free volumes, filed so that the smallest one that fits a claim is found without a scan.
+"""Available volumes, indexed so that the smallest one that fits a claim is found without a scan.
 
-Class, volume mode and attributes class must be equal, so they are the first key. Below it come the sets of access
-modes (at most 16 in practice), below each the volumes by capacity, all of them and again by node affinity. Everything
-is persistent: a change returns a new index and copies a few hundred pointers, and holding an index is a frozen view.
+Class, volume mode and attributes class must be equal, so they are the first key. Below it are the sets of access modes
+(at most 16 in practice), below each the volumes by capacity, all of them and again by node affinity. Everything is
+persistent: a change returns a new index and copies a few hundred pointers, and holding an index is a frozen view.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -33,13 +33,13 @@ Shelf = Map[AccessModes, ModeGroup]
 
 
 def is_free(volume: Volume) -> bool:
-    """Whether Kubernetes would give the volume to a claim it does not know yet: Available, unclaimed, not deleting."""
+    """Whether Kubernetes would give the volume to any claim: Available, without a claimRef, not being deleted."""
     return volume.phase == "Available" and volume.claim is None and not volume.deleting
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeIndex:
-    """The free volumes of a moment. Volumes that are not free are not in it: ask for those by claim."""
+    """The Available volumes of a moment. Volumes that are not Available are not in it: find those by claim."""
 
     shelves: Map[VolumePool, Shelf] = Map()
 
@@ -63,7 +63,7 @@ class VolumeIndex:
         )
 
     def with_volume(self, old: Volume | None, new: Volume | None) -> "VolumeIndex":
-        """Return the index after a volume appeared (old is None), changed, or went away (new is None)."""
+        """Return the index after a volume was added (old is None), changed, or removed (new is None)."""
         index = self
         if old is not None and is_free(old):
             index = index._without(old)
@@ -74,10 +74,10 @@ class VolumeIndex:
     def smallest(
         self, claim: Claim, node_labels: Mapping[str, str] | None = None, exclude: Container[str] = ()
     ) -> Volume | None:
-        """Return the free volume of least capacity, then first name, that fits the claim, None when none does.
+        """Return the Available volume of least capacity, then first name, that fits the claim, None if none does.
 
-        With `node_labels` it is one that a node with these labels reaches, as kube-scheduler would choose for that
-        node; without, affinity is not asked. `exclude` holds names of volumes not to be taken.
+        With `node_labels` it is one that is accessible from a node with these labels, as kube-scheduler would choose
+        for that node; without, affinity is not evaluated. `exclude` holds names of volumes not to be taken.
         """
         best: Entry | None = None
         selects = _selects(claim)
@@ -91,14 +91,16 @@ class VolumeIndex:
         return None if best is None else best[2]
 
     def candidates(self, claim: Claim, node_labels: Mapping[str, str] | None = None) -> Iterator[Volume]:
-        """Yield every free volume that fits the claim, smallest first, then by name. Arguments as for `smallest`."""
+        """Yield every Available volume that fits the claim, smallest first, then by name. Arguments as for
+        `smallest`.
+        """
         selects = _selects(claim)
         fitting = [order.at_least(claim.request, selects) for order in self._orders(claim, node_labels)]
         for _, _, volume in fitting[0] if len(fitting) == 1 else merge(*fitting):
             yield volume
 
     def topologies(self, claim: Claim) -> Iterator[NodeSelector | None]:
-        """Yield each affinity, once, that some volume large enough for the claim has; labels are not asked."""
+        """Yield each affinity, once, that some volume large enough for the claim has; labels are not evaluated."""
         seen: set[NodeSelector | None] = set()
         for group in self.by_topology(claim):
             for affinity, order in group.items():
@@ -118,12 +120,12 @@ class VolumeIndex:
     def by_topology(self, claim: Claim) -> tuple[Map[NodeSelector | None, CapacityOrder], ...]:
         """Return the volumes of the claim's class, modes and attributes class, large enough or not, by affinity.
 
-        What is found for a claim on a node changes only when one of these orders, that the node reaches, does.
+        The result for a claim on a node changes only when one of these orders that is accessible from the node does.
         """
         return tuple(group.by_affinity.groups for group in self._groups(claim))
 
     def deciding_labels(self, claim: Claim) -> set[str]:
-        """Return the keys of node labels that the affinities of those volumes ask about."""
+        """Return the keys of node labels that the affinities of those volumes use."""
         return {key for group in self._groups(claim) for key in group.by_affinity.keys}
 
     def _orders(self, claim: Claim, node_labels: Mapping[str, str] | None) -> Iterator[CapacityOrder]:
@@ -162,7 +164,7 @@ _EMPTY_GROUP = ModeGroup(CapacityOrder(), AffinityGroups())
 
 
 def _selects(claim: Claim) -> Selects | None:
-    """Return the test of the claim's selector, asked once for each set of labels; None when there is no selector."""
+    """Return the test of the claim's selector, evaluated once for each set of labels; None if there is no selector."""
     selector = claim.selector
     if selector is None:
         return None

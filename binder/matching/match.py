@@ -1,4 +1,4 @@
-"""What Kubernetes would do with one claim, and why not with each other volume, as a frozen value."""
+"""What Kubernetes would do with a claim, and why it rejects each other volume, as a frozen value."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,22 +8,21 @@ from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Claim, Node, Volume
 
 WhyNot = Callable[[Volume], Reason | None]
-"""Why a volume was not chosen. None for volumes about which nothing was asked."""
+"""Why a volume was not chosen. None for volumes that were not evaluated."""
 
 
 def for_every_volume(reason: Reason | None) -> WhyNot:
-    """Return the same answer for every volume, because none was looked at."""
+    """Return the same reason for every volume, because none was evaluated."""
     return lambda _: reason
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The answer for one claim.
+    """The result for a claim.
 
-    `claim` is the claim as the rules saw it, so with the default class where Kubernetes writes that first.
-    `binding_mode` is None when the class object has none, and then no volume is considered, or when there is no such
-    class and no volume fits either.
-    `reason` says why there is no volume, and is None when there is one.
+    `claim` is the claim as the rules saw it, so with the default class if Kubernetes writes that first. `binding_mode`
+    is None if the class object has none, and then no volume is considered, or if there is no such class and no volume
+    fits either. `reason` is why there is no volume, None if there is one.
     """
 
     claim: Claim
@@ -35,7 +34,7 @@ class Match:
     taken: Mapping[str, str] = field(default_factory=dict)
 
     def refusals(self, volumes: Iterable[Volume]) -> Iterator[tuple[Volume, Reason]]:
-        """Yield each volume that was not chosen, in the order given, and the first reason it fell to."""
+        """Yield each volume that was not chosen, in the order given, and the first rule that it failed."""
         chosen = None if self.volume is None else self.volume.name
         for volume in volumes:
             if volume.name != chosen:
@@ -44,7 +43,7 @@ class Match:
                     yield volume, reason
 
     def rejections(self, volumes: Iterable[Volume]) -> Iterator[Rejection]:
-        """Yield the refusals with their evidence in words."""
+        """Yield the rejections with their evidence in words."""
         evidence = Evidence(self.claim, self.volume, self.node, self.taken)
         for volume, reason in self.refusals(volumes):
             yield evidence.rejection(volume, reason)

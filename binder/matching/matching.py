@@ -1,9 +1,9 @@
-"""The rules by which Kubernetes gives a volume to a claim: one claim, one volume, each test in upstream's order.
+"""The rules by which Kubernetes gives a volume to a claim: one claim, one volume, each rule in upstream's order.
 
 Source: `FindMatchingVolume`, `IsVolumeBoundToClaim`, `IsDelayBindingMode` in k8s.io/component-helpers/storage/volume,
 and pkg/controller/volume/persistentvolume/index.go. `binder.matching.controller_match` and
-`binder.matching.scheduler_match` put the tests together as the two callers do. Where upstream leaves a tie to the
-order of a Go map, the first name wins here.
+`binder.matching.scheduler_match` combine the rules as the two callers do. Where upstream leaves a tie to the order of a
+Go map, the first name wins here.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -18,7 +18,7 @@ from kube.rules.selectors import matches_labels, node_matches, problem_of
 IMMEDIATE: Final = "Immediate"
 
 _INDEXED_MODES: Final = frozenset({"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"})
-"""The only access modes the controller's index knows. It files a volume without regard to any other."""
+"""The only access modes in the controller's index. It ignores any other."""
 
 
 def class_of(subject: Claim | Volume) -> str:
@@ -40,9 +40,9 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
 
 
 def binding_mode(claim: Claim, classes: Mapping[str, StorageClass]) -> str | None:
-    """Return when the claim is bound. A class needs no object, and then it is Immediate.
+    """Return when the claim is bound. Without a class object it is Immediate.
 
-    None means that the class object has no binding mode, which Kubernetes answers with an error and a retry.
+    None means that the class object has no binding mode, which Kubernetes treats as an error and retries.
     """
     storage_class = classes.get(class_of(claim)) if class_of(claim) else None
     if storage_class is None:
@@ -53,13 +53,13 @@ def binding_mode(claim: Claim, classes: Mapping[str, StorageClass]) -> str | Non
 
 
 def provisioner_of(claim: Claim, classes: Mapping[str, StorageClass]) -> str:
-    """Return who makes volumes of the claim's class; empty when there is no such class."""
+    """Return the provisioner of the claim's class; empty if there is no such class."""
     storage_class = classes.get(class_of(claim))
     return storage_class.provisioner if storage_class is not None else ""
 
 
 def provisions(claim: Claim, classes: Mapping[str, StorageClass]) -> bool:
-    """Whether a volume would be made for the claim when none fits."""
+    """Whether a volume would be provisioned for the claim if none fits."""
     return provisioner_of(claim, classes) not in ("", NO_PROVISIONER)
 
 
@@ -76,7 +76,7 @@ def is_mine(claim: Claim, volume: Volume) -> bool:
 
 @remembered(64 * 2**10)
 def indexed_modes(access_modes: tuple[str, ...]) -> frozenset[str]:
-    """Return the set of modes under which the controller files a volume; fewer of them are tried first."""
+    """Return the set of modes under which the controller indexes a volume; fewer of them are tried first."""
     return _INDEXED_MODES.intersection(access_modes)
 
 
@@ -86,9 +86,9 @@ def scheduler_refusal(
     node_labels: Mapping[str, str] | None = None,
     taken: Container[str] = (),
 ) -> Reason | None:
-    """Return the first test the volume fails when a node is being considered, None when it passes all.
+    """Return the first rule that the volume fails for a node, None if it passes all.
 
-    Without `node_labels` node affinity is not asked. `taken` names the volumes chosen for other claims of the pod.
+    Without `node_labels` node affinity is not evaluated. `taken` names the volumes chosen for other claims of the pod.
     """
     if class_of(claim) != class_of(volume):
         return Reason.CLASS_MISMATCH
@@ -111,9 +111,9 @@ def scheduler_refusal(
 
 
 def controller_refusal(claim: Claim, volume: Volume, *, delayed: bool) -> Reason | None:
-    """Return the first test the volume fails when no node is being considered, None when it passes all.
+    """Return the first rule that the volume fails without a node, None if it passes all.
 
-    `delayed` is whether the class waits for a pod: free volumes are then left to the scheduler.
+    `delayed` is whether the class waits for a pod: Available volumes are then left to the scheduler.
     """
     if not indexed_modes(volume.access_modes).issuperset(claim.access_modes):
         return Reason.ACCESS_MODES_MISMATCH
@@ -133,10 +133,10 @@ def controller_refusal(claim: Claim, volume: Volume, *, delayed: bool) -> Reason
 
 
 def requested_refusal(claim: Claim, volume: Volume) -> Reason | None:
-    """Return why a volume that the claim asks for by name cannot be bound to it, None when it can.
+    """Return why a volume that the claim requests by name cannot be bound to it, None if it can.
 
-    A volume that is already this claim's is bound with no test at all. Phase, selector and affinity are never
-    tested here (`checkVolumeSatisfyClaim` in pv_controller.go). Sizes are whole bytes, rounded up.
+    A volume that already belongs to this claim is bound without any check. Phase, selector and affinity are never
+    checked here (`checkVolumeSatisfyClaim` in pv_controller.go). Sizes are whole bytes, rounded up.
     """
     if volume.claim is not None:
         return None if is_mine(claim, volume) else Reason.CLAIMED_BY_OTHER
@@ -156,7 +156,7 @@ def requested_refusal(claim: Claim, volume: Volume) -> Reason | None:
 
 
 def has_access_modes(claim: Claim, volume: Volume) -> bool:
-    """Whether the volume lists every mode the claim asks for. Modes are names: none stands for another."""
+    """Whether the volume lists every mode that the claim requests. Modes are names: none implies another."""
     return all(mode in volume.access_modes for mode in claim.access_modes)
 
 
@@ -166,7 +166,7 @@ def selects(claim: Claim, volume: Volume) -> bool:
 
 
 def _unfit(claim: Claim, volume: Volume) -> Reason | None:
-    """Return the first failure among the tests that a volume already naming the claim has to pass too."""
+    """Return the first failure among the rules that a volume already naming the claim has to pass too."""
     if volume.claim is not None and not is_mine(claim, volume):
         return Reason.CLAIMED_BY_OTHER
     if volume.capacity < claim.request:
@@ -183,7 +183,7 @@ def _unfit(claim: Claim, volume: Volume) -> Reason | None:
 
 
 def selector_problem(claim: Claim) -> str | None:
-    """Say why the claim's selector cannot be parsed. Such a claim gets no volume, not even one that names it."""
+    """Return why the claim's selector cannot be parsed. Such a claim gets no volume, not even one that names it."""
     return None if claim.selector is None else problem_of(claim.selector)
 
 

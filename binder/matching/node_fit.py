@@ -1,6 +1,6 @@
-"""Whether a node fits a pod, so that volumes are not promised where the pod can never run.
+"""Whether a node fits a pod, so that volumes are not reserved where the pod can never run.
 
-The tests are those of kube-scheduler's default plugins, in their order of cost: NodeUnschedulable, TaintToleration,
+The rules are those of kube-scheduler's default plugins, in their order of cost: NodeUnschedulable, TaintToleration,
 NodeAffinity, VolumeBinding (rule 15) and VolumeZone (rule 19) for volumes the pod already has, NodeResourcesFit,
 NodeVolumeLimits.
 """
@@ -25,9 +25,9 @@ _NOT_ALLOCATABLE: Final = (
 
 
 def refuse_node(pod: Pod, node: Node) -> Rejection | None:
-    """Return why the node, whatever is free on it, is not for this pod; None when it is.
+    """Return why the node, whatever is free on it, does not fit this pod; None if it does.
 
-    Whether the node is ready is not asked: node lifecycle taints one that is not, and pods may tolerate that.
+    Readiness is not checked: node lifecycle taints nodes that are not ready, and pods may tolerate that.
     """
     return refuse_taints(pod, node) or refuse_labels(pod, node)
 
@@ -44,7 +44,7 @@ def refuse_taints(pod: Pod, node: Node) -> Rejection | None:
 
 
 def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
-    """Return which volume that the pod already has or was promised cannot be reached from the node, or None."""
+    """Return which of the pod's existing or reserved volumes is not accessible from the node, or None."""
     labels = dict(node.labels)
     for volume in volumes:
         if not reaches(volume, labels):
@@ -55,12 +55,14 @@ def refuse_reach(volumes: Iterable[Volume], node: Node) -> Rejection | None:
 
 
 def reaches(volume: Volume, labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels reaches the volume, once it is bound: by its affinity and by its zone labels."""
+    """Whether the volume, once bound, is accessible from a node with these labels: by its affinity and by its zone
+    labels.
+    """
     return node_matches(volume.node_affinity, labels) and volume_zone_matches(volume.labels, labels)
 
 
 def refuse_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection | None:
-    """Return which resource the node has too little of, or None."""
+    """Return the resource of which the node has too little, or None."""
     lacking = fits(free, pod.requests)
     if not lacking:
         return None
@@ -75,7 +77,9 @@ def refuse_resources(pod: Pod, name: str, free: Mapping[str, int]) -> Rejection 
 def refuse_attachments(
     name: str, attach: Iterable[tuple[str, int]], used: Mapping[str, int], limit: Mapping[str, int]
 ) -> Rejection | None:
-    """Return which driver could not attach that many more volumes on the node, or None. No limit stated is none."""
+    """Return which driver could not attach that many more volumes on the node, or None. An unstated limit is no
+    limit.
+    """
     for driver, more in attach:
         most = limit.get(driver)
         if most is not None and used.get(driver, 0) + more > most:
@@ -93,7 +97,7 @@ def refuse_missing_driver(name: str, drivers: Iterable[str], missing: Collection
 
 
 def refuse_labels(pod: Pod, node: Node) -> Rejection | None:
-    """Return what the pod's node selector or required node affinity asks that the node has not, or None."""
+    """Return what the pod's node selector or required node affinity requires and the node lacks, or None."""
     labels = dict(node.labels)
     for key, value in pod.node_selector:
         if labels.get(key) != value:

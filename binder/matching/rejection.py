@@ -1,6 +1,6 @@
-"""Why a volume, a node or a pod was refused: one closed vocabulary, and the evidence.
+"""Why a volume, a node or a pod was rejected: one closed vocabulary, and the evidence.
 
-The same word stands in Events, metrics, logs and the command line's output.
+Events, metrics, logs and the command line's output use the same words.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Every reason for which something is refused or has to wait."""
+    """Every reason for which something is rejected or has to wait."""
 
     # A volume, by the matching rules of Kubernetes.
     CLAIMED_BY_OTHER = "ClaimedByOther"
@@ -49,7 +49,7 @@ class Reason(StrEnum):
     INSUFFICIENT_STORAGE = "InsufficientCapacity"
     ATTACH_LIMIT_REACHED = "VolumeLimitReached"
     STORAGE_UNREACHABLE = "StorageUnreachable"
-    # A node, for a pod that says more about its place.
+    # A node, for a pod with further constraints.
     POD_AFFINITY_MISMATCH = "PodAffinityMismatch"
     POD_ANTI_AFFINITY = "PodAntiAffinity"
     EXISTING_POD_ANTI_AFFINITY = "ExistingPodAntiAffinity"
@@ -117,7 +117,7 @@ class Reason(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     ATTACH_CONFLICT = "AttachConflict"
     EXTENDER_UNAVAILABLE = "ExtenderUnavailable"
-    # Beyond the binding of claims: what keeps a pod or a claim waiting later on.
+    # Besides the binding of claims: what keeps a pod or a claim waiting later on.
     ATTACH_FAILED = "AttachFailed"
     MOUNT_FAILED = "MountFailed"
     RESIZE_PENDING = "ResizePending"
@@ -125,7 +125,7 @@ class Reason(StrEnum):
     DEVICE_CLAIM_PENDING = "ResourceClaimPending"
     VOLUME_TERMINATING = "VolumeTerminating"
     VOLUME_RELEASED = "VolumeReleased"
-    # What `why` says when nothing is wrong, or nothing can be known.
+    # What `why` reports if there is no problem, or if it is inconclusive.
     BOUND = "Bound"
     SCHEDULED = "Scheduled"
     AVAILABLE = "Available"
@@ -134,7 +134,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One refusal: what was refused, by which rule, what the rule wanted and what was found.
+    """A rejection: the object, the rule, what the rule wanted and what the object offered.
 
     `subject` names the volume, node, claim or pod. `wanted` and `offered` are for people, short and exact.
     """

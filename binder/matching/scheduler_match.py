@@ -1,7 +1,7 @@
-"""Which volume kube-scheduler takes for a claim on one node, and for all claims of a pod there, one after another.
+"""Which volume kube-scheduler takes for a claim on a node, and for all claims of a pod there, one after another.
 
-Source: `findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go. The scheduler knows no
-default class, and it never takes back a choice: `binder.assignment.assignment` does what it cannot.
+Source: `findMatchingVolumes` in pkg/scheduler/framework/plugins/volumebinding/binder.go. The scheduler knows no default
+class, and it never reverts a choice: `binder.assignment.assignment` does what it cannot.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -32,7 +32,7 @@ def match_as_scheduler(
 ) -> Match:
     """Return what kube-scheduler does with the claim on the node.
 
-    `taken` maps the volumes chosen for other claims of the pod to those claims. An Immediate claim is answered by the
+    `taken` maps the volumes chosen for other claims of the pod to those claims. An Immediate claim is matched by the
     same rules, although the scheduler would wait until the PV controller has bound it.
     """
     if claim.bind_completed:
@@ -52,9 +52,9 @@ def match_as_scheduler(
 def match_pod_as_scheduler(
     claims: Iterable[Claim], node: Node, classes: Mapping[str, StorageClass], volumes: Mapping[str, Volume]
 ) -> list[Match]:
-    """Return what kube-scheduler does with the claims of one pod: the smallest request first, each volume once.
+    """Return what kube-scheduler does with the claims of a pod: the smallest request first, each volume once.
 
-    Equal requests, which upstream leaves undecided, go by the claims' names. Answers come in that order.
+    Equal requests, which upstream leaves undecided, are ordered by the claims' names. Results are in that order.
     """
     taken: dict[str, str] = {}
     matches = []
@@ -71,8 +71,8 @@ def prebound_volume(
 ) -> Volume | None:
     """Return which of the volumes that name the claim's key is the claim's; without labels for any node.
 
-    It decides alone, even where the node does not reach it. `taken` are names of volumes that went to other claims of
-    the pod.
+    It alone decides, even where it is not accessible from the node. `taken` are names of volumes that went to other
+    claims of the pod.
     """
     decided = (None, Reason.NODE_AFFINITY_MISMATCH)
     by_name = sorted(named, key=lambda volume: volume.name)
@@ -84,8 +84,8 @@ def volume_taken(
 ) -> Volume | None:
     """Return the volume that kube-scheduler takes for a claim on a node with these labels (FindMatchingVolume).
 
-    `prebound` is the claim's own, if it has one. `smallest` finds the smallest free one that fits and that the node
-    reaches; it is asked only if nothing is decided.
+    `prebound` is the claim's own, if it has one. `smallest` returns the smallest Available one that fits and is
+    accessible from the node; it is called only if nothing is decided.
     """
     if prebound is None:
         return smallest()

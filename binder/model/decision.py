@@ -1,4 +1,4 @@
-"""What a pass decided, as frozen values, and how carrying it out ended."""
+"""The decisions of a pass, as frozen values, and the result of executing them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from kube.objects.model import Claim, Pod, Volume
 
 
 class Mode(StrEnum):
-    """How far we go for claims of a class: hints, the volume's side of the bind, the whole bind, or nothing."""
+    """How far to go for claims of a class: hints, the volume's side of the bind, the whole bind, or nothing."""
 
     ANNOTATE = "annotate"
     PREBIND = "prebind"
@@ -19,7 +19,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One claim and the volume chosen for it, both as the decision saw them."""
+    """A claim and the volume chosen for it, both as the decision saw them."""
 
     claim: Claim
     volume: Volume
@@ -29,10 +29,10 @@ class Placement:
 class Reserve:
     """Reserve these volumes for all unbound claims of the pod, together.
 
-    `zone` is the zone of the topology chosen, empty when the nodes carry no zone label. `node` is a node that fits
-    the pod and reaches all its volumes. `local_nodes` names the nodes that alone reach a local volume, for
-    the reserved-nodes annotation; empty when the volumes are zonal or reachable everywhere. `limits`: for what the
-    mode is annotate although the classes say more (binder.planning.commitment).
+    `zone` is the zone of the topology chosen, empty if the nodes carry no zone label. `node` is a node that fits the
+    pod and from which all its volumes are accessible. `local_nodes` names the only nodes from which a local volume is
+    accessible, for the reserved-nodes annotation; empty if the volumes are zonal or accessible everywhere. `limits`:
+    why the mode is annotate although the classes have another one (binder.planning.commitment).
     """
 
     pod: Pod
@@ -54,7 +54,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now. Look again at `until`; None means an event will wake us."""
+    """Nothing to do now. Retry at `until`; None means that an event will wake the pod."""
 
     pod: Pod
     reason: Reason
@@ -63,7 +63,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """No assignment exists now, and these are the reasons, the most telling first."""
+    """No assignment exists now, and these are the reasons, the most informative first."""
 
     pod: Pod
     reason: Reason
@@ -75,7 +75,7 @@ Decision = Reserve | Finish | Wait | Refuse
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """All volumes are held, in mode complete bound. `volumes` are they as last written, in the decision's order."""
+    """All volumes are held, in mode complete bound. `volumes` are those as last written, in the decision's order."""
 
     volumes: tuple[Volume, ...]
 
@@ -91,10 +91,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """What the decision was made of is no longer so: make it again. What was written is taken back as for a loss."""
+    """The basis of the decision has changed: decide again. What was written is rolled back as for a loss."""
 
     why: str
 
 
 Outcome = Applied | Lost | Outdated
-"""How carrying out a decision ended."""
+"""The result of executing a decision."""

@@ -1,4 +1,4 @@
-"""What a pod still needs, as a frozen value: the claims to plan for, and what limits where the pod may go."""
+"""What a pod still needs, as a frozen value: the claims to plan for, and what restricts where the pod may run."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ from binder.model.decision import Mode
 from kube.objects.model import Claim, Pod, Volume
 
 MOST_CLAIMS: Final = 64
-"""Claims planned for one pod. What a joint assignment costs grows with the square of their number and more; nodes of
-large clouds hardly attach more volumes than that to all of their pods."""
+"""Claims planned for one pod. The cost of a joint assignment grows at least with the square of their number; nodes of
+large clouds hardly attach more volumes than that to all of their pods.
+"""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """One pod and its unbound claims that are ours to plan.
+    """A pod and its unbound claims that are ours to plan.
 
-    `required`: claims that must all get a volume. `optional`: claims of classes that can provision, which take a
-    volume where one fits and are otherwise Kubernetes' business. `anchors`: volumes the pod has or was promised, which
-    its node must reach. `pins`: claim key -> the one volume whose own side of a reservation already names the claim.
-    `nodes`: the only nodes that come into question, None for all. `hints`: volume and claim of the pod's hints, which
-    are made anew because the volumes may now be committed.
-    `limits`: for what the volumes are not committed although the mode of the classes says so
-    (binder.planning.commitment).
-    `begun`: a bind of one of its claims has begun, so that it is tied to that volume for good.
+    `required`: claims that must all get a volume. `optional`: claims of classes that can provision, which take a volume
+    if one fits and are otherwise left to Kubernetes. `anchors`: volumes that the pod has or that are reserved for it,
+    which must be accessible from its node. `pins`: claim key -> the one volume whose own side of a reservation already
+    names the claim. `nodes`: the only possible nodes, None for all. `hints`: volume and claim of the pod's hints, which
+    are made again because the volumes may now be committed. `limits`: why the volumes are not committed although the
+    mode of the classes allows it (binder.planning.commitment). `begun`: a bind of one of its claims has begun, so that
+    it is permanently tied to that volume.
     """
 
     pod: Pod
@@ -44,14 +44,14 @@ class Demand:
     def urgency(self) -> tuple[bool, int, float, str]:
         """Sort key among pods: first those tied to a volume already, then higher priority, then older, then by name.
 
-        A bind that has begun is not taken back: its pod would wait for ever for what a more urgent one took beside it.
+        A bind that has begun is not undone: its pod would wait for ever for a volume taken by a more urgent one.
         """
         created = self.pod.created
         return (not self.begun, -self.pod.priority, created.timestamp() if created else float("inf"), self.pod.key)
 
     @cached_property
     def needs_of_node(self) -> tuple[object, ...]:
-        """All of the pod that decides which nodes fit it: pods equal in it are interchangeable to a node."""
+        """Everything of the pod that determines which nodes fit it: pods equal in it are interchangeable for a node."""
         pod = self.pod
         return (
             pod.requests,
@@ -65,7 +65,7 @@ class Demand:
 
     @cached_property
     def kind(self) -> tuple[object, ...]:
-        """Equal for demands that are interchangeable altogether."""
+        """Equal for demands that are fully interchangeable."""
         return (
             self.needs_of_node,
             frozenset(Counter(map(self.shape_of, self.required)).items()),
@@ -73,7 +73,7 @@ class Demand:
         )
 
     def pin_of(self, claim: Claim) -> str:
-        """Return the volume the claim is pinned to, empty when it is free to take any."""
+        """Return the volume that the claim is pinned to, empty if it may take any."""
         return next((volume for key, volume in self.pins if key == claim.key), "")
 
     def shape_of(self, claim: Claim) -> ClaimShape:

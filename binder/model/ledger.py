@@ -1,8 +1,8 @@
-"""What was promised and is not yet visible: reservations made in passes whose writes the watch has not shown.
+"""Reservations that are not visible yet: made in passes whose writes the watch has not shown.
 
-A hold does two things. It keeps the volume from other claims until the watch shows our write; from then on the volume
-itself says so. And it books the pod's node, resources and attachments, until the pod is seen assigned or gone: two
-pods must not be promised the same last CPU. The ledger is a persistent value; every operation returns a new one.
+A hold does two things. It withholds the volume from other claims until the watch shows our write; from then on the
+volume's own annotations do. And it books the pod's node, resources and attachments, until the pod is seen assigned or
+gone: the last CPU must not be booked for two pods. The ledger is a persistent value; every operation returns a new one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,10 +18,10 @@ _Names = Map[str, None]
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One volume promised to one claim, for a pod on a node.
+    """A volume held for a claim, for a pod on a node.
 
-    `requests` are the pod's. `resource_version` is the one our write of the volume returned, None before it returned.
-    `seen`: the watch has shown the write. `settled`: the pod is assigned, ended or gone, so its node is not booked.
+    `requests` are the pod's. `resource_version` is the one that our write of the volume returned, None before. `seen`:
+    the watch has shown the write. `settled`: the pod is assigned, ended or gone, so its node is not booked.
     """
 
     volume: str
@@ -38,7 +38,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Holds by volume, and where to find those of a claim, a pod and a node."""
+    """Holds by volume, and indexes by claim, pod and node."""
 
     holds: Map[str, Hold] = Map()
     by_claim: Map[str, _Names] = Map()
@@ -46,7 +46,7 @@ class Ledger:
     by_node: Map[str, _Names] = Map()
 
     def with_holds(self, holds: Iterable[Hold]) -> "Ledger":
-        """Add holds; one for the same volume is replaced."""
+        """Add holds; an existing one for the same volume is replaced."""
         ledger = self
         for hold in holds:
             ledger = ledger.without(hold.volume)._added(hold)
@@ -67,19 +67,19 @@ class Ledger:
         return ledger
 
     def written(self, volume: str, resource_version: int) -> "Ledger":
-        """Note which version our write of the volume returned, so that `seen` can tell when the watch shows it."""
+        """Record the version that our write of the volume returned, so that `seen` can tell when the watch shows it."""
         hold = self.holds.get(volume)
         return self if hold is None else self._replaced(replace(hold, resource_version=resource_version))
 
     def seen(self, volume: Volume) -> "Ledger":
-        """Take note of a volume the watch shows; at or past our write it speaks for itself again."""
+        """Apply a volume that the watch shows; from the version of our write on its own annotations count again."""
         hold = self.holds.get(volume.name)
         if hold is None or hold.resource_version is None or volume.resource_version < hold.resource_version:
             return self
         return self.without(volume.name) if hold.settled else self._replaced(replace(hold, seen=True))
 
     def settled(self, pod_key: str) -> "Ledger":
-        """Take note that the pod is assigned to a node, has ended or is gone: its node needs no booking any more."""
+        """The pod is assigned to a node, has ended or is gone: its node needs no booking any more."""
         ledger = self
         for name in self.by_pod.get(pod_key, Map()):
             hold = ledger.holds[name]
@@ -87,7 +87,7 @@ class Ledger:
         return ledger
 
     def keeps(self, volume: str) -> Hold | None:
-        """Return the hold that keeps this volume from other claims, if there is one."""
+        """Return the hold that withholds this volume from other claims, if there is one."""
         hold = self.holds.get(volume)
         return None if hold is None or hold.seen else hold
 

@@ -1,4 +1,4 @@
-"""Everything a pass may look at, as one frozen value: the cluster, our promises, the volumes' health, the settings."""
+"""Everything a pass may read, as one frozen value: the cluster, our holds, the volumes' health, the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from kube.store.snapshot import Snapshot
 
 
 class UnknownHealth(StrEnum):
-    """What happens to a volume whose driver was asked and could not say."""
+    """What happens to a volume whose driver was probed and could not report."""
 
     BLOCK = "block"
     ALLOW = "allow"
@@ -26,12 +26,12 @@ class UnknownHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What the user decided about planning.
+    """The user's settings for planning.
 
     `default_mode` holds for classes that name no mode. `unknown_health` None means: block if we have an endpoint
-    configured for the volume's driver (`gated_drivers`), else allow. `health_max_age`: an older verdict says nothing,
-    so that the gate asks again. `allow_delete_policy`: finish the bind also of volumes whose reclaim policy is not
-    Retain, in mode complete; without it pods with such volumes get the prebind form.
+    configured for the volume's driver (`gated_drivers`), else allow. `health_max_age`: an older verdict does not count,
+    so that the volume is probed again. `allow_delete_policy`: in mode complete, finish the bind also of volumes whose
+    reclaim policy is not Retain; without it pods with such volumes get the prebind form.
     """
 
     default_mode: Mode = Mode.ANNOTATE
@@ -44,10 +44,10 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look: `index` holds the free volumes of `snapshot`, `verdicts` are by (driver, volume handle).
+    """A view: `index` holds the Available volumes of `snapshot`, `verdicts` are by (driver, volume handle).
 
-    `hints`: volume -> the claim that had it as a hint, which keeps nobody from it in this pass. `node_storage` only
-    remembers what follows from the snapshot; who makes one view after another hands on the same.
+    `hints`: volume -> the claim that had it as a hint, which blocks no other claim in this pass. `node_storage` is only
+    a cache of what follows from the snapshot; successive views share it.
     """
 
     snapshot: Snapshot

@@ -1,17 +1,18 @@
-"""For whom volumes are committed, for whom they are hinted only, and which binds that somebody else began are finished.
+"""For which pods volumes are committed, for which they are only hinted, and which binds of other writers are finished.
 
-Nobody races kube-scheduler for a pod that it is looking at: it commits volumes claim by claim and does not take back
-what it committed before it lost, so that two who commit at once may divide a pod's claims between them. It looks at no
-pod that has a scheduling gate or a node, and it is done with one that it has reported as unschedulable.
+The controller never races kube-scheduler for a pod that it may be working on: it commits volumes claim by claim and
+does not roll back what it committed before it lost, so that two concurrent writers may split a pod's claims between
+them. It does not consider pods with a scheduling gate or a node, and it is done with a pod that it has reported as
+unschedulable.
 
-A bind was begun if the volume names the claim and the claim does not say so yet. kube-scheduler begins one for each
-claim of a pod that it serves, and so does a process of ours that dies in the middle. The PV controller finishes them
-one after the other at its own rate; in mode complete we do, with the same writes. No volume is chosen here: what is
-asked is what the PV controller asks of a volume that names an unbound claim (syncUnboundClaim in pv_controller.go),
-and what we ask of any volume before a write of ours gives it to a pod.
+A bind has begun if the volume names the claim and the claim does not name the volume yet. kube-scheduler begins one for
+each claim of a pod that it schedules, and so does a process of ours that dies in the middle. The PV controller finishes
+them one after the other at its own rate; in mode complete we do, with the same writes. No volume is chosen here: the
+checks are those of the PV controller for a volume that names an unbound claim (syncUnboundClaim in pv_controller.go),
+and our own before any write that gives a volume to a pod.
 
-A commitment is never taken back, so it needs every filter of kube-scheduler. Where one is not understood, or goes by
-what only kube-scheduler will decide, the pod gets the hint of mode annotate and kube-scheduler chooses.
+A commitment is never revoked, so it needs every filter of kube-scheduler. If one is not supported, or depends on what
+only kube-scheduler will decide, the pod gets the hint of mode annotate and kube-scheduler chooses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,25 +36,25 @@ def scheduler_may_serve(pod: Pod) -> bool:
 
 
 def may_commit(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether volumes may be committed to the pod's claims: no scheduler may be serving any pod that uses them."""
+    """Whether volumes may be committed to the pod's claims: no scheduler may be working on any pod that uses them."""
     others = (snapshot.pods.get(key) for claim in pod.claim_keys for key in snapshot.pods_by_claim.get(claim, ()))
     users = (other for other in others if other is not None and other.key != pod.key)
     return not scheduler_may_serve(pod) and not any(map(scheduler_may_serve, users))
 
 
 def all_gated(claim: str, snapshot: Snapshot) -> bool:
-    """Whether pods use the claim (`namespace/name`) and no scheduler looks at any of them: each has a gate."""
+    """Whether pods use the claim (`namespace/name`) and no scheduler considers any of them: each has a gate."""
     users = [snapshot.pods.get(key) for key in snapshot.pods_by_claim.get(claim, ())]
     return bool(users) and all(user is not None and user.scheduling_gates for user in users)
 
 
 def decisive(pod: Pod) -> tuple[object, ...]:
-    """Return what of a pod, changed after it was planned, makes another plan necessary."""
+    """Return the fields of a pod whose change after planning makes another plan necessary."""
     return (pod.uid, pod.deleting, pod.finished, pod.node_name, pod.scheduling_gates, pod.unschedulable)
 
 
 def finish_of(view: View, pod: Pod, begun: Sequence[Placement], now: datetime) -> Finish | Refuse | None:
-    """Return the binds to finish; a refusal if all that are left are of volumes that must not be used; else None."""
+    """Return the binds to finish; a rejection if all that are left are of volumes that must not be used; else None."""
     refused: list[Rejection] = []
     sound: list[Placement] = []
     for placement in begun:
@@ -76,14 +77,14 @@ def _may_finish(view: View, placement: Placement, now: datetime) -> bool:
     if volume.reclaim_policy != "Retain" and not view.settings.allow_delete_policy:
         return False
     reservation = view.settings.annotations.reservation_of(volume)
-    # A reservation for another claim of that name, or one whose time is over, is being taken back.
+    # A reservation for another claim of that name, or an expired one, is being rolled back.
     return reservation is None or reservation.holds(now, claim)
 
 
 def hint_only(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> tuple[str, ...]:
-    """Return everything for which the pod's volumes must not be committed, in words; nothing if they may be.
+    """Return every reason, in words, why the pod's volumes must not be committed; empty if they may be.
 
-    `left_alone` are unbound claims of the pod for which others choose a volume whatever we do.
+    `left_alone` are unbound claims of the pod for which other components choose a volume in any case.
     """
     return tuple(_limits(view, pod, left_alone))
 
@@ -103,7 +104,7 @@ def _limits(view: View, pod: Pod, left_alone: tuple[Claim, ...]) -> Iterator[str
 
 
 def _is_made_in_places(view: View, claim: Claim) -> bool:
-    """Whether a volume may have to be provisioned for the claim that cannot be everywhere (checkVolumeProvisions)."""
+    """Whether the claim may need a provisioned volume that cannot be created everywhere (checkVolumeProvisions)."""
     storage_class = view.snapshot.classes.get(class_of(claim))
     if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return False

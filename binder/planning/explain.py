@@ -1,8 +1,8 @@
-"""Why no volume was promised to a pod: the root reason, and for each claim and node what came nearest.
+"""Why nothing was reserved for a pod: the root reason, and for each claim and node what came nearest.
 
-What is worked out is kept by the shape of a claim or the kind of a pod, so that a thousand replicas cost little more
-than one; names of claims and pods are put in when it is told. An Explainer looks at so many objects and no more: pods
-refused beyond that are told so, and are explained when they are looked at again.
+Results are cached by the shape of a claim or the kind of a pod, so that a thousand replicas cost little more than one;
+names of claims and pods are inserted when the text is built. An Explainer evaluates a limited number of objects: pods
+beyond that get a note that the reason follows, and are explained when they are retried.
 """
 
 from collections import Counter
@@ -26,17 +26,17 @@ from kube.objects.model import Claim, Volume
 
 MOST_REJECTIONS: Final = 20
 MOST_LOOKS: Final = 20_000
-"""Volumes, nodes and topologies (once for each claim) looked at in one pass to explain refusals: some 0.1 s."""
+"""Volumes, nodes and topologies (once for each claim) evaluated in one pass to explain rejections: some 0.1 s."""
 _MOST_LOST: Final = 4
 """Volumes named for one claim that went to others."""
 _MOST_TOPOLOGIES: Final = 50
-"""Topologies looked at for a refusal: enough to tell why, bounded on clusters with a volume per node."""
+"""Topologies evaluated for a rejection: enough to find the reason, bounded in clusters with a volume per node."""
 _MOST_NODES: Final = 1000
-"""Nodes asked why they do not fit a pod."""
+"""Nodes evaluated for the reason why they do not fit a pod."""
 
 
 class Explainer:
-    """Explains the refusals of one pass. `got` says which claim of the pass got a volume, by the volume's name."""
+    """Explains the rejections of one pass. `got` is which claim of the pass got a volume, by the volume's name."""
 
     def __init__(
         self, view: View, now: datetime, topologies: Topologies, booking: NodeBooking, got: Mapping[str, str]
@@ -55,7 +55,7 @@ class Explainer:
         self._lost_to: dict[ClaimShape, tuple[tuple[Rejection, ...], bool]] = {}
 
     def refusal(self, demand: Demand) -> Refuse:
-        """Return the root reason with its evidence, at most MOST_REJECTIONS of it, or that it is told later."""
+        """Return the root reason with its evidence, at most MOST_REJECTIONS of it, or that it follows later."""
         if self._looks + self._unmet.looks >= MOST_LOOKS and not self._knows(demand):
             return Refuse(demand.pod, Reason.EXPLANATION_PENDING, ())
         unmet = [claim for claim in demand.required if not self._is_met(demand, claim)]
@@ -69,7 +69,7 @@ class Explainer:
         return self._lost(demand)
 
     def _knows(self, demand: Demand) -> bool:
-        """Whether the answer is there already, but for the names."""
+        """Whether the result is cached, apart from the names."""
         met = [self._met.get(demand.shape_of(claim)) for claim in demand.required]
         if None in met:
             return False
@@ -113,7 +113,7 @@ class Explainer:
         return Refuse(demand.pod, reason, tuple(rejections)[:MOST_REJECTIONS])
 
     def _of_topologies(self, demand: Demand) -> list[Rejection]:
-        """Return for each topology which claims go without a volume there, the one with fewest such claims first."""
+        """Return for each topology which claims have no volume there, the one with fewest such claims first."""
         if demand.kind not in self._short:
             open_to = self._topologies.open_to(demand)[:_MOST_TOPOLOGIES]
             self._looks += len(open_to) * len(demand.required)
@@ -129,13 +129,13 @@ class Explainer:
         return [rejection for _, rejection in told] or [_no_topology(demand)]
 
     def _shortage(self, demand: Demand, topology: Topology) -> tuple[Topology, frozenset[ClaimShape], int]:
-        """Return the shapes for which the topology has nothing, else how many claims go without a volume at least."""
+        """Return the shapes for which the topology has nothing, else how many claims have no volume at least."""
         options = self._options(demand, topology)
         shapes = frozenset(demand.shape_of(claim) for claim in demand.required if not options[claim.key])
         return topology, shapes, 0 if shapes else len(options) - most_served(options)
 
     def _of_nodes(self, demand: Demand) -> list[Rejection]:
-        """Return why the nodes from which all claims have volumes do not fit, nothing when some do."""
+        """Return why the nodes from which all claims have volumes do not fit, nothing if some do."""
         if demand.kind not in self._nodes:
             self._nodes[demand.kind] = self._refused_nodes(demand)
         return self._nodes[demand.kind]
@@ -158,14 +158,14 @@ class Explainer:
         return attach_of(volume for first in offers for volume in first)
 
     def _lost(self, demand: Demand) -> Refuse:
-        """Return who was faster: the pod could have been served alone, but others of the pass came first."""
+        """Return which pods were faster: this one could have been served alone, but others of the pass came first."""
         losses = [self._losses(demand, claim) for claim in demand.required]
         told = [rejection for lost, _ in losses for rejection in lost]
         some_left = all(left for _, left in losses)
         return self._refuse(demand, Reason.NO_JOINT_ASSIGNMENT if some_left else Reason.NO_VOLUME_FITS, told)
 
     def _losses(self, demand: Demand, claim: Claim) -> tuple[tuple[Rejection, ...], bool]:
-        """Return which of the claim's volumes went to whom in this pass, and whether one is left."""
+        """Return which of the claim's volumes went to which claim in this pass, and whether one is left."""
         shape = demand.shape_of(claim)
         if shape not in self._lost_to:
             lost: list[Rejection] = []

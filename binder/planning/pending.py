@@ -1,4 +1,4 @@
-"""Why a claim is not bound yet, in one word, and where it could be bound, for metrics. It never decides anything."""
+"""Why a claim is not bound yet, in one word, and where it could be bound, for metrics. No decision depends on it."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,10 @@ from kube.store.snapshot import Snapshot
 
 
 def pending_reason(claim: Claim, snapshot: Snapshot, told: Mapping[str, Reason]) -> Reason:
-    """Return what the claim waits for: what the last look at its pod said (`told`, by claim), else what is evident."""
-    # An ended pod waits for nothing; its claim does, and for what is evident.
+    """Return what the claim waits for: the result of the last attempt for its pod (`told`, by claim), else what is
+    evident.
+    """
+    # A finished pod waits for nothing; its claim does, and for what is evident.
     if told.get(claim.key, Reason.POD_ENDED) is not Reason.POD_ENDED:
         return told[claim.key]
     name = class_of(claim)
@@ -27,7 +29,7 @@ def pending_reason(claim: Claim, snapshot: Snapshot, told: Mapping[str, Reason])
 
 
 def pending_zone(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> str:
-    """Return the one zone in which the claim can be bound, as far as that is settled; empty if it is not.
+    """Return the one zone in which the claim can be bound, as far as that is determined; empty if it is not.
 
     By its reservation, the node that a scheduler selected for it, or the node selector of its pod.
     """

@@ -1,8 +1,8 @@
 """Decides for a batch of pods at once which volumes are reserved for them: pure, and the same for the same view.
 
-Each pod gets volumes for all its claims on one node, or none. Pods are placed by urgency; those that then find nothing
-although they could be served alone make room by moving others of the batch (binder.rebalance.rebalance). What earlier
-passes promised never moves.
+Each pod gets volumes for all its claims on one node, or none. Pods are placed by urgency; for those that get nothing
+although they could be served alone, others of the batch are moved (binder.rebalance.rebalance). What earlier passes
+reserved never moves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,13 +30,13 @@ _MOST_LOCAL_NODES: Final = 16
 
 
 _MOST_ROUNDS: Final = 8
-"""Rounds of a pass. Pods that share a claim are planned in different ones; whoever is left asks for another pass."""
+"""Rounds of a pass. Pods that share a claim are planned in different ones; those left over wait for another pass."""
 
 
 def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | None = None) -> tuple[Decision, ...]:
     """Return one decision for each pod, in the order given.
 
-    `groupings` remembers from pass to pass how nodes were grouped, and changes no decision.
+    `groupings` caches from pass to pass how nodes were grouped, and changes no decision.
     """
     groupings = groupings or Groupings()
     ordered = list({pod.key: pod for pod in pods}.values())
@@ -67,12 +67,12 @@ def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | 
 
 
 def _wants(demand: Demand) -> tuple[object, ...]:
-    """Equal for replicas that use the same claims: what one of them is refused the others are refused too."""
+    """Equal for replicas that use the same claims: what is rejected for one of them is rejected for the others too."""
     return (demand.kind, frozenset(claim.key for claim in (*demand.required, *demand.optional)))
 
 
 def holds_of(reserve: Reserve, now: datetime) -> tuple[Hold, ...]:
-    """Return the holds that keep a decision's volumes and node until the watch shows its writes."""
+    """Return the holds on a decision's volumes and node until the watch shows its writes."""
     return tuple(
         Hold(
             volume=placement.volume.name,
@@ -88,7 +88,7 @@ def holds_of(reserve: Reserve, now: datetime) -> tuple[Hold, ...]:
 
 
 def _first_users(demands: Sequence[Demand]) -> list[Demand]:
-    """Return the demands whose claims no earlier one plans; the others look again at what became of those claims."""
+    """Return the demands whose claims no earlier one plans; the others are planned when these claims are decided."""
     planned: set[str] = set()
     first: list[Demand] = []
     for demand in demands:
@@ -101,7 +101,7 @@ def _first_users(demands: Sequence[Demand]) -> list[Demand]:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """What one round of a batch works with."""
+    """The state of one round of a batch."""
 
     view: View
     now: datetime
@@ -110,11 +110,11 @@ class _Pass:
     others: OtherPods | None
 
     def placing(self) -> Placing:
-        """Return an empty table: nothing of this round is placed."""
+        """Return an empty placing: nothing of this round is placed."""
         return Placing(self.topologies, Offers(self.view, self.now), self.booking())
 
     def booking(self) -> NodeBooking:
-        """Return the room on nodes as it is before this round."""
+        """Return the room on nodes before this round."""
         return NodeBooking(self.view, self.planned, self.others)
 
 
@@ -136,7 +136,7 @@ def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Gro
 
 
 def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
-    """Place what can be placed and return the rest. A pod that wants company may find it in one placed after it."""
+    """Place what can be placed and return the rest. A pod with affinity may need one placed after it."""
     failed = [demand for demand in demands if placing.place(demand) is None]
     while any(map(placing.booking.may_gain, failed)):
         again = [demand for demand in failed if not placing.booking.may_gain(demand) or placing.place(demand) is None]
@@ -147,7 +147,7 @@ def _place_all(placing: Placing, demands: Sequence[Demand]) -> list[Demand]:
 
 
 def _servable_alone(this: _Pass, failed: Sequence[Demand]) -> list[Demand]:
-    """Return the demands that would have been placed had there been no other pod in the batch."""
+    """Return the demands that would have been placed without other pods in the batch."""
     alone = this.placing()
     known: dict[tuple[object, ...], bool] = {}
     servable: list[Demand] = []
@@ -185,9 +185,9 @@ def _reserve(view: View, topologies: Topologies, demand: Demand, placed: PlacedP
 
 
 def _mode(view: View, demand: Demand, volumes: Iterable[Volume]) -> Mode:
-    """Return how far to go: less than the class asks for where that would be dangerous.
+    """Return how far to go: less than the class allows if that would be dangerous.
 
-    Finishing a bind ourselves risks a Delete volume if its claim goes in that moment; the prebind form does not.
+    Finishing a bind ourselves risks a Delete volume if its claim is deleted in that moment; the prebind form does not.
     """
     careful = demand.mode is Mode.COMPLETE and not view.settings.allow_delete_policy
     if careful and any(volume.reclaim_policy != "Retain" for volume in volumes):

@@ -1,7 +1,7 @@
-"""Which claims of which pods are ours to plan, and what to say where nothing is.
+"""Which claims of which pods are ours to plan, and the result if none is.
 
-The order of the questions is kube-scheduler's (volumebinding PreFilter): a pod whose claims are missing, lost or left
-to the PV controller is not held up by us, and not served by us either.
+The order of the checks is kube-scheduler's (volumebinding PreFilter): a pod whose claims are missing, lost or left to
+the PV controller is not delayed by us, and not served by us either.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,14 +34,14 @@ _WEAKEST_FIRST: Final = (Mode.OFF, Mode.ANNOTATE, Mode.PREBIND, Mode.COMPLETE)
 _COMMITTING: Final = frozenset({Mode.PREBIND, Mode.COMPLETE})
 
 _ONE_WRITE: Final = timedelta(seconds=1)
-"""When to look again at what is being written for another pod, should its end not be seen before."""
+"""When to retry while something is being written for another pod, if its end is not seen before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A claim that has its volume, or a promise of it that holds until `until` (None: for good).
+    """A claim that has its volume, or a reservation of it that holds until `until` (None: permanently).
 
-    `begun` is the claim if its bind has begun and mode complete holds for it.
+    `begun` is the claim if its bind has begun and mode complete applies to it.
     """
 
     volume: Volume
@@ -65,7 +65,7 @@ class Open:
 class LeftAlone:
     """A claim that is not handled, and why; the pod's other claims are still planned.
 
-    `node` is the one for which its volume is being provisioned, if kube-scheduler has chosen that.
+    `node` is the one for which its volume is being provisioned, if kube-scheduler has selected one.
     """
 
     claim: Claim
@@ -75,7 +75,7 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True)
 class Hinted:
-    """A claim for which a volume is reserved by annotations alone: enough, unless the volume may now be committed."""
+    """A claim for which a volume is reserved by annotations only: enough, unless the volume may now be committed."""
 
     anchor: Anchor
     claim: Open
@@ -88,7 +88,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     """Return what the pod needs of us, or why that is nothing.
 
     A pod has one mode, the weakest of its open claims' classes, because its claims are reserved all or none; claims of
-    classes in mode off are left out of it. Where volumes must not be committed now, it is a hint.
+    classes in mode off are not included. If volumes must not be committed now, it is a hint.
     """
     if pod.deleting or pod.finished:
         return Wait(pod, Reason.POD_ENDED)
@@ -156,19 +156,19 @@ def _anchors(standings: Iterable[Standing]) -> Iterator[Anchor]:
 
 
 def mode_of(storage_class: StorageClass, settings: PlanSettings) -> Mode:
-    """Return the mode for claims of a class; an unknown word on it counts as none."""
+    """Return the mode for claims of a class; an unknown value counts as none."""
     word = value_of(storage_class.annotations, settings.annotations.mode)
     return Mode(word) if word in set(Mode) else settings.default_mode
 
 
 def unknown_mode(storage_class: StorageClass, annotations: Annotations) -> str | None:
-    """Return what the class says instead of a mode; None when it says nothing, or a mode."""
+    """Return the class's value that is not a mode; None if it has none, or a valid one."""
     word = value_of(storage_class.annotations, annotations.mode)
     return None if word in set(Mode) else word
 
 
 def _claims_of(pod: Pod) -> Iterator[tuple[str, bool]]:
-    """Yield the keys of the pod's claims, each once, and whether it is of an ephemeral volume, so the pod's own."""
+    """Yield the keys of the pod's claims, each once, and whether it belongs to an ephemeral volume of the pod."""
     ephemeral = {claim.name for claim in pod.claims if claim.ephemeral}
     for key in pod.claim_keys:
         yield key, key.partition("/")[2] in ephemeral
@@ -196,7 +196,7 @@ def _standing(view: View, pod: Pod, key: str, now: datetime, *, owned: bool) -> 
 
 
 def _named(view: View, pod: Pod, claim: Claim) -> Standing | Wait | Refuse:
-    """A claim with spec.volumeName: bound, or asking for one volume, which only the PV controller can grant."""
+    """A claim with spec.volumeName: bound, or requesting one volume, which only the PV controller can grant."""
     volume = view.snapshot.volumes.get(claim.volume_name)
     if volume is None:
         return Wait(pod, Reason.REQUESTED_VOLUME_MISSING)
@@ -227,7 +227,7 @@ def _unbound(view: View, pod: Pod, claim: Claim, now: datetime) -> Standing | Wa
 def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
     """Return a volume that is committed to the claim; if there are several, the first by name.
 
-    One that the PV controller will not bind to it, as one that is too small, is no volume the pod could count on.
+    One that the PV controller will not bind to it, such as one that is too small, does not count.
     """
     names = sorted(view.snapshot.volumes_by_claim.get(claim.key, ()))
     volumes = [volume for volume in (view.snapshot.volumes[name] for name in names) if is_mine(claim, volume)]
@@ -244,7 +244,7 @@ def _committed(view: View, pod: Pod, claim: Claim) -> Anchor | Refuse | None:
 
 
 def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
-    """Whether mode complete holds for a bind that has begun. A claim that is being provisioned is left alone."""
+    """Whether mode complete applies to a bind that has begun. A claim that is being provisioned is left alone."""
     storage_class = view.snapshot.classes.get(class_of(claim))
     if storage_class is None or storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.phase != "Pending":
         return False
@@ -254,10 +254,10 @@ def _is_ours_to_finish(view: View, claim: Claim, volume: Volume) -> bool:
 
 
 def _being_written(view: View, pod: Pod, claim: Claim, now: datetime) -> Anchor | Wait | None:
-    """Return the volume that we promised the claim a moment ago for this pod, whatever the watch shows of it.
+    """Return the volume that we reserved for the claim a moment ago for this pod, whatever the watch shows of it.
 
-    What was promised for another pod and is still being written may come to nothing: until it is known, neither is a
-    gate lifted nor another claim bound on the strength of it.
+    What was reserved for another pod and is still being written may fail: until that is known, no gate is removed and
+    no other claim is bound because of it.
     """
     for hold, held in _promised(view, claim):
         if not hold.seen:
@@ -266,7 +266,9 @@ def _being_written(view: View, pod: Pod, claim: Claim, now: datetime) -> Anchor 
 
 
 def _free(view: View, claim: Claim, storage_class: StorageClass, now: datetime) -> Standing:
-    """A claim to which no volume is committed, perhaps with a hint. A hint binds nobody who may commit: no pin."""
+    """A claim to which no volume is committed, perhaps with a hint. If volumes may be committed, a hint is not binding:
+    no pin.
+    """
     opened = _open(view, claim, storage_class, now)
     hint = next((Anchor(held) for _, held in _promised(view, claim) if _keeps_word(view, claim, held, now)), None)
     hint = hint or _reserved(view, claim, now)
@@ -283,7 +285,7 @@ def _promised(view: View, claim: Claim) -> Iterator[tuple[Hold, Volume]]:
 
 
 def _reserved(view: View, claim: Claim, now: datetime) -> Anchor | None:
-    """Return the volume reserved for the claim, if both sides say so and the volume may still be given."""
+    """Return the volume reserved for the claim, if both sides agree and the volume may still be used."""
     reservation = view.settings.annotations.reservation_of_claim(claim)
     volume = view.snapshot.volumes.get(reservation.volume) if reservation else None
     if (
@@ -319,7 +321,9 @@ def _open(view: View, claim: Claim, storage_class: StorageClass, now: datetime) 
 
 
 def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
-    """Return the volume that is reserved for the claim while the claim does not say so, as after a crash between."""
+    """Return the volume that is reserved for the claim while the claim has no annotations, as after a crash in
+    between.
+    """
     snapshot = view.snapshot
     for name in sorted(snapshot.volumes_reserved_for.get(claim.key, ())):
         if name in snapshot.volumes and _keeps_word(view, claim, snapshot.volumes[name], now):
@@ -328,7 +332,7 @@ def _half_reserved(view: View, claim: Claim, now: datetime) -> str:
 
 
 def _left_off(standings: Iterable[Standing]) -> tuple[Claim, ...]:
-    """Return the claims for which kube-scheduler chooses among volumes that are there, as no hint of ours will tell."""
+    """Return the claims for which kube-scheduler chooses among existing volumes, because no hint of ours exists."""
     return tuple(
         standing.claim
         for standing in standings
@@ -351,7 +355,7 @@ def _in_use(view: View, pod: Pod) -> Rejection | None:
 
 
 def _only_nodes(pod: Pod, standings: Iterable[Standing]) -> frozenset[str] | None:
-    """A pod put on a node by hand, and a claim for which the scheduler selected one, leave no other."""
+    """A pod assigned to a node by hand, or a claim with a selected node, allows no other node."""
     selected = (standing.node for standing in standings if isinstance(standing, Open | LeftAlone))
     named = {node for node in selected if node} | ({pod.node_name} if pod.node_name else set())
     if not named:

@@ -1,7 +1,7 @@
-"""Why no volume fits a claim: how many fail which test, and what came nearest.
+"""Why no volume fits a claim: how many fail which rule, and what came nearest.
 
-Each volume of the claim's class counts with the first test that it fails. That is worked out once for all claims of a
-shape, but for claims that some volume names.
+Each volume of the claim's class counts with the first rule that it fails. That is computed once for all claims of a
+shape, except for claims that some volume names.
 """
 
 from bisect import bisect_left
@@ -25,7 +25,7 @@ from kube.objects.model import Claim, Volume
 _NEAREST: Final = 4
 """Volumes shown for one claim."""
 _MOST_VOLUMES: Final = 5000
-"""Volumes looked through for one claim."""
+"""Volumes evaluated for one claim."""
 
 _MOST_TELLING: Final = (
     Reason.UNHEALTHY,
@@ -42,16 +42,16 @@ _MOST_TELLING: Final = (
     Reason.VOLUME_DELETING,
     Reason.CLAIMED_BY_OTHER,
 )
-"""Reasons from the one nearest to success to the one that says least."""
+"""Reasons from the one nearest to success to the least informative."""
 _TELLING: Final[Mapping[Reason, int]] = {reason: place for place, reason in enumerate(_MOST_TELLING)}
 
 Failed = tuple[Reason, Volume]
-"""A volume and the first test it failed."""
+"""A volume and the first rule it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """How many volumes failed which test, and the failures that came nearest to success."""
+    """How many volumes failed which rule, and the failures that came nearest to success."""
 
     counts: Counter[Reason]
     nearest: tuple[Failed, ...]
@@ -70,14 +70,14 @@ class _Failures:
 
 @dataclass(frozen=True, slots=True)
 class _OfClass:
-    """The volumes of a class: those without a claimRef, and how those of other claims fail for everybody else."""
+    """The volumes of a class: those without a claimRef, and how those of other claims fail for every other claim."""
 
     unclaimed: Sequence[Volume]
     claimed: _Failures
 
 
 class UnmetClaims:
-    """Explains claims that no volume of a view fits. `looks` is the number of volumes looked at so far."""
+    """Explains claims that no volume of a view fits. `looks` is the number of volumes evaluated so far."""
 
     def __init__(self, view: View, now: datetime) -> None:
         self._view = view
@@ -87,7 +87,7 @@ class UnmetClaims:
         self._failures: dict[ClaimShape, _Failures] = {}
 
     def knows(self, demand: Demand, claims: Iterable[Claim]) -> bool:
-        """Whether nothing has to be looked at to explain these claims."""
+        """Whether nothing has to be evaluated to explain these claims."""
         return all(
             demand.shape_of(claim) in self._failures and not self._is_known_to_volumes(claim) for claim in claims
         )
@@ -102,7 +102,7 @@ class UnmetClaims:
         return _merged(summaries) + sorted(volumes, key=lambda rejection: _place(rejection.reason))
 
     def _failures_of(self, demand: Demand, claim: Claim) -> _Failures:
-        """Return how the volumes of the claim's class fail it; claims that no volume knows share it by their shape."""
+        """Return how the volumes of the claim's class fail it; claims that no volume names share it by their shape."""
         if self._is_known_to_volumes(claim):
             return self._fail(claim)
         shape = demand.shape_of(claim)
@@ -111,7 +111,7 @@ class UnmetClaims:
         return self._failures[shape]
 
     def _is_known_to_volumes(self, claim: Claim) -> bool:
-        """Whether some volume is another matter for this claim than for one that differs in name only."""
+        """Whether some volume treats this claim differently from one that differs in name only."""
         snapshot = self._view.snapshot
         return (
             claim.key in snapshot.volumes_by_claim
@@ -120,7 +120,7 @@ class UnmetClaims:
         )
 
     def _fail(self, claim: Claim) -> _Failures:
-        """In a large cluster only free volumes are looked at, and of those too small only the largest."""
+        """In a large cluster only Available volumes are evaluated, and of those too small only the largest."""
         if len(self._view.snapshot.volumes) > _MOST_VOLUMES:
             volumes, smaller = self._free_of_class(claim)
             return _Failures.of(self._failed(claim, volumes), smaller)
@@ -138,7 +138,7 @@ class UnmetClaims:
         return [(reason, volume) for reason, volume in pairs if reason is not None]
 
     def _of_class(self, name: str) -> _OfClass:
-        """Return the volumes of a class, sorted out once for all classes and claims."""
+        """Return the volumes of a class, computed once for all classes and claims."""
         if self._classes is None:
             by_class: dict[str, tuple[list[Volume], list[Failed]]] = {}
             for volume in self._view.snapshot.volumes.values():
@@ -153,7 +153,9 @@ class UnmetClaims:
         return self._classes.get(name) or _OfClass((), _Failures.of(()))
 
     def _free_of_class(self, claim: Claim) -> tuple[list[Volume], int]:
-        """Return the free volumes of the class that are large enough or nearly so, and the number of the others."""
+        """Return the Available volumes of the class that are large enough or nearly so, and the number of the
+        others.
+        """
         nearest: list[Volume] = []
         smaller = 0
         for pool, shelf in self._view.index.shelves.items():
@@ -176,7 +178,7 @@ class UnmetClaims:
         return reason
 
     def _claimed(self, volume: Volume) -> Reason:
-        """The placeholder claim of a quarantine is ours: what is behind it says more."""
+        """The placeholder claim of a quarantine is ours: the reason for it is more informative."""
         in_ours = in_quarantine(volume, self._view.settings.annotations)
         return Reason.QUARANTINED if in_ours else Reason.CLAIMED_BY_OTHER
 
@@ -204,7 +206,7 @@ def _summary(claim: Claim, counts: Counter[Reason]) -> Rejection:
 
 
 def _merged(summaries: Iterable[Rejection]) -> list[Rejection]:
-    """Say once what holds for several claims."""
+    """Merge what holds for several claims."""
     subjects: dict[tuple[str, str], list[str]] = {}
     for summary in summaries:
         subjects.setdefault((summary.wanted, summary.offered), []).append(summary.subject)

@@ -1,4 +1,4 @@
-"""Makes room for pods that found nothing by moving others of the same pass.
+"""Makes room for pods that got nothing by moving others of the same pass.
 
-Open `rebalance` first. Never moves what an earlier pass promised.
+Open `rebalance` first. Never moves what an earlier pass reserved.
 """

@@ -1,4 +1,6 @@
-"""Which placed pods compete with the rivals, for which volumes, what suits whom in which topology, and who is where."""
+"""Which placed pods compete with the rivals, for which volumes, what suits which kind in which topology, and where pods
+are.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +45,7 @@ class Place(NamedTuple):
 
 
 _WORK_OF_A_NODE: Final = 100
-"""Looking for a node and booking it, in the steps the matching counts."""
+"""The cost of finding and booking a node, in the steps that the matching counts."""
 
 State = tuple[int, int]
 
@@ -73,7 +75,9 @@ class Competition:
         return list(self._members.get(topology, ()))
 
     def insert(self, movable: MovablePod, topology: int) -> bool:
-        """Place the movable pod in a topology if volumes, after moving those of others there, and a node allow it."""
+        """Place the movable pod in a topology if the volumes, after moving those of others there, and a node allow
+        it.
+        """
         mark = self.matching.mark()
         self.matching.work += _WORK_OF_A_NODE
         if all(map(self.matching.add, movable.kinds[topology])):
@@ -85,7 +89,7 @@ class Competition:
         return False
 
     def remove(self, movable: MovablePod) -> None:
-        """Take a movable pod off its place."""
+        """Remove a movable pod from its place."""
         place = self.stand(movable)
         for kind in movable.kinds[place.topology]:
             self.matching.remove(kind)
@@ -95,7 +99,7 @@ class Competition:
         return self.matching.mark(), len(self._moves)
 
     def restore(self, state: State) -> None:
-        """Go back to a saved state, which is not to be used again."""
+        """Return to a saved state, which must not be used again."""
         mark, moves = state
         self.matching.rollback(mark)
         while len(self._moves) > moves:
@@ -106,7 +110,7 @@ class Competition:
                 self._take(movable, place)
 
     def unmatchable(self) -> int:
-        """Return how many claims find no volume even if each may take one of any topology open to its pod."""
+        """Return how many claims have no volume even if each may take one of any topology open to its pod."""
         suits: list[Bits] = []
         for movable in self.movables:
             for claim in range(len(movable.claims)):
@@ -125,7 +129,7 @@ class Competition:
         return missing
 
     def settle(self, placing: Placing) -> None:
-        """Hand the outcome back: least capacity for the same places, volumes dealt out claim by claim."""
+        """Write the result back: least capacity for the same places, volumes assigned claim by claim."""
         self.matching.tighten()
         dealt: dict[int, Bits] = {}
         for movable in self.movables:
@@ -142,7 +146,7 @@ class Competition:
             placing.settle(movable.demand, self.topologies[place.topology], volumes)
 
     def sit(self, movable: MovablePod, place: Place) -> None:
-        """Book the node; the volumes are the matching's business."""
+        """Book the node; volumes are left to the matching."""
         self._take(movable, place)
         self._moves.append((movable, place, True))
 
@@ -169,7 +173,7 @@ _MOST_TOPOLOGIES: Final = 256
 
 
 def competition_of(placing: Placing, rivals: Sequence[Demand]) -> Competition:
-    """Lift the placed pods that compete with the rivals, and put them into a competition where they were."""
+    """Remove the placed pods that compete with the rivals, and insert them into a competition where they were."""
     lifted = _competing(placing, rivals)
     placing.lift(lifted)
     return _Setup(placing, lifted, rivals).competition()
@@ -192,7 +196,7 @@ def _classes(demands: Iterable[Demand]) -> set[str]:
 
 
 class _Setup:
-    """Collects the volumes in question, numbers them by size, and the kinds of claims by shape and topology."""
+    """Collects the relevant volumes, numbers them by size, and the kinds of claims by shape and topology."""
 
     def __init__(self, placing: Placing, lifted: Sequence[PlacedPod], rivals: Sequence[Demand]) -> None:
         self._placing = placing
@@ -252,7 +256,7 @@ class _Setup:
         return MovablePod(demand, tuple(topology.number for topology in open_to), kinds, attach_of(first))
 
     def _open_to(self, demand: Demand) -> tuple[Topology, ...]:
-        """Return the topologies where each claim has volumes, and a node with room if nobody else of the batch came."""
+        """Return the topologies where each claim has volumes, and a node with room without the others of the batch."""
         kind = demand.kind
         topologies = self._open.get(kind)
         if topologies is None:
@@ -274,7 +278,7 @@ class _Setup:
     def _volumes(self, demand: Demand, claim: Claim, topology: Topology) -> list[Volume]:
         """Return the volumes that suit claims of the family in the topology, by size, as many as can matter.
 
-        Of all claims together no one can be driven beyond as many volumes that are large enough for it.
+        Even all claims together cannot push any of them beyond as many volumes that are large enough for it.
         """
         family = _family(demand, claim)
         key = (family, topology.number)
@@ -292,7 +296,7 @@ class _Setup:
         return volumes
 
     def _include(self, placed: PlacedPod) -> None:
-        """Make sure that what a placed pod holds is among the volumes listed."""
+        """Ensure that what a placed pod holds is among the volumes listed."""
         for claim in placed.demand.required:
             listed = self._volumes(placed.demand, claim, placed.topology)
             held = placed.volumes[claim.key]
@@ -309,7 +313,7 @@ class _Setup:
         return ordered, {volume.name: bit for bit, volume in enumerate(ordered)}
 
     def _parts(self) -> list[int]:
-        """Return for each kind the part it belongs to: topologies joined by a volume that both list."""
+        """Return for each kind its part: topologies connected by a volume that both list."""
         part_of = {number: number for _, number in self._listed}
 
         def root(number: int) -> int:

@@ -1,10 +1,10 @@
 """Makes room for pods that came too late in a batch, by moving pods placed in the same batch.
 
 Within a topology an augmenting path rearranges volumes; between topologies a chain of moves ejects a pod, places the
-rival, and finds the ejected one another place. If pods are still left over although volumes might suffice, a search
-goes on from there: it allows claims without a volume, moves pods to other topologies or has two trade places, and keeps
-a move that leaves no more claims without a volume than before. A pod that was placed stays placed: only where, and with
-what, changes. Moves are drawn from a fixed sequence and the work is bounded by steps, not by time, so that the outcome
+rival, and finds another place for the ejected one. If pods are still left over although volumes might suffice, a search
+continues from there: it allows claims without a volume, moves pods to other topologies or swaps two of them, and keeps
+a move that leaves no more claims without a volume than before. A pod that was placed stays placed: only its place and
+volumes change. Moves are drawn from a fixed sequence and the work is bounded by steps, not by time, so that the result
 is the same everywhere.
 """
 
@@ -26,7 +26,7 @@ _MOST_SEARCHED: Final = 1000
 
 
 def rebalance(placing: Placing, rivals: Sequence[Demand]) -> None:
-    """Place as many of the rivals as can be found room for; rivals could each be served if they were alone."""
+    """Place as many of the rivals as possible; each of them could be served alone."""
     competition = competition_of(placing, rivals)
     latecomers = [movable for movable in competition.movables if movable.key not in competition.at]
     left = _insert(competition, latecomers)
@@ -38,7 +38,7 @@ def rebalance(placing: Placing, rivals: Sequence[Demand]) -> None:
 
 
 def fewest_left_over(competition: Competition) -> int:
-    """Return how many pods no placement at all can serve, at least: those whose claims exceed the volumes for them.
+    """Return how many pods no placement can serve, at least: those whose claims exceed the volumes for them.
 
     A relaxation: claims may take volumes from any topology open to their pod.
     """
@@ -80,7 +80,7 @@ class _Chain:
         return any(self._replace(movable, ejected, depth, fixed) for ejected in self._ejectable(movable, fixed))
 
     def _ejectable(self, movable: MovablePod, fixed: frozenset[str]) -> Iterator[MovablePod]:
-        """Yield pods in the topologies open to the movable pod; each is put back before the next is asked for."""
+        """Yield pods in the topologies open to the movable pod; each is put back before the next is requested."""
         for topology in movable.topologies:
             for key in self.competition.within(topology):
                 if self.competition.work > self.limit:
@@ -104,7 +104,7 @@ _MOST_MOVES: Final = 6000
 
 
 def search_on(competition: Competition) -> None:
-    """Place all movable pods if a way is found; otherwise leave the competition as it was."""
+    """Place all movable pods if possible; otherwise leave the competition as it was."""
     before = competition.saved()
     search = _Search(competition)
     if not (search.place_everybody() and search.mend()):
@@ -124,7 +124,7 @@ class _Search:
     draw: int = 1
 
     def place_everybody(self) -> bool:
-        """Place those left over where least is missing then; False when one fits on no node."""
+        """Place those left over where least is missing then; False if one fits on no node."""
         competition = self.competition
         for movable in competition.movables:
             if movable.key not in competition.at:
@@ -136,7 +136,7 @@ class _Search:
         return True
 
     def mend(self) -> bool:
-        """Move pods until no claim is without a volume, or the search has gone on for long enough."""
+        """Move pods until no claim is without a volume, or the limit of the search is reached."""
         for _ in range(_MOST_MOVES):
             if not self.missing:
                 return True
@@ -198,7 +198,7 @@ class _Search:
                 self.missing[kind] += 1
 
     def _book(self, moves: Sequence[tuple[MovablePod, int]]) -> bool:
-        """Give the pods nodes in their new topologies; no change if there is not one for each."""
+        """Book nodes for the pods in their new topologies; no change if there is not one for each."""
         competition = self.competition
         places = [competition.stand(movable) for movable, _ in moves if movable.key in competition.at]
         for done, (movable, topology) in enumerate(moves):
@@ -213,7 +213,7 @@ class _Search:
         return True
 
     def _fill(self) -> None:
-        """Give volumes that a move set free to claims that had none."""
+        """Give volumes that a move released to claims that had none."""
         for kind in sorted(self.missing):
             while self.missing[kind] and self.competition.matching.add(kind):
                 self.missing[kind] -= 1

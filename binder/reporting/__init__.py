@@ -1,4 +1,4 @@
-"""Tells people and metrics what became of claims and volumes.
+"""Reports to people and metrics what happened to claims and volumes.
 
 Open `announce` first. Never decides anything.
 """

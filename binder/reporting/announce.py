@@ -1,6 +1,6 @@
-"""Events for people, on the pod and its claims: reserved, refused and why, lost. One for each change, none in between.
+"""Events for people, on the pod and its claims: reserved, rejected and why, lost. One for each change, none in between.
 
-Nothing depends on them. The reason of a refusal is the word that metrics, logs and the command line use too.
+No decision depends on them. The reason of a rejection is the word that metrics, logs and the command line use too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,9 @@ T = TypeVar("T")
 REPEAT: Final = 60.0
 """Seconds within which one root reason is not reported again."""
 CLAIMS_TOLD: Final = 10
-"""Most claims of a pod that receive the pod's Events. With more of them only the pod does; its Event names them."""
+"""Maximum number of a pod's claims that receive the pod's Events. With more of them only the pod does; its Event names
+them.
+"""
 NOTE_BYTES: Final = 1024
 """The API's limit for an Event's note."""
 
@@ -46,7 +48,7 @@ _NEXT_STEP: Final = {
 }
 
 _OF_VOLUMES: Final = frozenset({Reason.UNHEALTHY, Reason.HEALTH_UNKNOWN, Reason.TOPOLOGY_CONTRADICTED})
-"""Root reasons that are about volumes which name their claims already."""
+"""Root reasons about volumes that already name their claims."""
 
 
 class Announcer:
@@ -60,7 +62,9 @@ class Announcer:
         self._seen: dict[str, object] = {}
 
     def reserved(self, decision: Reserve | Finish) -> None:
-        """Tell the pod which volume each claim got. One Event for all: claims say themselves which volume is theirs."""
+        """Report to the pod which volume each claim got. One Event for all: the claims' annotations name their
+        volumes.
+        """
         bound = isinstance(decision, Finish) or decision.mode is Mode.COMPLETE
         where = f" in zone {decision.zone}" if isinstance(decision, Reserve) and decision.zone else ""
         reason, verb = (BOUND, "Bound") if bound else (RESERVED, "Reserved")
@@ -83,16 +87,16 @@ class Announcer:
         )
 
     def refused(self, decision: Refuse, claims: tuple[Claim, ...]) -> None:
-        """Publish on the pod and its open claims why nothing is reserved; the same reasons are not repeated in a row.
+        """Report on the pod and its open claims why nothing is reserved; the same reasons are not repeated in a row.
 
-        One root reason is told once in REPEAT, however its evidence changes in the meantime.
+        A root reason is reported once in REPEAT, however its evidence changes in the meantime.
         """
         told, now = self._refused.setdefault(decision.pod.key, {}), self._clock.monotonic()
         if told and decision.reason is Reason.EXPLANATION_PENDING:
             return
         evidence = frozenset(rejection.reason for rejection in decision.rejections) - {decision.reason}
         refusal = (decision.pod.uid, decision.reason, evidence)
-        # What was kept back once is not told later, when nothing changes any more.
+        # What was suppressed once is not reported later, when nothing changes any more.
         seen, self._seen[decision.pod.key] = self._seen.get(decision.pod.key), refusal
         if refusal == seen or now - told.get(decision.reason, -REPEAT) < REPEAT:
             return
@@ -114,7 +118,7 @@ class Announcer:
         self._publish(ObjectRef.of_pod(decision.pod), None, "Warning", LOST, note)
 
     def write_rejected(self, pod: Pod, why: str) -> None:
-        """Tell the pod what the API server, or a policy in it, said to a write for its volumes."""
+        """Report on the pod how the API server, or a policy in it, rejected a write for its volumes."""
         note = f"The API server rejected a write for the pod's volumes; it is retried: {why}"
         if self._is_news(pod, (REJECTED, why)):
             self._publish(ObjectRef.of_pod(pod), None, "Warning", REJECTED, note)
@@ -152,7 +156,7 @@ class Announcer:
 
 
 def _hint_text(decision: Reserve | Finish) -> str:
-    """Return why volumes are reserved and not bound although the mode of their classes says so, empty if they are."""
+    """Return why volumes are reserved and not bound although the mode of their classes allows it, empty if they are."""
     if isinstance(decision, Finish) or not decision.limits:
         return ""
     return (
@@ -162,7 +166,7 @@ def _hint_text(decision: Reserve | Finish) -> str:
 
 
 def refusal_note(decision: Refuse) -> str:
-    """Say the reason, the next step and as much of the evidence as an Event holds."""
+    """Return the reason, the next step and as much of the evidence as an Event holds."""
     step = _NEXT_STEP.get(decision.reason) or next(_steps(decision), "")
     begun = decision.reason in _OF_VOLUMES
     note = f"{'Bind not finished' if begun else 'No volumes reserved'}: {decision.reason}. {step}".rstrip()
@@ -177,7 +181,7 @@ def refusal_note(decision: Refuse) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Cut a text to so many bytes of UTF-8, never within a character."""
+    """Truncate a text to so many bytes of UTF-8, never within a character."""
     return text if len(text.encode()) <= limit else text.encode()[: limit - 3].decode(errors="ignore") + "..."
 
 

@@ -23,13 +23,13 @@ _ACTION: Final = "CheckHealth"
 
 
 class HealthAnnouncer:
-    """Publishes them. Whoever calls it knows that something changed."""
+    """Publishes them. The caller knows that something changed."""
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
 
     def changed(self, volume: Volume, finding: Finding, snapshot: Snapshot) -> None:
-        """Tell the volume, and when it is bound its claim and that one's pods."""
+        """Report on the volume, and if it is bound on its claim and the claim's pods."""
         recovered = finding.state is HealthState.HEALTHY
         kind, reason = ("Normal", NORMAL) if recovered else ("Warning", ABNORMAL)
         note = f"Volume {volume.name} is {described(finding)}"
@@ -50,13 +50,15 @@ class HealthAnnouncer:
         self._publish(_volume_reference(volume), None, "Normal", RELEASED, note)
 
     def reservation_ended(self, volume: Volume, claim_key: str, finding: Finding, snapshot: Snapshot) -> None:
-        """Tell the claim, and its pods, that its volume became unhealthy before it was bound."""
+        """Report on the claim, and its pods, that its volume became unhealthy before it was bound."""
         note = f"Reservation of volume {volume.name} ended: it is {described(finding)}. Another volume is sought"
         for reference in _users(volume, claim_key, snapshot):
             self._publish(reference, _volume_reference(volume), "Warning", RESERVATION_ENDED, note)
 
     def write_rejected(self, volume: Volume, why: str) -> None:
-        """Tell the volume that its health, or its quarantine, cannot be written on it; `why` is the API server's."""
+        """Report on the volume that its health, or its quarantine, cannot be written to it; `why` is the API server's
+        message.
+        """
         note = f"The API server rejected a write to this volume; it is retried: {why}"
         self._publish(_volume_reference(volume), None, "Warning", WRITE_REJECTED, note)
 
@@ -65,14 +67,14 @@ class HealthAnnouncer:
 
 
 def described(finding: Finding) -> str:
-    """Say state, reason, message and who said it, as far as known."""
+    """Return state, reason, message and source, as far as known."""
     words = " ".join(word for word in (str(finding.state), f"({finding.reason})" if finding.reason else "") if word)
     text = f"{words}: {finding.message}" if finding.message else words
     return f"{text} (reported by {finding.source})"
 
 
 def _users(volume: Volume, claim_key: str, snapshot: Snapshot) -> Iterable[ObjectRef]:
-    """Yield the claim and its pods. An agent sees neither, but a bound volume says whose it is."""
+    """Yield the claim and its pods. An agent sees neither, but a bound volume names its claim."""
     claim = snapshot.claims.get(claim_key)
     uid = claim.uid if claim is not None else volume.claim.uid if volume.claim is not None else ""
     if uid:

@@ -20,29 +20,29 @@ class ConflictKind(StrEnum):
 
 
 class BindMetrics(Protocol):
-    """How the claims fare."""
+    """Metrics of claims."""
 
     def attempted(self, storage_class: str, binding_mode: str, *, success: bool) -> None:
-        """Count one claim that was decided on, and whether volumes were reserved for it."""
+        """Count a claim that was decided on, and whether volumes were reserved for it."""
 
     def failed(self, storage_class: str, reason: Reason) -> None:
-        """Count one claim that got nothing, and why."""
+        """Count a claim that got nothing, and why."""
 
     def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
         """Record the time from the first decision about a claim to its being Bound."""
 
 
 class ReservationMetrics(Protocol):
-    """How the reservations fare."""
+    """Metrics of reservations."""
 
     def reserved(self, storage_class: str) -> None:
-        """Count one volume that was reserved, or bound at once in mode complete."""
+        """Count a volume that was reserved, or bound at once in mode complete."""
 
     def released(self, storage_class: str, cause: Cause, held_seconds: float | None) -> None:
-        """Count one reservation that ended; None when it did not say when it began."""
+        """Count a reservation that ended; None if its beginning is not recorded."""
 
     def conflicted(self, resource: str, kind: ConflictKind) -> None:
-        """Count one write that came too late. `resource` is the plural name of the kind."""
+        """Count a write that came too late. `resource` is the plural name of the kind."""
 
     def garbage(self, field: str) -> None:
-        """Count one annotation of ours that could not be read. `field` is the key without prefix."""
+        """Count an annotation of ours that could not be parsed. `field` is the key without prefix."""

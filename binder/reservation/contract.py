@@ -1,8 +1,8 @@
-"""The reservation contract: annotations that binder writes and the scheduler module reads.
+"""The reservation contract: annotations that binder writes and the scheduler reads.
 
-One key per fact, under a configurable prefix. Times are RFC 3339 in UTC. Unknown keys are ignored; a value that cannot
-be parsed counts as absent and is named, so that the caller can count it. A reservation that lacks a required key is
-none: half of a promise must not hold a volume for ever.
+One key per value, under a configurable prefix. Times are RFC 3339 in UTC. Unknown keys are ignored; a value that cannot
+be parsed counts as absent and is named, so that the caller can count it. A reservation that lacks a required key counts
+as none: an incomplete reservation must not hold a volume for ever.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ DEFAULT_PREFIX: Final = "scheduler.cloud.example/"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who reserved: the lease holder's identity and the lease's transition number at that moment."""
+    """The writer of a reservation: the leader's identity and the Lease's transition number at that moment."""
 
     identity: str
     transition: int
@@ -29,7 +29,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class VolumeReservation:
-    """What a volume says: for which claim (key and uid) it is held, since when, until when, and by whom."""
+    """A volume's side: for which claim (key and uid) it is held, since when, until when, and by which holder."""
 
     claim: str
     claim_uid: str
@@ -42,7 +42,7 @@ class VolumeReservation:
         return self.claim == claim.key and self.claim_uid == claim.uid
 
     def in_force(self, now: datetime) -> bool:
-        """Whether it holds the volume for anybody now; one that is not counts as absent."""
+        """Whether it holds the volume for any claim now; otherwise it counts as absent."""
         return _is_in_force(self.bound_at, self.expires_at, now)
 
     def holds(self, now: datetime, claim: Claim) -> bool:
@@ -50,15 +50,16 @@ class VolumeReservation:
         return self.is_for(claim) and self.in_force(now)
 
     def excludes(self, now: datetime, *claims: Claim) -> bool:
-        """Whether it keeps the volume from all of these claims now."""
+        """Whether it withholds the volume from all of these claims now."""
         return self.in_force(now) and not any(map(self.is_for, claims))
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReservation:
-    """What a claim says: which volume is held for it, its zone, and the nodes that alone reach it when it is local.
+    """A claim's side: which volume is held for it, its zone, and for a local volume the only nodes from which it is
+    accessible.
 
-    `zone` is empty when the volume belongs to no zone, `nodes` when it is not local.
+    `zone` is empty if the volume belongs to no zone, `nodes` if it is not local.
     """
 
     volume: str
@@ -68,7 +69,7 @@ class ClaimReservation:
     nodes: tuple[str, ...] = ()
 
     def in_force(self, now: datetime) -> bool:
-        """Whether it promises the volume now; one that is not counts as absent."""
+        """Whether it holds the volume now; otherwise it counts as absent."""
         return _is_in_force(self.bound_at, self.expires_at, now)
 
 
@@ -77,9 +78,9 @@ R = TypeVar("R", VolumeReservation, ClaimReservation)
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[R]):
-    """A reservation, or None, and the keys (without prefix) whose values were unparsable or missing beside others.
+    """A reservation, or None, and the keys (without prefix) whose values were invalid or missing beside others.
 
-    Nothing reserved at all is `Parsed(None, ())`; `garbage` without a reservation is a broken one.
+    No reservation at all is `Parsed(None, ())`; `garbage` without a reservation is a broken one.
     """
 
     reservation: R | None
@@ -93,9 +94,9 @@ def _key(name: str) -> "cached_property[str]":
 
 @dataclass(frozen=True)
 class Annotations:
-    """Every key of ours under one prefix, and how what we write under them is read.
+    """Every key of ours under one prefix, and how their values are parsed.
 
-    Made once from the settings and handed to whoever reads or writes an object of the cluster.
+    Created once from the settings and passed to every reader or writer of objects of the cluster.
     """
 
     prefix: str = DEFAULT_PREFIX
@@ -106,14 +107,14 @@ class Annotations:
     reserved_for_uid = _key("reserved-for-uid")
     reserved_by = _key("reserved-by")
     claim_ref = _key("claim-ref")
-    """On a volume: the claim for which we wrote its claimRef. Without it a claimRef is somebody else's."""
+    """On a volume: the claim for which we wrote its claimRef. Without it a claimRef is another writer's."""
     reserved_volume = _key("reserved-volume")
     reserved_zone = _key("reserved-zone")
     reserved_nodes = _key("reserved-nodes")
     mode = _key("mode")
     """On a StorageClass: how far we go for claims of the class (binder.model.decision.Mode)."""
     gate = _key("volumes")
-    """On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are held."""
+    """On a Pod, as the name of a scheduling gate: do not schedule it before its volumes are reserved."""
     quarantine = _key("quarantine")
     quarantined_at = _key("quarantined-at")
     health = _key("health")
@@ -124,15 +125,15 @@ class Annotations:
     """On a Lease: the last complete sweep of each driver that its holder probes (binder.health.published_sweeps)."""
 
     def reservation_of(self, volume: Volume) -> VolumeReservation | None:
-        """Return the volume's reservation if it has a whole one, expired or not."""
+        """Return the volume's reservation if it has a complete one, expired or not."""
         return self.parse_volume(volume.annotations).reservation if volume.annotations else None
 
     def reservation_of_claim(self, claim: Claim) -> ClaimReservation | None:
-        """Return the claim's reservation if it has a whole one, expired or not."""
+        """Return the claim's reservation if it has a complete one, expired or not."""
         return self.parse_claim(claim.annotations).reservation if claim.annotations else None
 
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
-        """Read the reservation off a volume's annotations."""
+        """Parse the reservation from a volume's annotations."""
         known = self._of_volume
         found = {key: value for key, value in annotations if key in known}
         if not found:
@@ -145,7 +146,7 @@ class Annotations:
         return self._unreadable(zip(self._required, (claim, uid, bound_at, expires_at, holder), strict=True))
 
     def parse_claim(self, annotations: Pairs) -> Parsed[ClaimReservation]:
-        """Read the reservation off a claim's annotations."""
+        """Parse the reservation from a claim's annotations."""
         known = self._of_claim
         found = {key: value for key, value in annotations if key in known}
         if not found:
@@ -160,7 +161,7 @@ class Annotations:
         return self._unreadable(zip(keys, (volume, bound_at, expires_at), strict=True))
 
     def for_volume(self, reservation: VolumeReservation) -> dict[str, str]:
-        """Return the annotations that say it on the volume."""
+        """Return the annotations for the volume."""
         return {
             self.reserved_for: reservation.claim,
             self.reserved_for_uid: reservation.claim_uid,
@@ -170,7 +171,7 @@ class Annotations:
         }
 
     def for_claim(self, reservation: ClaimReservation) -> dict[str, str | None]:
-        """Return the annotations that say it on the claim; None removes a key an earlier reservation may have left."""
+        """Return the annotations for the claim; None removes a key that an earlier reservation may have left."""
         return {
             self.reserved_volume: reservation.volume,
             self.bound_at: format_time(reservation.bound_at),
@@ -180,11 +181,11 @@ class Annotations:
         }
 
     def claim_ref_record(self, claim: Claim) -> dict[str, str]:
-        """Return the annotation that says of a claimRef, in the write that makes it, that it is ours."""
+        """Return the annotation that records, in the write that sets a claimRef, that it is ours."""
         return {self.claim_ref: f"{claim.key}/{claim.uid}"}
 
     def claim_ref_is_ours(self, volume: Volume) -> bool:
-        """Whether the claimRef that the volume has is one that we wrote, as far as it still names the same claim."""
+        """Whether we wrote the volume's claimRef, as far as it still names the same claim."""
         reference = volume.claim
         if reference is None:
             return False
@@ -192,11 +193,11 @@ class Annotations:
         return written == named + reference.uid if reference.uid else written.startswith(named)
 
     def keys_on_volume(self, volume: Volume) -> tuple[str, ...]:
-        """Return the keys of a reservation, broken or whole, that the volume carries."""
+        """Return the keys of a reservation, broken or complete, on the volume."""
         return tuple(key for key, _ in volume.annotations if key in self._of_volume)
 
     def keys_on_claim(self, claim: Claim) -> tuple[str, ...]:
-        """Return the keys of a reservation, broken or whole, that the claim carries."""
+        """Return the keys of a reservation, broken or complete, on the claim."""
         return tuple(key for key, _ in claim.annotations if key in self._of_claim)
 
     def any_on(self, volume: Volume) -> bool:
@@ -204,11 +205,11 @@ class Annotations:
         return any(key.startswith(self.prefix) for key, _ in volume.annotations)
 
     def carries_gate(self, pod: Pod) -> bool:
-        """Whether the pod waits for us before kube-scheduler may look at it."""
+        """Whether the pod waits for us before kube-scheduler may consider it."""
         return self.gate in pod.scheduling_gates
 
     def other_gates(self, pod: Pod) -> tuple[str, ...]:
-        """Return the gates that somebody else has to lift."""
+        """Return the gates that other components have to remove."""
         return tuple(gate for gate in pod.scheduling_gates if gate != self.gate)
 
     @cached_property
@@ -230,12 +231,12 @@ class Annotations:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a moment as RFC 3339 in UTC with seconds, as Kubernetes does."""
+    """Format a time as RFC 3339 in UTC with seconds, as Kubernetes does."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Read an RFC 3339 moment with its offset; None when it is not one."""
+    """Parse an RFC 3339 time with its offset; None if it is invalid."""
     try:
         moment = datetime.fromisoformat(text or "")
         return moment.astimezone(UTC) if moment.tzinfo else None
@@ -246,7 +247,7 @@ def parse_time(text: str | None) -> datetime | None:
 def _is_in_force(begin: datetime, end: datetime, now: datetime) -> bool:
     """Whether the time from begin to end is not over, nor so far ahead that the clock was set back since.
 
-    Clocks of replicas differ, so being ahead is no reason by itself; but nothing lasts twice as long as it was to.
+    Clocks of replicas differ, so being ahead is no reason by itself; but nothing may last twice its lifetime.
     """
     return now < end and begin - now <= end - begin
 

@@ -1,15 +1,15 @@
-"""When a reservation has to end, and what may be taken back. Pure: one look at one object gives one answer.
+"""When a reservation has to end, and what may be rolled back. Pure.
 
 The safe rule: a claimRef is cleared only while it is ours (the volume records that we wrote it for the claim that it
-names, or the attempt that takes it back wrote it), the volume is neither Bound nor Released, and no claim of that name
-says that this volume is its own. What Kubernetes completed is never undone.
+names, or the attempt that rolls it back wrote it), the volume is neither Bound nor Released, and no claim of that name
+names this volume as its own. What Kubernetes completed is never undone.
 
-The considerate rule: while a bind of the volume or of the claim is under way, nothing ends but by its time. Who binds
-writes volume and claim as it last saw them, so that a write of ours in between fails its next one: the PV controller
-would start over, with one more of its few requests a second.
+The considerate rule: while a bind of the volume or of the claim is in progress, a reservation ends only by expiry. The
+binder writes volume and claim as it last saw them, so that a write of ours in between makes its next one fail: the PV
+controller would start over, with one more of its few requests a second.
 
-Garbage: annotations that a user broke hold nothing. They are removed; the claimRef beside them goes only if the record
-can still be read. Otherwise it stays, for it may be an administrator's own, or kube-scheduler's.
+Garbage: annotations that a user broke hold nothing. They are removed; the claimRef beside them is removed only if the
+record can still be parsed. Otherwise it stays, for it may be an administrator's own, or kube-scheduler's.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ UNUSED_PHASES = frozenset(("", "Pending", "Available"))
 
 
 class Cause(StrEnum):
-    """Why a reservation ended. `BOUND`: it was kept, so that its annotations are in nobody's way."""
+    """Why a reservation ended. `BOUND`: it was fulfilled, so that its annotations block nothing."""
 
     BOUND = "bound"
     EXPIRED = "expired"
@@ -41,10 +41,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Take the annotations off the claim, then free the volume; None where there is nothing to take.
+    """Remove the annotations from the claim, then release the volume; None if there is nothing to remove.
 
-    `clear_reference`: the volume's claimRef is ours and goes too, if the claim, read again, still allows it.
-    `since` is when the reservation was made, None when that is not readable. `until` is when it ended, if not now.
+    `clear_reference`: the volume's claimRef is ours and is removed too, if the claim, read again, still allows it.
+    `since` is when the reservation was made, None if that cannot be parsed. `until` is when it ended, if not now.
     """
 
     cause: Cause
@@ -57,7 +57,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a release is judged by: the cluster, the time, and the prefix of our annotations."""
+    """The input of a release: the cluster, the time, and the prefix of our annotations."""
 
     snapshot: Snapshot
     now: datetime
@@ -65,7 +65,7 @@ class Look:
 
 
 def release_of_volume(name: str, look: Look) -> Release | None:
-    """Say whether the volume's reservation has to end now; None when it stands, or there is none."""
+    """Return the release if the volume's reservation has to end now; None if it stays, or there is none."""
     volume = look.snapshot.volumes.get(name)
     if volume is None or not look.annotations.keys_on_volume(volume):
         return None
@@ -82,7 +82,7 @@ def release_of_volume(name: str, look: Look) -> Release | None:
 
 
 def release_of_claim(key: str, look: Look) -> Release | None:
-    """Say whether the claim's annotations have to go although no volume is held for it any more."""
+    """Return the release if the claim's annotations have to be removed because no volume is held for it any more."""
     claim = look.snapshot.claims.get(key)
     if claim is None or not look.annotations.keys_on_claim(claim):
         return None
@@ -99,7 +99,9 @@ def release_of_claim(key: str, look: Look) -> Release | None:
 
 
 def doubles(claim: Claim, snapshot: Snapshot, annotations: Annotations) -> tuple[Release, ...]:
-    """Return the releases that leave the claim with one reserved volume: the one it binds to, else the oldest."""
+    """Return the releases that leave the claim with one reserved volume: the one that it is bound to, else the
+    oldest.
+    """
     held = sorted(_held_for(claim, snapshot, annotations), key=lambda pair: _seniority(claim, *pair))
     return tuple(_given_up(volume, claim, Cause.SUPERSEDED, annotations) for volume, _ in held[1:])
 
@@ -118,9 +120,9 @@ def former_reservations(
 def take_back(
     name: str, claim: Claim, snapshot: Snapshot, annotations: Annotations, *, written: bool = False
 ) -> Release | None:
-    """Return the release of what the volume says of the claim; None when it says nothing of ours any more.
+    """Return the release of the volume's reservation for the claim; None if there is none of ours any more.
 
-    `written`: the attempt that is taken back wrote the claimRef, which therefore needs no record.
+    `written`: the attempt that is rolled back wrote the claimRef, which therefore needs no record.
     """
     volume = snapshot.volumes.get(name)
     if volume is None:
@@ -135,14 +137,16 @@ def take_back(
 
 
 def expiry_of_volume(name: str, snapshot: Snapshot, annotations: Annotations) -> datetime | None:
-    """Return when the volume's reservation ends by itself; None when it has none."""
+    """Return when the volume's reservation expires; None if it has none."""
     volume = snapshot.volumes.get(name)
     reservation = annotations.reservation_of(volume) if volume is not None else None
     return reservation.expires_at if reservation is not None else None
 
 
 def may_clear(volume: Volume, claim: Claim | None) -> bool:
-    """Whether a claimRef known to be ours may go, asked with the claim as just read, right before the write."""
+    """Whether a claimRef known to be ours may be removed, checked with the claim as just read, right before the
+    write.
+    """
     return volume.phase in UNUSED_PHASES and _claim_allows(volume, claim)
 
 
@@ -157,7 +161,7 @@ def names(volume: Volume, claim: Claim) -> bool:
 
 
 def reference_is_ours(volume: Volume, claim_key: str, claim_uid: str) -> bool:
-    """Whether the volume's claimRef names that claim and nothing has come of it yet."""
+    """Whether the volume's claimRef names that claim and has had no effect yet."""
     reference = volume.claim
     if reference is None or volume.phase not in UNUSED_PHASES:
         return False
@@ -176,7 +180,7 @@ def _given_up(volume: Volume, claim: Claim, cause: Cause, annotations: Annotatio
 
 
 def _cause(volume: Volume, reservation: VolumeReservation, claim: Claim | None, look: Look) -> Cause | None:
-    """Return the most telling cause; the order is from what is final to what may change again."""
+    """Return the most specific cause; the order is from what is final to what may change again."""
     if claim is None or claim.uid != reservation.claim_uid or claim.deleting:
         return Cause.CLAIM_DELETED
     if reservation.in_force(look.now) and _is_under_way(volume, claim, look.snapshot):
@@ -207,7 +211,7 @@ def _bound(claim: Claim, volume: Volume) -> bool:
 
 
 def _is_under_way(volume: Volume, claim: Claim, snapshot: Snapshot) -> bool:
-    """Whether somebody is binding the claim, or the volume to another claim."""
+    """Whether a bind of the claim, or of the volume to another claim, is in progress."""
     reference = volume.claim
     other = snapshot.claims.get(reference.key) if reference is not None and reference.uid else None
     given_away = other is not None and other.key != claim.key and names(volume, other)
@@ -233,10 +237,10 @@ def _taken_by_other(volume: Volume, reservation: VolumeReservation) -> bool:
 
 
 def _claim_allows(volume: Volume, claim: Claim | None) -> bool:
-    """Whether no claim of that name, this one or a recreated one, says that the volume is its own.
+    """Whether no claim of that name, this one or a recreated one, names the volume as its own.
 
-    One with bind-completed and no volume says nothing: the PV controller writes both in one update, and takes such a
-    claim for Lost (syncBoundClaim in pv_controller.go).
+    A claim with bind-completed and no volume does not count: the PV controller writes both in one update, and considers
+    such a claim Lost (syncBoundClaim in pv_controller.go).
     """
     return claim is None or claim.volume_name != volume.name
 
@@ -270,7 +274,7 @@ def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:
 
 
 def _reachable(volume: Volume, claim: Claim, look: Look) -> bool:
-    """Whether a node is left that the volume can be used on. The nodes named on the claim spare a search."""
+    """Whether a node is left from which the volume is accessible. The nodes named on the claim avoid a search."""
     said = look.annotations.reservation_of_claim(claim)
     if volume.node_affinity is None or any(node in look.snapshot.nodes for node in (said.nodes if said else ())):
         return True

@@ -1,7 +1,7 @@
 """The bodies of all writes: merge patches that name only what they change. Null removes a field.
 
-The four of a bind say what the PV controller's bind() writes, so that either may finish what the other began
-(kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go; claimRef as made by GetReference in
+The four of a bind have the content of the PV controller's bind(), so that either may finish what the other began
+(kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go; claimRef as created by GetReference in
 client-go tools/reference/ref.go).
 """
 
@@ -42,12 +42,12 @@ def name_reference(claim: Claim) -> dict[str, str]:
 
 
 def full_reference(claim: Claim) -> dict[str, str]:
-    """Return the claimRef that the PV controller writes: with the uid, and the version the claim then had."""
+    """Return the claimRef that the PV controller writes: with the uid, and the claim's version at that time."""
     return name_reference(claim) | {"uid": claim.uid, "resourceVersion": str(claim.resource_version)}
 
 
 def reserve_volume(reservation: VolumeReservation, annotations: Annotations) -> Patch:
-    """Mode annotate: say for whom the volume is held."""
+    """Mode annotate: record for which claim the volume is held."""
     return {"metadata": {"annotations": annotations.for_volume(reservation)}}
 
 
@@ -58,7 +58,7 @@ def commit_volume(reservation: VolumeReservation, claim: Claim, annotations: Ann
 
 
 def reserve_claim(reservation: ClaimReservation, annotations: Annotations) -> Patch:
-    """Say on the claim which volume is held for it."""
+    """Record on the claim which volume is held for it."""
     return {"metadata": {"annotations": annotations.for_claim(reservation)}}
 
 
@@ -88,7 +88,7 @@ def bind_volume(volume: Volume, claim: Claim, annotations: Annotations) -> Patch
 def take_volume(volume: Volume, claim: Claim) -> Patch:
     """Choose a volume as kube-scheduler does (GetBindVolumeToClaim in component-helpers storage/volume/pv_helpers.go).
 
-    Our annotations stay: whoever made the reservation takes it away once the claim is bound.
+    Our annotations stay: the controller that made the reservation removes them once the claim is bound.
     """
     spec = {"claimRef": full_reference(claim)}
     if volume.claim is not None or value_of(volume.annotations, BOUND_BY_CONTROLLER) is not None:
@@ -97,7 +97,7 @@ def take_volume(volume: Volume, claim: Claim) -> Patch:
 
 
 def give_back_volume(before: Volume) -> Patch:
-    """Undo `take_volume`: the volume says again what it said before, and no more."""
+    """Undo `take_volume`: restore what the volume had before, and nothing else."""
     if before.claim is not None:
         return {"spec": {"claimRef": {"uid": before.claim.uid or None, "resourceVersion": None}}}
     if value_of(before.annotations, BOUND_BY_CONTROLLER) is not None:
@@ -106,7 +106,7 @@ def give_back_volume(before: Volume) -> Patch:
 
 
 def select_node(node: str | None) -> Patch:
-    """Have a volume made for the claim that this node reaches; None takes that back."""
+    """Request a volume for the claim that is accessible from this node; None undoes that."""
     return {"metadata": {"annotations": {SELECTED_NODE: node}}}
 
 
@@ -116,12 +116,12 @@ def volume_phase_bound() -> Patch:
 
 
 def volume_phase_available() -> Patch:
-    """Take the second write back."""
+    """Undo the second write."""
     return {"status": {"phase": "Available"}}
 
 
 def bind_claim(claim: Claim, volume_name: str, annotations: Annotations) -> Patch:
-    """Bind, third write: name and completion together, for kube-scheduler stops at a name alone."""
+    """Bind, third write: name and completion together, because kube-scheduler stops at a name alone."""
     values: dict[str, str | None] = dict.fromkeys(annotations.keys_on_claim(claim))
     values[BIND_COMPLETED] = "yes"
     if claim.volume_name == volume_name:
@@ -131,7 +131,7 @@ def bind_claim(claim: Claim, volume_name: str, annotations: Annotations) -> Patc
 
 
 def claim_status_bound(raw_volume: msgspec.Raw) -> Patch:
-    """Bind, fourth write, to the claim's status: what the volume offers, to the letter (updateClaimStatus)."""
+    """Bind, fourth write, to the claim's status: exactly what the volume offers (updateClaimStatus)."""
     volume = _RAW_VOLUME.decode(raw_volume)
     status: dict[str, Any] = {"phase": "Bound", "accessModes": volume.spec.access_modes}
     capacity = volume.spec.capacity

@@ -1,4 +1,4 @@
-"""Carries decisions out: ordered conditional writes, the last look before them, and their rollback.
+"""Executes decisions: ordered conditional writes, the last checks before them, and their rollback.
 
 Open `actor` first. Never an unconditional write, and never one without the Lease.
 """

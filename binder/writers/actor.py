@@ -1,10 +1,9 @@
-"""Carries out a decision: one worker per claim, and so many pods at a time.
+"""Executes a decision: one worker per claim, with a limited number of pods at a time.
 
-Reserving in modes annotate and prebind goes in an order: first what the claims no longer want is given up, so that at
-no moment a claim holds two volumes; then every volume, each confirmed from the API server's answer; then every claim.
-A crash in between leaves volumes that say for whom they are held: the next pass finishes, or they are released when
-their time is over. Losing one volume takes back those already written, last one first. Mode complete is
-`binder.writers.complete`.
+Reserving in modes annotate and prebind has an order: first what the claims no longer need is released, so that a claim
+never holds two volumes; then every volume is written and confirmed from the API server's response; then every claim. A
+crash in between leaves volumes with a reservation: the next pass finishes it, or it is released when it expires. Losing
+one volume rolls back those already written, last one first. Mode complete is `binder.writers.complete`.
 """
 
 import asyncio
@@ -27,12 +26,12 @@ from kube.objects.model import Claim, Volume
 
 @dataclass(frozen=True, slots=True)
 class Applier(ClaimWriter):
-    """Writes reservations for one holder of the lease."""
+    """Writes reservations for one holder of the Lease."""
 
     holder: Holder
 
     async def apply(self, decision: Reserve) -> Outcome:
-        """Reserve all volumes of the pod. Raises KubeError when the API server fails us, LeadershipLost."""
+        """Reserve all volumes of the pod. Raises KubeError if the API server fails, LeadershipLost."""
         held: list[Held] = []
         return await self.outcome_of(self._reserve(decision, held), held)
 
@@ -51,7 +50,9 @@ class Applier(ClaimWriter):
         return volumes
 
     async def _give_up_former(self, placement: Placement) -> None:
-        """Release the claim's former reservations: unhealthy or inaccessible volumes, or ones another claim took."""
+        """Release the claim's former reservations: unhealthy or inaccessible volumes, or ones that another claim
+        took.
+        """
         for _ in range(TRIES):
             former = former_reservations(
                 placement.claim, placement.volume, self.live.snapshot(), self.settings.annotations
@@ -61,7 +62,7 @@ class Applier(ClaimWriter):
         raise LostPlacement(placement, f"an earlier reservation of claim {placement.claim.key} kept changing")
 
     async def _hold(self, placement: Placement, mode: Mode, now: datetime) -> Volume:
-        """Write one volume's side and confirm it; one that a watch shows as held is read."""
+        """Write one volume's side and confirm it; if a watch shows it as held already, it is read."""
         claim, volume, read = placement.claim, placement.volume, False
         for _ in range(TRIES):
             self.last_look.require_healthy(placement, volume)
@@ -94,7 +95,7 @@ class Applier(ClaimWriter):
         return mode is Mode.ANNOTATE or reference_is_ours(volume, claim.key, claim.uid)
 
     async def _same_offer(self, placement: Placement, before: Volume, now: datetime) -> Volume:
-        """Read a volume that changed under us; return it if it is still the one that was chosen."""
+        """Read a volume that changed meanwhile; return it if it is still the one that was chosen."""
         fresh = (await self.reread(placement, before.name)).record
         if fresh.resource_version == before.resource_version:
             return fresh
@@ -107,7 +108,7 @@ class Applier(ClaimWriter):
         return fresh
 
     async def _tell_claim(self, placement: Placement, volume: Volume, decision: Reserve, now: datetime) -> None:
-        """Write the claim's side. In mode prebind this also makes the PV controller look at the claim at once."""
+        """Write the claim's side. In mode prebind this also makes the PV controller process the claim at once."""
         claim: Claim | None = placement.claim
         kept = self.settings.annotations.reservation_of(volume)
         made, ends = (kept.bound_at, kept.expires_at) if kept else (now, now + self.settings.ttl)
@@ -133,7 +134,9 @@ class Applier(ClaimWriter):
         raise LostPlacement(placement, f"claim {placement.claim.key} kept changing")
 
     def _is_being_bound(self, claim: Claim, volume: Volume) -> bool:
-        """Whether the PV controller is at it already: there is nothing to tell, and a write of ours would stop it."""
+        """Whether the PV controller is working on it already: then nothing needs to be written, and a write of ours
+        would disturb it.
+        """
         known = self.live.snapshot().volumes.get(volume.name)
         return known is not None and names(known, claim)
 
@@ -142,7 +145,7 @@ class Applier(ClaimWriter):
         return told is not None and told.volume == volume.name and told.in_force(now)
 
     async def _keep_one(self, placement: Placement) -> None:
-        """After the writes: a claim that turns out to hold two volumes, by another writer's hand, keeps the older."""
+        """After the writes: a claim that turns out to hold two volumes, because of another writer, keeps the older."""
         surplus = doubles(placement.claim, self.live.snapshot(), self.settings.annotations)
         for release in surplus:
             self.metrics.conflicted(VOLUMES.plural, ConflictKind.DOUBLE_RESERVED)
@@ -153,7 +156,7 @@ class Applier(ClaimWriter):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Writes. `turns` bound how many pods are written for at the same time."""
+    """Writes. `turns` bound how many pods are written concurrently."""
 
     last_look: LastLook
     applier: Applier

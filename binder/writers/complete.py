@@ -1,21 +1,21 @@
 """Mode complete: finishes the bind with the PV controller's own writes, in its order, each conditional.
 
 After each of the four the state is one that kube-scheduler or the PV controller leaves behind too, so after a crash
-anywhere the PV controller finishes. It races with us and writes the same values: an object that changed under us is
-read again; if it says what we wanted, somebody else did that step; if it says otherwise, the volume is lost.
+anywhere the PV controller finishes. It runs concurrently and writes the same values: an object that changed meanwhile
+is read again; if it has the wanted content, another writer did that step; otherwise the volume is lost.
 
-The claim is read before its volume is committed (binder.writers.last_look) and looked at once more before a phase says
-Bound; that very version is the one that is then given the volume's name. A claim that has another volume by then ends
-the attempt, and all that the attempt wrote is taken back.
+The claim is read before its volume is committed (binder.writers.last_look) and checked once more before a phase is set
+to Bound; that very version is the one that then gets the volume's name. A claim that has another volume by then ends
+the attempt, and everything that the attempt wrote is rolled back.
 
-The second look is a read where a scheduler may choose for the claim; a pod reported as unschedulable is tried again.
-While all pods of the claim carry a scheduling gate the watch is enough, if it still shows the very version that was
-read when the turn began. Only the PV controller, for a volume that a user committed, or a person can have given that
-claim another volume unseen; then the name is refused, for that write is conditional on the version. It is this refusal,
-and taking back what was written, that keeps a claim from two volumes; the second look makes it rarer that there is
-something to take back. The first read stays for all: nothing refuses a claimRef to a claim that is gone, and the PV
-controller makes a volume with such a claimRef Released, for a person to free.
-Source: bind() in kubernetes/kubernetes pkg/controller/volume/persistentvolume/pv_controller.go.
+The second check is a read if a scheduler may choose for the claim; a pod reported as unschedulable is retried. While
+all pods of the claim carry a scheduling gate the watch is enough, if it still shows the very version that was read when
+the turn began. Only the PV controller, for a volume that a user committed, or a person can have given that claim
+another volume unseen; then setting the name is rejected, because that write is conditional on the version. This
+rejection, and the rollback, keep a claim from having two volumes; the second check makes rollbacks rarer. The first
+read is always needed: nothing rejects a claimRef to a deleted claim, and the PV controller makes a volume with such a
+claimRef Released, to be released by hand. Source: bind() in kubernetes/kubernetes
+pkg/controller/volume/persistentvolume/pv_controller.go.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,10 +42,10 @@ class Completer(ClaimWriter):
     """Binds volumes to claims. Nothing of ours remains on the objects: the claimRef with its uid is the reservation."""
 
     async def complete(self, decision: Reserve) -> Outcome:
-        """Bind all claims of the pod. Raises KubeError when the API server fails us, LeadershipLost.
+        """Bind all claims of the pod. Raises KubeError if the API server fails, LeadershipLost.
 
-        First every volume is committed, all or none; then the binds, which do not depend on each other, are finished
-        side by side. A loss after that point takes back only what is not bound yet.
+        First every volume is committed, all or none; then the binds, which are independent, are finished concurrently.
+        A loss after that point rolls back only what is not bound yet.
         """
         written: list[Held] = []
         return await self.outcome_of(self._bind(decision, written), written, committed=True)
@@ -58,16 +58,16 @@ class Completer(ClaimWriter):
         return await side_by_side(lambda step: self._finish(Placement(step[1], step[0].volume), step[2]), steps)
 
     async def finish(self, placements: Sequence[Placement]) -> Outcome:
-        """Finish binds that were begun, side by side. Nothing is taken back: it was not ours. Raises as `complete`."""
+        """Finish binds that were begun, concurrently. Nothing is rolled back: it was not ours. Raises as `complete`."""
         try:
             bound = await side_by_side(self._resume, placements)
         except EndedAttempt as ending:
-            # Nothing was promised to anybody, so nothing is lost: what is true now is decided anew.
+            # Nothing was reserved, so nothing is lost: the present state is decided again.
             return Outdated(str(ending))
         return Applied(tuple(bound))
 
     async def _resume(self, begun: Placement) -> Volume:
-        """Go on from where the bind is by now: while the pod waited for its turn others may have gone on."""
+        """Continue from where the bind is by now: while the pod waited for its turn others may have continued it."""
         known = self.live.snapshot().claims.get(begun.claim.key)
         if known is not None and _is_bound_to(known, begun):
             return begun.volume
@@ -100,12 +100,12 @@ class Completer(ClaimWriter):
         raise LostPlacement(placement, f"volume {placement.volume.name} kept changing")
 
     def _as_known(self, name: str) -> LiveVolume | None:
-        """Return the volume as the watch shows it, without its JSON, which the answer to the next write brings."""
+        """Return the volume as the watch shows it, without its JSON, which the response to the next write brings."""
         volume = self.live.snapshot().volumes.get(name)
         return None if volume is None else LiveVolume(volume, msgspec.Raw(b""))
 
     async def _commit(self, placement: Placement, now: datetime, ours: list[Held]) -> LiveVolume:
-        """First write: the volume's claimRef. What somebody else wrote there is not ours to take back."""
+        """First write: the volume's claimRef. What another writer wrote there must not be rolled back."""
         claim, volume = placement.claim, placement.volume
         for _ in range(TRIES):
             self.last_look.require_healthy(placement, volume)

@@ -9,14 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 
 class KeyedLocks:
-    """A lock for each key, there only while somebody needs it."""
+    """A lock for each key, which exists only while it is needed."""
 
     def __init__(self) -> None:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
     async def held(self, keys: Iterable[str]) -> AsyncIterator[None]:
-        """Hold the locks of all keys, taken in one order by everybody, so that nobody waits in a circle."""
+        """Hold the locks of all keys, always acquired in the same order, so that no deadlock is possible."""
         async with AsyncExitStack() as stack:
             for key in sorted(set(keys)):
                 await stack.enter_async_context(self._one(key))

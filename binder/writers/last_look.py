@@ -1,13 +1,13 @@
-"""What is asked right before a write: the drivers, about each chosen volume, and the cluster, which went on meanwhile.
+"""What is checked right before a write: the chosen volumes by their drivers, and the cluster, which may have changed.
 
-No volume is reserved unless its driver was asked about it lately enough. The gate asks and remembers; what a verdict
-means for a volume is decided in the plan, which reads it here. The loop is: plan, ask about what was chosen, plan
-again, until all that is chosen has a fresh verdict. The last look comes inside the worker's turn, for which a decision
-may have waited.
+No volume is reserved unless it was probed recently enough. The gate probes and caches; what a verdict means for a
+volume is decided in the plan, which reads it here. The loop is: plan, probe what was chosen, plan again, until
+everything chosen has a recent verdict. The last check is inside the worker's turn, for which a decision may have
+waited.
 
-Pod and claims are read from the API server where volumes are going to be committed. A volume's health is judged by the
-record that is about to be written, never by the one that was planned with. Here too is what those who write share: the
-settings of writing, how an attempt ends, and when a volume is still the one that was offered.
+Pod and claims are read from the API server if volumes are going to be committed. A volume's health is evaluated in the
+version that is about to be written, never in the one that was planned with. This module also has what all writers
+share: the settings of writing, how an attempt ends, and when a volume is still the one that was offered.
 """
 
 import asyncio
@@ -38,18 +38,18 @@ Key = tuple[str, str]
 """A driver's name and a volume's handle."""
 
 LONGEST_MEMORY: Final = 20_000
-"""Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximal age."""
+"""Verdicts kept before the outdated ones are dropped: many times what is chosen within one maximum age."""
 
 
 class HealthSource(Protocol):
-    """Asks drivers about volumes (csi.drivers.Drivers)."""
+    """Probes drivers about volumes (csi.drivers.Drivers)."""
 
     async def verdict(self, driver: str, handle: str, max_age: timedelta) -> Verdict:
-        """Return a verdict at most so old. Raises nothing, and answers within the driver's own deadlines."""
+        """Return a verdict of at most that age. Never raises, and returns within the driver's own deadlines."""
 
 
 class HealthGate:
-    """Verdicts on the volumes that were chosen lately. `max_age` is the plan's: an older one says nothing."""
+    """Verdicts on recently chosen volumes. `max_age` is the plan's: older ones do not count."""
 
     def __init__(self, source: HealthSource, max_age: timedelta) -> None:
         self._source = source
@@ -57,9 +57,9 @@ class HealthGate:
         self.verdicts: Map[Key, Verdict] = Map()
 
     async def ask(self, decision: Reserve | Finish, now: datetime) -> bool:
-        """Ask about the chosen volumes without a fresh verdict, all at once; return False if there were none.
+        """Probe the chosen volumes without a recent verdict, concurrently; return False if there were none.
 
-        Volumes that are not CSI have no driver to ask.
+        Volumes that are not CSI have no driver to probe.
         """
         stale = self.unanswered(decision, now)
         await asyncio.gather(*(self._ask(volume) for volume in stale))
@@ -69,15 +69,15 @@ class HealthGate:
         return bool(stale)
 
     def unanswered(self, decision: Reserve | Finish, now: datetime) -> list[Volume]:
-        """Return the chosen volumes about which nothing fresh is known."""
+        """Return the chosen volumes without a recent verdict."""
         chosen = (placement.volume for placement in decision.placements)
         return [volume for volume in chosen if volume.driver and not self._fresh(volume, now)]
 
     def outdated(self, driver: str, handle: str) -> bool:
-        """Forget a verdict because something else was learned since: a sweep found the volume unhealthy, or well again.
+        """Drop a verdict because of newer information: a sweep found the volume unhealthy, or healthy again.
 
-        Without that, a volume of a driver that came back would stay Unknown here for the whole maximal age. Return
-        whether pods may have been refused because of it.
+        Without that, a volume of a driver that recovered would stay Unknown here for the whole maximum age. Return
+        whether pods may have been rejected because of it.
         """
         verdict = self.verdicts.get((driver, handle))
         if verdict is None:
@@ -86,7 +86,7 @@ class HealthGate:
         return verdict.state not in USABLE
 
     def driver_answers(self, driver: str) -> None:
-        """Forget what a driver could not say while it did not answer."""
+        """Drop what a driver could not report while it did not respond."""
         silent = [
             key for key, verdict in self.verdicts.items() if key[0] == driver and verdict.state is HealthState.UNKNOWN
         ]
@@ -104,14 +104,14 @@ class HealthGate:
 
 @dataclass(frozen=True, slots=True)
 class ActSettings:
-    """What the user decided about writing. `ttl`: how long a reservation lasts."""
+    """The user's settings for writing. `ttl`: how long a reservation lasts."""
 
     annotations: Annotations = field(default_factory=Annotations)
     ttl: timedelta = timedelta(minutes=10)
 
 
 class EndedAttempt(Exception):
-    """Ends the writing for a pod before everything is written."""
+    """Ends the attempt for a pod before everything is written."""
 
     def __init__(self, outcome: Lost | Outdated) -> None:
         super().__init__(outcome.why)
@@ -133,7 +133,7 @@ class OutdatedDecision(EndedAttempt):
 
 
 def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotations, now: datetime) -> bool:
-    """Whether a volume that changed since it was chosen is still free for the claim and offers the same."""
+    """Whether a volume that changed since it was chosen is still usable for the claim and offers the same."""
     reservation = annotations.reservation_of(fresh)
     if reservation is not None and reservation.excludes(now, claim):
         return False
@@ -142,7 +142,7 @@ def same_offer(chosen: Volume, fresh: Volume, claim: Claim, annotations: Annotat
 
 
 def what_happened(fresh: Volume) -> str:
-    """Say in a few words why a volume is no longer the one that was chosen."""
+    """Return in a few words why a volume is no longer the one that was chosen."""
     if fresh.deleting:
         return "is being deleted"
     if fresh.claim is not None:
@@ -154,11 +154,11 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 AT_ONCE: Final = 4
-"""Claims of one pod that are read or bound side by side."""
+"""Claims of one pod that are read or bound concurrently."""
 
 
 async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S]) -> list[T]:
-    """Let all finish, then raise the first failure: no bind is cut off in the middle because another one failed."""
+    """Let all finish, then raise the first failure: no bind is interrupted because another one failed."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def in_turn(subject: S) -> T:
@@ -173,11 +173,13 @@ async def side_by_side(work: Callable[[S], Awaitable[T]], subjects: Iterable[S])
 
 
 LONGEST_QUESTION: Final = 1.0
-"""Seconds that a driver may take while a turn is held; the answer is waited for outside, where it holds up nobody."""
+"""Seconds that a probe may take while a turn is held; longer ones are awaited outside, where they delay no other
+pod.
+"""
 
 
 class LastLook:
-    """Looks again at what a decision was made of."""
+    """Checks again what a decision was based on."""
 
     def __init__(self, live: LiveObjects, gate: HealthGate, clock: Clock, settings: PlanSettings) -> None:
         self._live = live
@@ -188,7 +190,7 @@ class LastLook:
         self._node_storage = NodeStorage()
 
     async def refreshed(self, decision: Reserve) -> Reserve:
-        """Return the decision with its claims as they are now. Raises OutdatedDecision when it has to be made again."""
+        """Return the decision with its present claims. Raises OutdatedDecision if it has to be made again."""
         await self.ask(decision)
         if decision.mode is Mode.ANNOTATE:
             self._require_same(decision.pod, self._live.snapshot().pods.get(decision.pod.key))
@@ -204,7 +206,7 @@ class LastLook:
         return replace(decision, placements=tuple(Placement(claim, planned.volume) for claim, planned in pairs))
 
     async def ask(self, decision: Reserve | Finish) -> None:
-        """Have a verdict on each volume that is fresh enough. Raises OutdatedDecision when a driver is slow."""
+        """Obtain a recent verdict on each volume. Raises OutdatedDecision if a driver is slow."""
         now = self._clock.now()
         if not self._gate.unanswered(decision, now):
             return
@@ -214,9 +216,9 @@ class LastLook:
             raise OutdatedDecision("the driver of a chosen volume is slow to answer") from None
 
     def require_healthy(self, placement: Placement, volume: Volume) -> None:
-        """Judge the record of the volume that is about to be written, or a newer one that is known.
+        """Evaluate the version of the volume that is about to be written, or a newer one that is known.
 
-        Raises LostPlacement when the volume must not be used, OutdatedDecision when its driver has to be asked anew.
+        Raises LostPlacement if the volume must not be used, OutdatedDecision if it has to be probed again.
         """
         snapshot = self._live.snapshot()
         known = snapshot.volumes.get(volume.name)
@@ -251,6 +253,6 @@ class LastLook:
 
 
 def _wish(claim: Claim) -> Claim:
-    """What a plan for the claim rests on: all of it but its version, its health and most of its annotations."""
+    """What a plan for the claim depends on: all of it but its version, its health and most of its annotations."""
     kept = tuple((key, value_of(claim.annotations, key) or "") for key in (BIND_COMPLETED, SELECTED_NODE))
     return structs.replace(claim, resource_version=0, health=None, annotations=kept)

@@ -1,6 +1,6 @@
-"""Volumes, claims and pods as the API server has them now: read one, patch one that is still as we saw it.
+"""Volumes, claims and pods as the API server has them now: read one, or patch one that is unchanged since it was read.
 
-Every answer goes into the store, so that no later decision rests on something older than our own last write.
+Every response is put into the store, so that no later decision rests on something older than our own last write.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from kube.store.snapshot import Snapshot
 from kube.store.store import Store
 
 FASTER: Final = (Conflict, NotFound)
-"""Answers that mean somebody was faster: the object was changed or removed. Read again and decide again.
+"""Responses that mean another writer was faster: the object was changed or removed. Read and decide again.
 
-Of a write of an object that is still as it was seen, 422 is a refusal that will come again (see `patch_as_seen`).
+For a write of an unchanged object, 422 is a rejection that will be repeated (see `patch_as_seen`).
 """
 
 
 TRIES: Final = 3
-"""Writes of one object that keeps changing in ways that do not concern us, before it is decided anew what to do."""
+"""Writes of an object that keeps changing in unrelated ways, before a new decision is made."""
 
 
 class _Meta(msgspec.Struct):
@@ -49,10 +49,10 @@ async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
     uid: str = "",
     subresource: str = "",
 ) -> msgspec.Raw:
-    """Merge-patch an object that is still the one that was seen. Raises one of FASTER when it is not.
+    """Merge-patch an object that is unchanged since it was read. Raises one of FASTER otherwise.
 
     Raises Invalid only if the API server, or a policy, does not accept this change of this very object. A field that
-    somebody made immutable in the meantime gives 422 as well, so the object is read again to tell the two apart.
+    became immutable in the meantime gives 422 as well, so the object is read again to distinguish the two.
     """
     try:
         return await api.conditional_patch(
@@ -73,7 +73,7 @@ async def patch_as_seen(  # noqa: PLR0913 - the shape of kube.client.api.KubeApi
 
 @dataclass(frozen=True, slots=True)
 class LiveVolume:
-    """A volume as the API server just sent it: the record, and the JSON for what the record does not keep."""
+    """A volume as just received from the API server: the record, and the JSON for what the record does not keep."""
 
     record: Volume
     raw: msgspec.Raw
@@ -82,7 +82,7 @@ class LiveVolume:
 class LiveObjects:
     """Reads and conditional writes of volumes and claims.
 
-    `api` is fenced: it refuses a write without the Lease (kube.leaderelection.leadership.FencedTransport).
+    `api` is fenced: it rejects a write without the Lease (kube.leaderelection.leadership.FencedTransport).
     """
 
     def __init__(self, api: ReaderAndPatcher, store: Store, annotations: Annotations) -> None:
@@ -91,11 +91,11 @@ class LiveObjects:
         self._annotations = annotations
 
     def snapshot(self) -> Snapshot:
-        """Return what the store knows now, our own writes included."""
+        """Return the present state of the store, our own writes included."""
         return self._store.snapshot()
 
     async def volume(self, name: str) -> LiveVolume | None:
-        """Read a volume; None when it is gone."""
+        """Read a volume; None if it is gone."""
         as_of = self._store.volumes.version
         try:
             return self._took_volume(await self._api.get(VOLUMES, name), as_of)
@@ -103,7 +103,7 @@ class LiveObjects:
             return None
 
     async def claim(self, key: str) -> Claim | None:
-        """Read a claim by `namespace/name`; None when it is gone."""
+        """Read a claim by `namespace/name`; None if it is gone."""
         namespace, _, name = key.partition("/")
         as_of = self._store.claims.version
         try:
@@ -112,7 +112,7 @@ class LiveObjects:
             return None
 
     async def pod(self, key: str) -> Pod | None:
-        """Read a pod by `namespace/name`; None when it is gone."""
+        """Read a pod by `namespace/name`; None if it is gone."""
         namespace, _, name = key.partition("/")
         try:
             record = decode_pod_record(await self._api.get(PODS, name, namespace))
@@ -122,7 +122,7 @@ class LiveObjects:
         return record
 
     async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
-        """Patch a volume that is still exactly this one. Raises as `patch_as_seen`."""
+        """Patch a volume that is unchanged. Raises as `patch_as_seen`."""
         answer = await patch_as_seen(
             self._api,
             VOLUMES,
@@ -135,7 +135,7 @@ class LiveObjects:
         return self._took_volume(answer)
 
     async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "") -> Claim:
-        """Patch a claim that is still exactly this one. Raises as `patch_as_seen`."""
+        """Patch a claim that is unchanged. Raises as `patch_as_seen`."""
         answer = await patch_as_seen(
             self._api,
             CLAIMS,

@@ -1,8 +1,8 @@
-"""Takes reservations back: the claim's annotations first, then the volume, each write conditional.
+"""Rolls reservations back: the claim's annotations first, then the volume, each write conditional.
 
-The claim is read again right before a claimRef goes, because taking back what Kubernetes completed in the meantime
-would break it. Whoever is faster is left alone: the next look at the object decides anew. An attempt to write for a pod
-that does not come to its end is taken back here too.
+The claim is read again right before a claimRef is removed, because rolling back what Kubernetes completed in the
+meantime would break it. Faster writers are left alone: the next reconciliation of the object decides again. An attempt
+for a pod that does not succeed is rolled back here too.
 """
 
 import logging
@@ -38,7 +38,7 @@ class Rollback:
         self._annotations = annotations
 
     async def carry_out(self, release: Release) -> bool:
-        """Release what is named; False when an object changed under us and has to be looked at again."""
+        """Release what is named; False if an object changed meanwhile and has to be processed again."""
         if release.claim is not None and not await self._release_claim(release.claim):
             return False
         if release.volume is not None and not await self._release_volume(release.volume, release.clear_reference):
@@ -47,10 +47,10 @@ class Rollback:
         return True
 
     async def roll_back(self, held: Sequence[Held], *, committed: bool = False) -> None:
-        """Take back what one attempt holds, last one first. `committed`: it wrote the claimRefs.
+        """Roll back what one attempt holds, last one first. `committed`: it wrote the claimRefs.
 
-        What cannot be taken back now, because objects keep changing or the API server fails, runs out with its time,
-        or is finished or taken back by the PV controller.
+        What cannot be rolled back now, because objects keep changing or the API server fails, expires, or is finished
+        or rolled back by the PV controller.
         """
         for claim, volume in reversed(held):
             try:
@@ -70,10 +70,10 @@ class Rollback:
                 return
 
     async def _unmark(self, claim: Claim, name: str) -> bool:
-        """Take the phase Bound back from a volume that the claim does not name; False if it changed under us.
+        """Remove the phase Bound from a volume that the claim does not name; False if it changed meanwhile.
 
-        The phase goes first: what is left after a crash is again what kube-scheduler leaves behind. A claim that is
-        gone may have had the volume before, so that one is Released by the PV controller, as any other.
+        The phase is removed first: what is left after a crash is again what kube-scheduler leaves behind. A deleted
+        claim may have had the volume before, so that one is set to Released by the PV controller, as any other.
         """
         volume = self._live.snapshot().volumes.get(name)
         if volume is None or volume.phase != "Bound" or not names(volume, claim):
@@ -94,7 +94,7 @@ class Rollback:
             await self._live.patch_claim(claim, release_claim(claim, self._annotations))
         except FASTER:
             self._metrics.conflicted(CLAIMS.plural, ConflictKind.RESOURCE_VERSION)
-            # A claim that is gone took its annotations along.
+            # The annotations of a deleted claim are gone with it.
             return await self._live.claim(claim.key) is None
         return True
 
@@ -114,7 +114,7 @@ class Rollback:
 
     def _report(self, release: Release) -> None:
         told = release.volume or release.claim
-        # A clock that was set back makes no negative times.
+        # A clock that was set back must not produce negative times.
         until = release.until or self._clock.now()
         held = None if release.since is None else max(0.0, (until - release.since).total_seconds())
         self._metrics.released((told.storage_class if told else None) or "", release.cause, held)
@@ -130,7 +130,7 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class ClaimWriter:
-    """What the writers of all modes work with, and how an attempt ends."""
+    """What the writers of all modes share, and how an attempt ends."""
 
     live: LiveObjects
     last_look: LastLook
@@ -142,9 +142,9 @@ class ClaimWriter:
     async def outcome_of(
         self, attempt: Awaitable[Iterable[Volume]], held: Sequence[Held], *, committed: bool = False
     ) -> Outcome:
-        """Return what came of the attempt. Unless it comes to its end, what it has noted in `held` is taken back.
+        """Return the result of the attempt. Unless it succeeds, what it has recorded in `held` is rolled back.
 
-        Raises what the attempt raises: KubeError when the API server fails us, LeadershipLost.
+        Raises what the attempt raises: KubeError if the API server fails, LeadershipLost.
         """
         try:
             return Applied(tuple(await attempt))
@@ -156,7 +156,7 @@ class ClaimWriter:
             raise
 
     async def reread(self, placement: Placement, name: str) -> LiveVolume:
-        """Read a volume of the placement that changed. Raises LostPlacement when it is gone."""
+        """Read a volume of the placement that changed. Raises LostPlacement if it is gone."""
         live = await self.live.volume(name)
         if live is None:
             raise LostPlacement(placement, f"volume {name} was deleted")

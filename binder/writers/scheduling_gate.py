@@ -1,8 +1,9 @@
-"""Lifts our scheduling gate off a pod, so that kube-scheduler looks at it only when its volumes are held (KEP-3521).
+"""Removes our scheduling gate from a pod, so that kube-scheduler considers it only when its volumes are held
+(KEP-3521).
 
-Volumes are committed for pods that carry the gate, and nobody races kube-scheduler for the others
-(binder.planning.commitment). Who wants the guarantee writes the gate into the pod; only the gate of that name is ever
-removed, and nothing else of a pod.
+Volumes are committed for pods that carry the gate, and the controller races kube-scheduler for no other pod
+(binder.planning.commitment). Users who want the guarantee put the gate on the pod; only the gate of that name is ever
+removed, and nothing else of a pod is changed.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Complaint(Protocol):
-    """Tells people that a gate could not be lifted (binder.reporting.announce.Announcer)."""
+    """Reports that a gate could not be removed (binder.reporting.announce.Announcer)."""
 
     def gate_kept(self, pod: Pod, gate: str) -> None:
         """We may not remove it."""
@@ -39,10 +40,10 @@ class LiveReads(Protocol):
     """Claims and volumes as the API server has them (binder.writers.object_client.LiveObjects)."""
 
     async def claim(self, key: str) -> Claim | None:
-        """Read a claim, and have the store know it; None when it is gone."""
+        """Read a claim, and update the store; None if it is gone."""
 
     async def volume(self, name: str) -> LiveVolume | None:
-        """Read a volume, and have the store know it; None when it is gone."""
+        """Read a volume, and update the store; None if it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _held(key: str, snapshot: Snapshot) -> frozenset[str]:
 
 
 class SchedulingGate:
-    """Lifts gates by a fenced API. `turns` are shared with all who write for pods: so many at a time."""
+    """Removes gates by a fenced API. `turns` are shared with all writers for pods, and bound their number."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class SchedulingGate:
     def known_claims(self, pod: Pod) -> dict[str, KnownClaim]:
         """Return the claims of a pod that carries our gate by key, as the watches show them now; none of another pod.
 
-        Whoever decides about the pod asks first, and hands to `lift` what is still unread then.
+        To be called before a decision; what is still unread then is passed to `lift`.
         """
         if not self._annotations.carries_gate(pod):
             return {}
@@ -95,18 +96,18 @@ class SchedulingGate:
     async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim]) -> bool:
         """Remove our gate if the pod carries it; False if it is still there and has to be tried again.
 
-        `unread` are those of its claims that are known from a watch only, as they were decided with. They are read
-        first, with the volumes held for them: watches do not keep pace with each other. A pod made anew may be seen
-        beside its predecessor's bound claim, and a claim beside a volume that was released while the API server's
-        answer was lost. While a claim is being deleted kube-scheduler would not take the pod, and one made anew since
-        the decision may have no volume yet.
+        `unread` are those of its claims that are known from a watch only, as the decision saw them. They are read
+        first, with the volumes held for them, because watches are not synchronised: a recreated pod may be seen beside
+        its predecessor's bound claim, and a claim beside a volume that was released while the API server's response was
+        lost. While a claim is being deleted kube-scheduler would not accept the pod, and one recreated since the
+        decision may have no volume yet.
 
-        Raises KubeError when the API server fails us or refuses for another reason than a missing right.
+        Raises KubeError if the API server fails or rejects the write for another reason than a missing right.
         """
         if not self._annotations.carries_gate(pod):
             return True
         async with self._turns:
-            # As it is by now: it may have changed while it waited for its turn.
+            # Its present state: it may have changed while it waited for its turn.
             seen = self._store.pods.items.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True

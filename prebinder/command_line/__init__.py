@@ -1,4 +1,4 @@
-"""What all commands share: the form of help and errors, types of values, and flags that set a field of the settings.
+"""What all commands share: the format of help and errors, types of values, and flags that set a field of the settings.
 
 Open `command` first. Never what a command does.
 """

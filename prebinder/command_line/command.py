@@ -1,6 +1,6 @@
-"""What all commands have in common: the form of their help, `--log-level`, and switches as Kubernetes' users type them.
+"""What all commands have in common: the format of their help, `--log-level`, and boolean flags as in Kubernetes.
 
-A group imports the module of a command only when that command is named.
+A group imports the module of a command only when that command is used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,18 +19,18 @@ LOG_LEVEL: Final = "--log-level"
 LOG_LEVEL_HELP: Final = "debug, info (default), warning or error; debug also shows tracebacks"
 LEVELS: Final = ("debug", "info", "warning", "error")
 OPTIONAL: Final = frozenset({"cryptography"})
-"""What only the extra `devcluster` installs."""
+"""Dependencies of the extra `devcluster` only."""
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _STYLE: Final = cloup.HelpFormatter.settings(width=100, max_width=100, col1_max_width=32)
 
 Sections = Mapping[str, Mapping[str, tuple[str, str]]]
-"""Title -> command -> the module that holds it as `command`, and its line in the help."""
+"""Title -> command -> the module that defines it as `command`, and its line in the help."""
 
 
 class Command(cloup.Command):
-    """A command of ours. `examples` is printed as it stands, below the flags."""
+    """A command of this program. `examples` is printed as it is, below the flags."""
 
     def __init__(self, *args: Any, examples: str = "", **settings: Any) -> None:
         params = list(settings.get("params") or ())
@@ -53,7 +53,7 @@ class Command(cloup.Command):
         formatter.write(f"\n{self._examples}")
 
     def _without_values(self, args: Sequence[str]) -> list[str]:
-        """Return the arguments with `--switch=false` as `--no-switch`, as components of Kubernetes read it."""
+        """Return the arguments with `--switch=false` as `--no-switch`, which Kubernetes components accept too."""
         switches = {
             name: param.secondary_opts
             for param in self.params
@@ -81,7 +81,7 @@ def _switched(name: str, value: str, opposite: Sequence[str]) -> list[str]:
 
 
 class Verbs(click.Group):
-    """A group whose commands are known, such as `quarantine list|release`."""
+    """A group with a fixed set of commands, such as `quarantine list|release`."""
 
     def __init__(self, *args: Any, examples: str = "", **settings: Any) -> None:
         settings.setdefault("options_metavar", "[flags]")
@@ -105,7 +105,7 @@ class Verbs(click.Group):
 
 
 class Group(Verbs):
-    """Commands in sections, each imported when it is named."""
+    """Commands in sections, each imported when it is used."""
 
     def __init__(self, sections: Sections, **settings: Any) -> None:
         super().__init__(**settings)
@@ -135,12 +135,12 @@ class Group(Verbs):
 
 
 def log_level_option(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command that logs its `--log-level`; it receives it as `log_level`."""
+    """Add `--log-level` to a command that logs; it receives it as `log_level`."""
     return cloup.option(LOG_LEVEL, type=OneOf(LEVELS), metavar="LEVEL", help=LOG_LEVEL_HELP)(function)
 
 
 def _quiet_log_level() -> click.Option:
-    """Return the flag for commands that log nothing: it decides about tracebacks only (prebinder.cli)."""
+    """Return the flag for commands that do not log: it only controls tracebacks (prebinder.cli)."""
     return cloup.Option(
         [LOG_LEVEL],
         type=OneOf(LEVELS),

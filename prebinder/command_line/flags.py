@@ -29,7 +29,7 @@ class Flag:
 
     @property
     def parameter(self) -> str:
-        """The name under which click hands the value over."""
+        """The name under which click passes the value."""
         return self.name.removeprefix("--").replace("-", "_")
 
 
@@ -88,7 +88,7 @@ CLUSTER_FLAGS: Final = (
 )
 
 ENDPOINT_FLAGS: Final = (
-    # Before the endpoints, of which those on TCP are refused without them.
+    # Before the endpoints: those on TCP are rejected without them.
     *TLS_FLAGS,
     Flag(
         "--csi-endpoint",
@@ -206,7 +206,9 @@ _REPEATABLE: Final = frozenset({"endpoints", "scheduler_names"})
 def settings_flags(
     flags: Flags, defaults: Settings | AgentSettings | SchedulerSettings
 ) -> Callable[[Function], Function]:
-    """Return the decorator that gives a command these flags, in groups. What the user left out is None or empty."""
+    """Return the decorator that adds these flags to a command, in groups. Flags that are not given are None or
+    empty.
+    """
 
     def decorate(function: Function) -> Function:
         for title, below in reversed(list(flags.items())):
@@ -231,7 +233,7 @@ def option(flag: Flag, kind: Any) -> Callable[[Function], Function]:
 
 
 def override(settings: Chosen, given: Mapping[str, Any], flags: Flags) -> Chosen:
-    """Return the settings with the flags that the user gave laid over; UsageError names a wrong one."""
+    """Return the settings overridden by the given flags; UsageError names an invalid one."""
     for flag in (flag for below in flags.values() for flag in below):
         value = given.get(flag.parameter)
         if value is None or value == ():
@@ -246,7 +248,7 @@ def override(settings: Chosen, given: Mapping[str, Any], flags: Flags) -> Chosen
 
 
 def settings_from(defaults: Chosen, flags: Flags, arguments: Sequence[str]) -> Chosen:
-    """Return the settings with these arguments laid over, for those that compose a process without its command."""
+    """Return the settings overridden by these arguments, for callers that compose a process without its command."""
 
     @cloup.command("settings", cls=Command)
     @settings_flags(flags, defaults)

@@ -1,4 +1,4 @@
-"""The types of flags beyond click's own: each reads one text and says in a sentence what it expected instead."""
+"""The types of flags beyond click's own: each parses a text or states in a sentence what was expected."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,7 +14,7 @@ from prebinder.config.duration import parse_duration
 
 
 class Reading(click.ParamType[Any]):
-    """Reads a text by a function that raises ValueError with a sentence for the user."""
+    """Parses a text by a function that raises ValueError with a sentence for the user."""
 
     def __init__(self, name: str, read: Callable[[str], object]) -> None:
         self.name = name
@@ -59,7 +59,7 @@ def _number(kind: type[int] | type[float], expected: str) -> Callable[[str], obj
 
 
 def whole_number(least: int, most: int) -> Reading:
-    """Return the type of a whole number between these."""
+    """Return the type of an integer between these."""
 
     def read(text: str) -> int:
         digits = text.isascii() and text.isdigit() and len(text) <= len(str(most))
@@ -75,7 +75,7 @@ NUMBER: Final = Reading("number", _number(float, "a number"))
 DURATION: Final = Reading("duration", parse_duration)
 ENDPOINT: Final = Reading("endpoint", parse_endpoint)
 FILE: Final = click.Path()
-"""A path as it was typed; the shell completes it."""
+"""A path; the shell completes it."""
 
 
 def type_of(kind: Any, metavar: str) -> click.ParamType[Any]:

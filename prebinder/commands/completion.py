@@ -1,4 +1,4 @@
-"""`pvc-prebinder completion`: the script that teaches a shell to complete commands, flags and their values."""
+"""`pvc-prebinder completion`: the script with which a shell completes commands, flags and their values."""
 
 import sys
 from typing import Final

@@ -1,4 +1,4 @@
-"""`pvc-prebinder doctor`: looks whether the cluster, the rights and the drivers are what is needed."""
+"""`pvc-prebinder doctor`: checks whether the cluster, the rights and the drivers meet the prerequisites."""
 
 import asyncio
 import sys
@@ -98,13 +98,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     """Checks the prerequisites of the controller, or of the scheduler.
 
     Checks the server's version, the kinds it serves, the permissions of the credentials in use, and each CSI driver
-    named by --csi-endpoint, and reports what does not work without what is missing; and for each StorageClass whether
-    the controller helps its claims. With --scheduler-config it checks
-    a file of kube-scheduler instead, and needs no cluster.
+    named by --csi-endpoint, and reports what does not work if one is missing. Also reports for each StorageClass
+    whether the controller helps its claims. With --scheduler-config it checks a configuration file of kube-scheduler
+    instead, and needs no cluster.
 
     Changes nothing; permissions are queried by SelfSubjectAccessReview, which every user may create.
     """
-    # What a driver answers is in the report; it need not be logged beside it.
+    # The driver's response is in the report; it need not be logged as well.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.ERROR)))
     if scheduler_config:
         checks = list(scheduler_file_checks(_text_of(scheduler_config)))
@@ -143,7 +143,7 @@ async def _look(
 
 
 async def _class_checks(api: KubeApi) -> list[Check]:
-    """Say for each StorageClass whether the controller helps its claims."""
+    """Return for each StorageClass whether the controller helps its claims."""
     annotations = Annotations()
     try:
         classes = await api.list_all(STORAGE_CLASSES, _lenient(partial(decode_class, own_prefix=annotations.prefix)))
@@ -164,7 +164,7 @@ def _lenient(decode: Callable[[Raw], R]) -> Callable[[Raw], R | None]:
 
 
 async def _driver_check(endpoint: Endpoint) -> Check:
-    """Ask a driver who it is and what it can be asked."""
+    """Check a driver's name and how its volumes can be probed."""
     session = DriverSession(endpoint, Limits(), SystemClock(), Unobserved())
     subject = f"CSI driver {endpoint.driver}"
     try:

@@ -54,7 +54,7 @@ def command(
     never reported. With --csi-endpoint the drivers are probed as well, by read-only calls. The worst of several reports
     is shown.
     """
-    # A driver that does not answer has to be seen, and why.
+    # A driver that does not respond has to be visible, with the reason.
     configure(LoggingSettings(level=LogLevel(log_level or LogLevel.WARNING)))
     endpoints = override(Settings(), given, {"CSI drivers": ENDPOINT_FLAGS}).health.connections
     return asyncio.run(_run(access, volumes, Printer(output), watching, endpoints))

@@ -1,4 +1,6 @@
-"""`pvc-prebinder match`: which volume Kubernetes itself would pick for each claim, offline, and why not each other."""
+"""`pvc-prebinder match`: which volume Kubernetes itself would pick for each claim, offline, and why it rejects the
+others.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -56,15 +58,15 @@ _MOST_NODES_NAMED = 10
 def command(filenames: tuple[str, ...], node: str | None, output: str) -> int:
     """Reports for every claim in the input which volume Kubernetes would pick, and why it rejects each other volume.
 
-    Works offline: the answer comes from the objects in the input alone.
+    Works offline, from the objects in the input only.
 
-    Without --node the answer is the PV controller's: a claim whose class waits for a pod gets a volume only if one is
-    already reserved for it. With --node it is kube-scheduler's for that node: claims of one pod, if the pod is in the
-    input, are served smallest request first and share no volume; any other claim is answered as if it were the only
-    one. Of volumes that Kubernetes treats as equal, the first by name is shown.
+    Without --node the result is that of the PV controller: a claim whose class waits for a pod gets a volume only if
+    one is already reserved for it. With --node it is that of kube-scheduler for that node: claims of one pod, if the
+    pod is in the input, are matched together, smallest request first, and share no volume; any other claim is matched
+    as if it were the only one. Of volumes that Kubernetes treats as equal, the first by name is shown.
 
-    For pods in the input that have no node yet it reports on which nodes their volumes let them run, and what becomes
-    of each claim there: the verdicts of kube-scheduler's plugins VolumeBinding, VolumeZone and NodeVolumeLimits. With
+    For pods in the input that have no node yet it reports on which nodes their volumes allow them to run, and what each
+    claim gets there: the verdicts of kube-scheduler's plugins VolumeBinding, VolumeZone and NodeVolumeLimits. With
     --node only that node is considered.
     """
     objects = read_objects(filenames, sys.stdin.buffer)
@@ -80,7 +82,9 @@ def command(filenames: tuple[str, ...], node: str | None, output: str) -> int:
 
 
 class _Report:
-    """Answers one after another, so that none has to be kept, and sees whether all was `well` in the end."""
+    """Computes the results one after another, so that none has to be kept, and records whether every claim gets a
+    volume.
+    """
 
     def __init__(self, objects: Objects, node: Node | None) -> None:
         self.well = not objects.faults
@@ -111,14 +115,14 @@ class _Report:
         nodes = [self._node] if self._node else list(self._objects.nodes.values())
         for answer in pod_answers(waiting(self._objects.pods.values()), nodes, self._objects.snapshot()):
             stuck = bool(answer.nodes) and not any(node.fits for node in answer.nodes)
-            # An unbound Immediate claim is judged as a claim: it may be about to be bound.
+            # An unbound Immediate claim is evaluated as a claim: it may be about to be bound.
             rejected = answer.rejection is not None and answer.rejection.reason is not Reason.IMMEDIATE_CLAIM
             self.well = self.well and not (rejected or (stuck and self._node is None))
             yield answer
 
 
 def matches(objects: Objects, node: Node | None) -> Iterator[Match]:
-    """Yield the answer for each claim, in the order of the input."""
+    """Yield the result for each claim, in the order of the input."""
     if node is None:
         for claim in objects.claims.values():
             yield match_as_controller(claim, objects.classes, objects.volumes)
@@ -133,7 +137,7 @@ def matches(objects: Objects, node: Node | None) -> Iterator[Match]:
 
 
 def _claims_of_pod(claim: Claim, objects: Objects, answered: dict[str, Match]) -> list[Claim]:
-    """Return the claims that are decided together with this one: those of the first pod that uses it."""
+    """Return the claims that are matched together with this one: those of the first pod that uses it."""
     users = (pod for pod in objects.pods.values() if claim.key in pod.claim_keys and not pod.finished)
     pod = next(users, None)
     keys = (claim.key,) if pod is None else pod.claim_keys

@@ -1,4 +1,6 @@
-"""`pvc-prebinder quarantine`: which volumes are kept from claims because of their health, and a way out for them."""
+"""`pvc-prebinder quarantine`: lists the volumes that are withheld from claims because of their health, and releases
+them.
+"""
 
 import asyncio
 import sys
@@ -60,11 +62,11 @@ def list_command(access: ClusterAccess, output: str) -> int:
 @cloup.option("--all", "everything", is_flag=True, help="all that are in quarantine")
 @access_flags
 def release_command(access: ClusterAccess, volumes: tuple[str, ...], everything: bool) -> int:
-    """Releases volumes by hand: the driver cannot report them healthy, or no controller manages them any more.
+    """Releases volumes by hand, if their driver cannot report recovery or no controller manages them any more.
 
     A controller with --quarantine whose driver still reports a volume as unhealthy quarantines it again. A claimRef to
-    anything but the placeholder quarantine-VOLUME is left alone; a placeholder counts with or without the annotations
-    of our quarantine.
+    anything but the placeholder quarantine-VOLUME is left alone; a placeholder is removed with or without the
+    annotations of our quarantine.
     """
     if bool(volumes) == everything:
         raise UsageError("expected volume names or --all. See pvc-prebinder quarantine release --help")
@@ -103,7 +105,7 @@ async def _release(access: ClusterAccess, names: tuple[str, ...]) -> int:
 
 
 async def release(api: KubeApi, name: str, annotations: Annotations) -> None:
-    """End the quarantine of a volume as it is now. CommandError if it keeps changing while we try."""
+    """End the quarantine of a volume as it is now. CommandError if the volume keeps changing meanwhile."""
     for _ in range(_TRIES):
         for volume in await read_volumes(api, (name,), annotations.prefix):
             if not _inside(volume, annotations):

@@ -1,4 +1,4 @@
-"""`pvc-prebinder simulate`: schedules pods on a cluster in memory, made up or dumped, and answers "what if"."""
+"""`pvc-prebinder simulate`: schedules pods on a cluster in memory, generated or dumped, and answers "what if"."""
 
 import os
 import sys
@@ -69,7 +69,7 @@ Exit codes:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the user asks for. `sizes`: those of a generated cluster, None where the default holds."""
+    """The arguments of the command. `sizes`: those of a generated cluster, None for the default."""
 
     sizes: Mapping[str, int | None]
     seed: int
@@ -157,7 +157,7 @@ def command(**given: Any) -> int:
 
 
 def run(arguments: Arguments) -> int:
-    """Simulate and report. Raises UsageError for a plugin, node or zone there is none of, before anything is run."""
+    """Simulate and report. Raises UsageError for an unknown plugin, node or zone before anything is run."""
     profile = profile_of(arguments.chosen)
     targets = [Path(name) for name in (arguments.trace, arguments.chart) if name is not None]
     _refuse_unwritable(targets)
@@ -188,7 +188,7 @@ def run(arguments: Arguments) -> int:
 
 @dataclass(slots=True)
 class _Answers:
-    """Answers one question after the other about a cluster. `failed` are the pods without a place so far."""
+    """Answers questions about a cluster one after the other. `failed` are the pods that are not placed so far."""
 
     arguments: Arguments
     cluster: SimulatedCluster
@@ -204,7 +204,7 @@ class _Answers:
         return summarise(outcome, len(pods), self.cluster.state.view)
 
     def after(self, changes: Sequence[Asked]) -> WhatIf:
-        """Make the changes, and schedule the pods that lost their node or their data."""
+        """Apply the changes, and schedule the pods that lost their node or their data."""
         hit = [(change, pod) for change in changes for pod in change.made(self.cluster)]
         displaced = list({pod.key: pod for _, pod in hit}.values())
         without_data = sorted({pod.key for change, pod in hit if change.loses_data})
@@ -212,7 +212,7 @@ class _Answers:
         return WhatIf(tuple(map(str, changes)), len(displaced), tuple(without_data), result)
 
     def needed(self, like: Collection[str]) -> Needed:
-        """Add nodes until no more helps a pod without a place: like these, or of any kind there is."""
+        """Add nodes until no further one lets a pod be placed: like these, or of any existing kind."""
         nodes = self.cluster.state.view.nodes
         kinds = [state for state in nodes if state.name in like] if like else node_kinds(nodes)
         if like and not kinds:
@@ -228,7 +228,7 @@ def _waiting(cluster: SimulatedCluster) -> list[Pod]:
 
 
 def _beginning(arguments: Arguments) -> tuple[ClusterView, tuple[str, ...], bool]:
-    """Return the cluster, what cannot be answered about it, and whether all of it could be read."""
+    """Return the cluster, the limits of what can be answered about it, and whether all of it could be read."""
     if not arguments.filename:
         snapshot = snapshot_of(workload(workload_of(arguments.sizes), arguments.seed))
         return _view(snapshot, arguments.now or START), (), True
@@ -254,7 +254,7 @@ def _view(snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs] | N
 
 @contextmanager
 def _progress(pods: int) -> Iterator[Callable[[], None]]:
-    """Show on a terminal how many pods are through; nothing anywhere else."""
+    """Show on a terminal how many pods are finished; elsewhere print nothing."""
     columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -263,7 +263,7 @@ def _progress(pods: int) -> Iterator[Callable[[], None]]:
 
 
 def _refuse_unwritable(targets: Iterable[Path]) -> None:
-    """Raise CommandError before the run for what would only be found after it."""
+    """Raise CommandError before the run for an error that would otherwise occur only after it."""
     for path in targets:
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
             reason = "it is a directory" if path.is_dir() else "no such directory, or it may not be written to"
@@ -271,7 +271,7 @@ def _refuse_unwritable(targets: Iterable[Path]) -> None:
 
 
 def _write(arguments: Arguments, report: Report, cluster: SimulatedCluster) -> None:
-    """Print first: what has been found is not lost when a disk is full."""
+    """Print first, so that the result is not lost if a disk is full."""
     if arguments.output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n")
     else:

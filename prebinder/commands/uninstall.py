@@ -1,4 +1,4 @@
-"""`pvc-prebinder uninstall`: takes everything of ours off pods, claims and volumes."""
+"""`pvc-prebinder uninstall`: removes everything that pvc-prebinder wrote to pods, claims and volumes."""
 
 import asyncio
 import sys
@@ -72,14 +72,14 @@ class _Lines:
 def command(
     access: ClusterAccess, *, dry_run: bool, parts: tuple[Part, ...], lease_namespace: str, lease_name: str
 ) -> int:
-    """Takes everything of pvc-prebinder off the objects of the cluster.
+    """Removes everything that pvc-prebinder wrote to the objects of the cluster.
 
-    Lifts its scheduling gate from pods, clears claimRefs that it wrote and that no claim is bound by, releases volumes
-    from quarantine, and removes its annotations from claims and volumes. What Kubernetes has bound stays bound, a
-    claimRef of anybody else stays, and nothing is deleted. The annotation `mode` of StorageClasses is yours and stays.
+    Removes its scheduling gate from pods, clears claimRefs that it wrote and that are not part of a completed bind,
+    releases volumes from quarantine, and removes its annotations from claims and volumes. Bound claims stay bound,
+    claimRefs of other writers stay, and nothing is deleted. The annotation `mode` of StorageClasses is yours and stays.
 
-    Refuses while a controller or scheduler holds its Lease, for that one would write everything again. Needs the rights
-    of manifests/uninstall.
+    Refuses to run while a controller or scheduler holds its Lease, because it would write everything again. Requires
+    the rights of manifests/uninstall.
     """
     configure(LoggingSettings(level=LogLevel.WARNING))
     return asyncio.run(_uninstall(access, parts or tuple(Part), (lease_namespace, lease_name), dry_run=dry_run))

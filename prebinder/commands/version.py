@@ -25,5 +25,5 @@ def command(output: str) -> int:
 
 
 def build_facts() -> dict[str, str]:
-    """Return the version of the program and of the interpreter, by the names the JSON output uses."""
+    """Return the version of the program and of the interpreter, under the names of the JSON output."""
     return {"version": version("pvc-prebinder"), "pythonVersion": platform.python_version()}

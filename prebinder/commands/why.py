@@ -1,4 +1,4 @@
-"""`pvc-prebinder why`: the root cause of a pending pod or claim, its evidence, and what to type next."""
+"""`pvc-prebinder why`: the root cause of a pending pod or claim, its evidence, and the next command."""
 
 import asyncio
 import sys
@@ -45,7 +45,7 @@ Exit codes:
 """
 
 _PLAIN_WIDTH: Final = 100
-"""Columns where the output is not a terminal."""
+"""Columns if the output is not a terminal."""
 
 _BETWEEN_LOOKS: Final = 2.0
 """Seconds."""
@@ -53,7 +53,7 @@ _BETWEEN_LOOKS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the user asks about."""
+    """The arguments of the command."""
 
     targets: tuple[Target, ...]
     namespace: str | None
@@ -198,7 +198,7 @@ def _complain(faults: Sequence[str]) -> None:
 
 
 def console_for(color: str) -> Console:
-    """Return a console on the standard output; off a terminal it is plain, unless colours are asked for."""
+    """Return a console on the standard output; without colours unless it is a terminal or colours are requested."""
     console = Console(
         highlight=False, force_terminal=True if color == "always" else None, no_color=True if color == "never" else None
     )
@@ -218,5 +218,5 @@ def exit_code(report: WhyReport) -> int:
 
 
 def is_over(report: WhyReport) -> bool:
-    """Whether nothing waits any more."""
+    """Whether nothing is pending any more."""
     return all(item.code in {Reason.BOUND, Reason.SCHEDULED, Reason.AVAILABLE} for item in report.items)

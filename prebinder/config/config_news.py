@@ -1,4 +1,4 @@
-"""Tells when the configuration was replaced, or a new one refused: as a metric, and as an Event on our Lease."""
+"""Reports that the configuration was replaced, or a new one rejected: as a metric, and as an Event on our Lease."""
 
 from collections.abc import Callable
 from typing import Final
@@ -13,7 +13,7 @@ REFUSED: Final = "ConfigRefused"
 
 
 class ConfigurationNews:
-    """Told by config_watch. `about` is what the Events are about; `applied` is called at the end."""
+    """Notified by config_watch. `about` is the object of the Events; `applied` is called at the end."""
 
     def __init__(
         self,

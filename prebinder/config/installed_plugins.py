@@ -1,4 +1,4 @@
-"""Plugins of other distributions: those that the entry points of a group name, next to the plugins of this one.
+"""Plugins of other distributions, found by the entry points of a group, in addition to the built-in ones.
 
 Entry points: https://packaging.python.org/en/latest/specifications/entry-points/.
 """
@@ -19,7 +19,7 @@ GROUP: Final = "pvc_prebinder.plugins"
 
 
 def installed_registry(failures: FailureObserver) -> Registry:
-    """Return all plugins there are. `failures` is told when one of another distribution fails.
+    """Return all plugins. `failures` is notified when one of another distribution fails.
 
     Raises ConfigurationError, which names the distribution, for one that cannot be loaded or used.
     """

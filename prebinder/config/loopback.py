@@ -1,10 +1,10 @@
-"""Which hosts are this machine only."""
+"""Which hosts are only reachable from this machine."""
 
 import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but processes of this machine can connect. An empty host, which is every address, is not."""
+    """Whether only processes of this machine can connect. An empty host, which means every address, is not."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -12,7 +12,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_reachable(host: str, port: int) -> None:
-    """Raise ValueError, with a sentence for the user, for a control port that others could connect to."""
+    """Raise ValueError, with a sentence for the user, for a control port that other machines could connect to."""
     if not is_loopback(host):
         raise ValueError(
             f'the control port cannot listen on "{host}:{port}", because its clients decide where pods run: '

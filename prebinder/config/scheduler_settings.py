@@ -24,25 +24,25 @@ from prebinder.config.settings import (
 )
 
 LEASE: Final = "pvc-prebinder-scheduler"
-"""Begins the name of a Lease that was given none: each scheduler has one of its own."""
+"""Prefix of the default name of a Lease: each scheduler has its own."""
 
 _SHORTEST_BIND: Final = timedelta(seconds=1)
 _LONGEST: Final = 200
-"""So that the name of the Lease keeps within 253."""
+"""So that the name of the Lease has at most 253 characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulingSettings:
-    """Whose pods are scheduled, and how."""
+    """Which pods are scheduled, and how."""
 
     scheduler_names: tuple[str, ...] = ()
-    """What pods have in spec.schedulerName. Empty: those of the configuration."""
+    """Schedule pods with these spec.schedulerName. Empty: those of the configuration."""
     config: str | None = None
     """Path of a SchedulerConfiguration. None: the default profile for each name."""
     annotation_prefix: str = DEFAULT_PREFIX
     """Prefix of the annotations by which the controller reserves volumes."""
     bind_timeout: timedelta = timedelta(seconds=600)
-    """How long a pod's claims may take to be bound on the chosen node; then the pod is tried again."""
+    """How long a pod's claims may take to be bound on the chosen node before the pod is retried."""
 
     def __post_init__(self) -> None:
         if self.bind_timeout < _SHORTEST_BIND:
@@ -58,12 +58,12 @@ class SchedulingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """Where tools drive the scheduler, see prebinder.control.server."""
+    """Where tools control the scheduler, see prebinder.control.server."""
 
     bind_address: str = "0"
     """As in ServingSettings, but loopback only."""
     token_file: str | None = None
-    """Has the token that tools must show; made if it is not there. None: see prebinder.control.token."""
+    """File with the token that clients must present; created if missing. None: see prebinder.control.token."""
 
     def __post_init__(self) -> None:
         address = parse_address(self.bind_address)
@@ -73,7 +73,7 @@ class ControlSettings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """All of it."""
+    """All settings."""
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings)
@@ -85,7 +85,7 @@ class SchedulerSettings:
 
 
 def refuse_bad_names(names: Collection[str]) -> None:
-    """Raise ValueError, with a sentence for the user, unless these can be the names of schedulers."""
+    """Raise ValueError, with a sentence for the user, if these cannot be names of schedulers."""
     for name in names:
         if not NAME.fullmatch(name):
             raise ValueError(f'expected {NAME_EXPECTED}, found "{name}"')
@@ -96,5 +96,5 @@ def refuse_bad_names(names: Collection[str]) -> None:
 
 
 def lease_name(settings: LeaderElectionSettings, schedulers: Collection[str]) -> str:
-    """Return the name of the Lease: what the user said, or one that no other scheduler has."""
+    """Return the name of the Lease: the user's, or one that no other scheduler has."""
     return settings.name or f"{LEASE}-{'.'.join(sorted(schedulers))}"

@@ -1,7 +1,7 @@
-"""Everything a user can set about the controller: grouped, frozen, explained, with defaults that work.
+"""Everything a user can set about the controller: grouped, frozen, documented, with defaults that work.
 
-`prebinder.config.config_file` reads these from a file, `prebinder.command_line.flags` from the command line. A value
-that cannot work is refused when the group is made, with ValueError and a sentence for the user.
+`prebinder.config.config_file` reads these from a file, `prebinder.command_line.flags` from the command line. An invalid
+value is rejected when the group is constructed, with ValueError and a sentence for the user.
 """
 
 import re
@@ -64,7 +64,7 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class BindingSettings:
-    """What is done for a claim."""
+    """How claims are handled."""
 
     __pydantic_config__ = CAMEL_KEYS
 
@@ -73,7 +73,7 @@ class BindingSettings:
     reservation_ttl: Duration = timedelta(minutes=10)
     """How long a reservation is valid. The default is the time kube-scheduler waits for a bind (bindTimeoutSeconds)."""
     concurrency: int = 10
-    """Pods that are written for at the same time; more would only queue up at the API server."""
+    """Pods whose volumes are written concurrently; more would only queue at the API server."""
     annotation_prefix: str = DEFAULT_PREFIX
     """Prefix of the annotations and of the scheduling gate. Extender, scheduler and agents must use the same."""
     allow_delete_policy: bool = False
@@ -109,7 +109,9 @@ class ProbeSettings:
     tls_key: str | None = None
     """Key of the client certificate."""
     sweep_interval: Duration = timedelta(seconds=60)
-    """Every volume is probed once in this time, Available or not: by lists if the driver has them, else one by one."""
+    """Every volume is probed once in this time, Available or not: by lists if the driver supports them, else
+    individually.
+    """
     sweep_rate: float = 200.0
     """Volumes probed per second and driver. The default covers 10,000 volumes within the default interval."""
     unhealthy_after: int = 1
@@ -138,7 +140,7 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True)
 class HealthSettings(ProbeSettings):
-    """Which CSI drivers are probed, and what follows from their answers."""
+    """Which CSI drivers are probed, and the consequences."""
 
     __pydantic_config__ = CAMEL_KEYS
 
@@ -147,10 +149,13 @@ class HealthSettings(ProbeSettings):
     max_age: Duration = timedelta(seconds=30)
     """Maximum age of the probe that a reservation relies on; an older one is repeated first."""
     quarantine: bool = False
-    """Keep Available volumes that are Inaccessible or have lost data from every claim until they are healthy again."""
+    """Withhold Available volumes that are Inaccessible or have lost data from all claims until they are healthy
+    again.
+    """
     quarantine_max_share: float = 0.3
-    """Maximum share of a class's Available volumes in quarantine, so that wrong reports of a driver cannot empty it;
-    one volume is always allowed."""
+    """Maximum share of a class's Available volumes in quarantine, so that false reports of a driver cannot use it up;
+    one volume is always allowed.
+    """
 
     def __post_init__(self) -> None:
         ProbeSettings.__post_init__(self)
@@ -166,7 +171,7 @@ class LeaderElectionSettings:
     __pydantic_config__ = CAMEL_KEYS
 
     enabled: bool = True
-    """Hold a Lease while writing. Without it nothing stops a second controller from writing too."""
+    """Hold a Lease while writing. Without it nothing prevents a second controller from writing too."""
     namespace: str | None = None
     """Namespace of the Lease; default the pod's own, or kube-system outside a cluster."""
     name: str = "pvc-prebinder"
@@ -196,7 +201,7 @@ class ServingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ExtenderSettings:
-    """Where kube-scheduler asks about nodes, see prebinder.extender.process."""
+    """Where kube-scheduler calls the extender, see prebinder.extender.process."""
 
     __pydantic_config__ = CAMEL_KEYS
 
@@ -212,7 +217,7 @@ class ExtenderSettings:
     scheduler_names: tuple[str, ...] = ()
     """Only pods with these schedulerNames are evaluated; default all."""
     shutdown_delay_duration: timedelta = timedelta(seconds=10)
-    """How long it still answers after SIGTERM, while /readyz is 503: until endpoints have moved."""
+    """How long it still responds after SIGTERM, while /readyz is 503: until endpoints are updated."""
 
     def __post_init__(self) -> None:
         parse_address(self.bind_address)
@@ -233,7 +238,7 @@ class LoggingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of it."""
+    """All settings."""
 
     __pydantic_config__ = CAMEL_KEYS
 
@@ -280,7 +285,7 @@ class AgentSettings:
 
 
 def with_tls(endpoint: Endpoint, authority: str | None, certificate: str | None, key: str | None) -> Endpoint:
-    """Return an endpoint on tcp with the files, if there are all three; one on a unix socket as it is."""
+    """Return a tcp endpoint with the files, if all three are given; a unix socket unchanged."""
     if not endpoint.remote or not (authority and certificate and key):
         return endpoint
     return replace(endpoint, tls=TlsFiles(authority, certificate, key))
@@ -297,7 +302,7 @@ def parse_address(text: str) -> tuple[str, int] | None:
 
 
 def refuse_bad_prefix(prefix: str) -> None:
-    """Raise ValueError, with a sentence for the user, unless this can be the prefix of annotations."""
+    """Raise ValueError, with a sentence for the user, if this cannot be the prefix of annotations."""
     holds = prefix.endswith("/") and is_label_key(f"{prefix}mode")
     _require(holds, "annotation prefix", 'a domain and "/"', f'"{prefix}"')
 

@@ -1,4 +1,4 @@
 """The scheduler's control port: JSON-RPC, configuration and profiles, on loopback and with a token.
 
-Open `server` first. Never reachable from another machine.
+Open `server` first. Never accessible from another machine.
 """

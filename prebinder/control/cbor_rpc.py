@@ -1,7 +1,7 @@
-"""JSON-RPC 2.0 (jsonrpc.org/specification) with CBOR bodies (RFC 8949): a body in, the body to answer with out.
+"""JSON-RPC 2.0 (jsonrpc.org/specification) with CBOR bodies (RFC 8949): a request body in, the response body out.
 
-What CBOR has and JSON has not is refused as a parse error: tags, indefinite lengths, a key twice. The items that are
-left (byte strings, `undefined`, keys that are no text) are well-formed, and wrong wherever a method looks at them.
+What CBOR has and JSON does not is rejected as a parse error: tags, indefinite lengths, duplicate keys. Other such items
+(byte strings, `undefined`, keys that are not text) are well-formed, and invalid wherever a method reads them.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from typing import Any, Final, NoReturn
 import cbor2
 
 MOST_CALLS: Final = 100
-"""In one batch: 64 KB of the smallest requests there are would be answered with several megabytes."""
+"""In one batch: the responses to 64 KB of minimal requests would be several megabytes."""
 DEEPEST: Final = 16
-"""Levels a body may nest; a call needs three."""
+"""Maximum nesting of a body; a call needs three levels."""
 
 Params = Mapping[str, Any]
 Method = Callable[[Params], Awaitable[object]]
@@ -38,7 +38,7 @@ class Code(IntEnum):
 
 
 class RpcError(Exception):
-    """What a call is answered with instead of a result. `data` is CBOR's plain types, None to leave it out."""
+    """The error response to a call. `data` consists of CBOR's plain types, None to omit it."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -51,11 +51,13 @@ class _Call:
     params: Params | Sequence[Any]
     identifier: object
     silent: bool
-    """A notification: nobody waits for an answer."""
+    """A notification: it gets no response."""
 
 
 async def answer(body: bytes, methods: Mapping[str, Method]) -> bytes | None:
-    """Answer one call or a batch of them; None when there were only notifications. Calls of a batch run at once."""
+    """Execute one call or a batch of them; return None if there were only notifications. Calls of a batch run
+    concurrently.
+    """
     try:
         document = _decode(body)
     except RpcError as error:
@@ -142,7 +144,7 @@ def _read(request: object) -> _Call:
 
 
 def _identifier(request: object) -> object:
-    """Return the id of a request that is wrong, null when that cannot be told."""
+    """Return the id of an invalid request, null if it has none."""
     identifier = request.get("id") if isinstance(request, dict) else None
     return identifier if _is_identifier(identifier) else None
 

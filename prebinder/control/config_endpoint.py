@@ -1,4 +1,4 @@
-"""`/config`: GET tells which configuration is in force, PUT replaces it until its file changes or the process ends."""
+"""`/config`: GET returns the configuration in force, PUT replaces it until its file changes or the process ends."""
 
 import logging
 from http import HTTPStatus
@@ -19,17 +19,17 @@ logger = logging.getLogger(__name__)
 
 
 class InForce(Protocol):
-    """The configuration that is scheduled by (scheduler.standalone.config_watch)."""
+    """The configuration in use (scheduler.standalone.config_watch)."""
 
     @property
     def current(self) -> Configuration: ...
 
     async def apply(self, content: bytes) -> None:
-        """Take a configuration over as a whole. Raises ConfigurationError, and then nothing changed."""
+        """Apply a configuration as a whole. Raises ConfigurationError, and then nothing has changed."""
 
 
 class ConfigEndpoint:
-    """Tells and replaces a configuration."""
+    """Returns and replaces a configuration."""
 
     def __init__(self, configurations: InForce) -> None:
         self._configurations = configurations

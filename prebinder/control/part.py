@@ -1,4 +1,4 @@
-"""The control port as a part of the scheduler's process: from its settings to a server that answers."""
+"""The control port as a part of the scheduler's process: from its settings to a running server."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,9 +22,9 @@ async def serving_control(
     configurations: InForce,
     clock: Clock,
 ) -> AsyncIterator[int]:
-    """Serve while inside and yield the port; 0, and nothing is served, without an address.
+    """Serve while inside the context and yield the port; 0, and nothing is served, without an address.
 
-    Raises ValueError for an address that others can reach, CommandError when it or the token cannot be had.
+    Raises ValueError for an address that other machines can reach, CommandError if it or the token is not available.
     """
     if address is None:
         yield 0

@@ -1,4 +1,4 @@
-"""`bind.pod` and `unbind.pod`: the two methods of the control port by which a tool drives the scheduler."""
+"""`bind.pod` and `unbind.pod`: the methods of the control port by which a tool controls the scheduler."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,9 +13,9 @@ from prebinder.control.cbor_rpc import Code, Method, Params, RpcError
 from scheduler.binding.pod_binding import Bound, Refusal, Refused, Released
 
 ANSWER_SECONDS: Final = 120.0
-"""After that a call is answered although the pod is still being bound. A volume that is made takes its time."""
+"""After that a call is answered although the pod is still being bound. Provisioning a volume takes time."""
 MOST_REJECTIONS: Final = 100
-"""Told in one answer; how many more there are is told as a number."""
+"""Returned in one response; the number of further ones is returned as well."""
 TIMED_OUT: Final = -32007
 CODES: Final[Mapping[Refusal, int]] = {
     Refusal.NOT_READY: -32001,
@@ -32,27 +32,27 @@ _NOT_LEADING: Final = Refused(
 
 
 class PodBinding(Protocol):
-    """Places one pod now, or takes a placement back. Key: `namespace/name`; uid empty: whichever pod has that name.
+    """Binds one pod now, or withdraws it. Key: `namespace/name`; uid empty: whichever pod has that name.
 
-    Neither raises for what a caller can do wrong: that is a Refused. Any other exception is a bug and is reported as
-    an internal error. Both may be called at any time, before the first list and without the lease too, and several
-    times at once; a pod that is being bound already is waited for, not bound twice. Cancelling the call gives up
-    waiting only: what has begun is finished or rolled back without the caller.
+    Neither raises for a caller's error: that is a Refused. Any other exception is a bug and is reported as an internal
+    error. Both may be called at any time, before the first list and without the Lease too, and concurrently; if a pod
+    is being bound already, the call waits for it and does not bind twice. Cancelling the call only stops waiting: what
+    has begun is finished or rolled back without the caller.
     """
 
     async def bind(self, key: str, uid: str, node: str) -> Bound | Refused:
-        """Schedule a waiting pod ahead of its turn and return when its Binding succeeded or nothing is left of it.
+        """Schedule a waiting pod ahead of its turn and return when its Binding has succeeded or the attempt has failed.
 
-        Node given: that one only, after all filters; empty: the scheduler chooses. Neither backoff nor an earlier
-        failure is waited for, but a pod with scheduling gates is refused. A refused pod goes on waiting in the queue,
-        as after any other failed attempt.
+        With `node` only that node is considered, after all filters; empty: the scheduler chooses. Neither backoff nor
+        an earlier failure delays it, but a pod with scheduling gates is rejected. A rejected pod stays in the queue, as
+        after any other failed attempt.
         """
 
     async def unbind(self, key: str, uid: str) -> Released | Refused:
-        """Take back the node and the volumes promised to a pod whose Binding has not been sent; the pod waits again.
+        """Release the node and the volumes reserved for a pod whose Binding has not been sent; the pod waits again.
 
-        A pod to which nothing is promised is Released with an empty node. One whose Binding was sent is waited for,
-        and refused as ALREADY_BOUND if that succeeded.
+        If nothing is reserved for the pod, the result is Released with an empty node. If its Binding was sent, the call
+        waits for it, and is refused as ALREADY_BOUND if that succeeded.
         """
 
 
@@ -90,7 +90,7 @@ Outcome = TypeVar("Outcome", Bound, Released)
 def pod_binding_methods(
     present: Callable[[], PodBinding | None], seconds: float = ANSWER_SECONDS
 ) -> Mapping[str, Method]:
-    """Return the methods by name. `present` is what places pods now, None while this replica does not schedule.
+    """Return the methods by name. `present` binds pods now, None while this replica does not schedule.
 
     A call that takes longer than `seconds` is answered with TIMED_OUT.
     """

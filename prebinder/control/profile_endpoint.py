@@ -1,4 +1,4 @@
-"""`GET /debug/profile?seconds=N&format=F`: samples the event loop's thread and reports where its time went."""
+"""`GET /debug/profile?seconds=N&format=F`: samples the event loop's thread and reports where its time was spent."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,7 +15,7 @@ PATH: Final = "/debug/profile"
 
 
 class ProfileEndpoint:
-    """Profiles the thread it is asked in. One at a time: each would see the other."""
+    """Profiles the thread that it is called in. One profile at a time: each would include the other."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What every request to the control port has to pass: the right host, the token, and a body within its limits."""
+"""What every request to the control port is checked for: the right host, the token, and a body within its limits."""
 
 import asyncio
 import logging
@@ -17,10 +17,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: Sequence[str]) -> Middleware:
-    """Return what refuses requests: 421 for another host, 401 without the token; a bug behind it becomes a 500.
+    """Return the middleware that rejects requests: 421 for another host, 401 without the token; a bug in a handler
+    becomes a 500.
 
-    `token` is the one that counts now. A web page that had its own name resolve to this machine (DNS rebinding) sends
-    that name as the host.
+    `token` returns the valid one. A web page that made its own name resolve to this machine (DNS rebinding) sends that
+    name as the host.
     """
 
     @web.middleware
@@ -50,7 +51,7 @@ def guard(token: Callable[[], str], hosts: Callable[[], Container[str]], paths: 
 async def read_body(request: web.Request, largest: int, types: Sequence[str], seconds: float = BODY_SECONDS) -> bytes:
     """Return the body: of one of the types, not compressed, at most `largest` bytes.
 
-    Raises an HTTPException: 400 when it is not well-formed HTTP, 408, 413 or 415.
+    Raises an HTTPException: 400 if it is not well-formed HTTP, 408, 413 or 415.
     """
     # aiohttp would take a missing type for application/octet-stream.
     if request.headers.get("Content-Type") is None or request.content_type not in types:
@@ -75,5 +76,5 @@ async def read_body(request: web.Request, largest: int, types: Sequence[str], se
 
 
 def refused(status: int, text: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a refusal as a line of text."""
+    """Return a rejection as a line of text."""
     return web.Response(status=status, text=f"{text}\n", headers=headers)

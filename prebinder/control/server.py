@@ -1,9 +1,8 @@
 """The control port of the standalone scheduler: single pods, the configuration, and a profile of the process.
 
-Whoever can use it decides where pods go, so it listens on loopback only and asks for a token. 200 an answer, 204
-nothing to answer; 400 not as expected, 401 no token, 404 and 405 no such thing, 408 the body did not arrive in time,
-409 already at it, 413 too large, 415 another kind of body, 421 asked by another name, 422 a configuration that is
-wrong, 500 a bug.
+Its clients decide where pods run, so it listens on loopback only and requires a token. 200 a result, 204 no result; 400
+invalid request, 401 no token, 404 and 405 no such path or method, 408 the body did not arrive in time, 409 a profile is
+being taken, 413 too large, 415 wrong content type, 421 wrong Host, 422 invalid configuration, 500 a bug.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ CBOR: Final = "application/cbor"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What answers a method at a path."""
+    """The handler of a method at a path."""
 
     method: str
     path: str
@@ -47,9 +46,9 @@ class ControlServer:
     """Serves while in `async with`. `port` is the port it listens on."""
 
     def __init__(self, address: tuple[str, int], token: Callable[[], str], routes: Sequence[Route]) -> None:
-        """Take host and port (0: any free one), and what says which token counts now.
+        """Take host and port (0: any free one), and a function that returns the valid token.
 
-        Raises ValueError when others than this machine could connect.
+        Raises ValueError if other machines could connect.
         """
         self._host, self.port = address
         refuse_reachable(*address)
@@ -58,12 +57,12 @@ class ControlServer:
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Start to serve. Raises OSError when the address cannot be had."""
+        """Start serving. Raises OSError if the address is not available."""
         paths = list(dict.fromkeys(route.path for route in self._routes))
         application = web.Application(middlewares=[guard(self._token, self._names, paths)])
         for route in self._routes:
             application.router.add_route(route.method, route.path, route.handler)
-        # Who goes away is not waited for: a profile that nobody reads ends.
+        # Disconnected clients are not waited for: their profile is cancelled.
         runner = web.AppRunner(
             application, access_log=None, shutdown_timeout=1.0, auto_decompress=False, handler_cancellation=True
         )
@@ -74,6 +73,6 @@ class ControlServer:
         await self._open.aclose()
 
     def _names(self) -> frozenset[str]:
-        """Return what a request may call this server."""
+        """Return the names by which a request may address this server."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return frozenset(f"{name}:{self.port}" for name in ("localhost", "127.0.0.1", "[::1]", host))

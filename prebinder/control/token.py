@@ -1,6 +1,6 @@
-"""The token that the control port asks for: a line in a file, which is made when there is none.
+"""The token of the control port: a line in a file, which is created if missing.
 
-The file is read again when it changes, as that of a Secret does when somebody rotates it.
+The file is read again when it changes, as that of a Secret does when it is rotated.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from prebinder.errors import CommandError
 
 LEAST_CHARACTERS: Final = 16
 LOOK_SECONDS: Final = 10.0
-"""How often the file is looked at. Kubelet itself takes up to a minute to bring a changed Secret into a pod."""
+"""How often the file is read. The kubelet itself takes up to a minute to bring a changed Secret into a pod."""
 
 _LARGEST_FILE: Final = 4096
 _FORBIDDEN: Final = stat.S_IWGRP | stat.S_IRWXO
@@ -26,15 +26,15 @@ logger = logging.getLogger(__name__)
 
 
 def default_token_file() -> Path:
-    """Return where the token is when nobody says otherwise; each user of a machine has a file of their own."""
+    """Return the default path of the token; each user of a machine has a file of their own."""
     directory = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     return Path(directory) / f"pvc-prebinder-control-{os.getuid()}.token"
 
 
 def obtain_token(path: Path) -> str:
-    """Return the token in the file; without a file make one, readable by us only. Raises CommandError."""
+    """Return the token in the file; if it is missing, create one, readable by this user only. Raises CommandError."""
     try:
-        # O_EXCL: neither a file nor a link that somebody else puts there meanwhile is written to.
+        # O_EXCL: neither a file nor a link that another process creates meanwhile is written to.
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return read_token(path)
@@ -48,7 +48,7 @@ def obtain_token(path: Path) -> str:
 
 
 def read_token(path: Path) -> str:
-    """Return the token in the file. Raises CommandError when it cannot be read, or others could have or change it.
+    """Return the token in the file. Raises CommandError if it cannot be read, or if others could read or change it.
 
     Its group may read it: that is how the kubelet mounts a Secret for a user other than root.
     """
@@ -77,7 +77,9 @@ def read_token(path: Path) -> str:
 
 
 class ControlToken:
-    """Holds the newest good token, `current`. The first is obtained when this is made; that raises CommandError."""
+    """Holds the latest valid token, `current`. The first is read or created by the constructor, which may raise
+    CommandError.
+    """
 
     def __init__(self, path: Path) -> None:
         self.current = obtain_token(path)
@@ -89,7 +91,7 @@ class ControlToken:
         await every(LOOK_SECONDS, clock, self.refresh)
 
     async def refresh(self) -> None:
-        """Take the token over if it has changed and is good. What is wrong with it is told once."""
+        """Use the new token if it has changed and is valid. An invalid one is reported once."""
         try:
             token = await asyncio.to_thread(read_token, self._path)
         except CommandError as error:

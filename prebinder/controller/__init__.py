@@ -1,4 +1,4 @@
-"""The controller's process: every part built, handed what it needs, started and stopped in order.
+"""The controller's process: every part is built, given its dependencies, and started and stopped in order.
 
 Open `process` first. Never a decision.
 """

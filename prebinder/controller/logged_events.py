@@ -1,4 +1,4 @@
-"""Events in the log too, where whoever debugs a pod looks first."""
+"""Logs Events as well, because that is where people look first."""
 
 import logging
 
@@ -8,7 +8,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoggedEvents:
-    """Logs each Event about a pod, and hands all of them on. Events about claims repeat those about the pod."""
+    """Logs each Event about a pod, and forwards all of them. Events about claims repeat those about the pod."""
 
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink

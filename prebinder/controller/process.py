@@ -1,7 +1,7 @@
-"""The controller: builds every part, hands each what it needs, starts them and stops them in order.
+"""The controller: builds every part, gives each its dependencies, starts them and stops them in order.
 
-Read `Controller.__init__` as a table of contents. What the holder of the Lease does is in `prebinder.controller.term`.
-Watching PersistentVolumes alone it publishes their health and does nothing else: the agent beside a CSI driver.
+Read `Controller.__init__` as a table of contents. What the leader does is in `prebinder.controller.term`. If it watches
+PersistentVolumes only, it publishes their health and does nothing else: that is the agent beside a CSI driver.
 """
 
 import asyncio
@@ -118,19 +118,19 @@ class Controller:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        """Work until `stop` is set; then finish what has begun, send the pending Events and release the Lease."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._drivers.close)
             await self._serve(stack)
             await stack.enter_async_context(self._extender.serving())
-            # A part that fails ends all of it: half a controller looks healthy and is not.
+            # A part that fails ends all of it: half a controller would look healthy.
             group = await stack.enter_async_context(asyncio.TaskGroup())
             parts = (self._heartbeat.run(), self._recorder.run(), self._cache.run())
             tasks = [group.create_task(part) for part in parts]
             drift = Job(DRIFT_SECONDS, DRIFT_SECONDS / 10, self._cache.drift.check)
             sweeps = sweep_jobs(self._settings, self._drivers, self._sweeps, lambda: self._leader_loop.term is not None)
             with scheduled({"drift": drift, **sweeps}, self._instruments.jobs, self._clock):
-                # The Lease is given back meanwhile: nobody has to wait for kube-scheduler to look elsewhere.
+                # The Lease is released meanwhile: the next leader need not wait until kube-scheduler has moved on.
                 draining = group.create_task(self._drain(stop))
                 await self._leader_loop.until(stop, self._synced)
                 if stop.is_set():
@@ -168,7 +168,7 @@ class Controller:
             self._instruments.leader.leading(True)
 
     def _report_classes_left_alone(self) -> None:
-        """Who tries it out learns once for each class why nothing is reserved for its claims."""
+        """In a dry run, report once for each class why nothing is reserved for its claims."""
         snapshot, annotations = self._store.snapshot(), self._settings.binding.annotations
         for outlook in outlooks(snapshot.classes.values(), snapshot.volumes.values(), annotations):
             if outlook.left_alone is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from csi.sweep import SweepObserver, SweepProgress
 
 RECHECK_SECONDS: Final = 5.0
-"""How often a driver that did not answer is asked whether it does again."""
+"""How often a driver that did not respond is probed again."""
 JITTER: Final = 0.1
 """Share of the interval by which a sweep may begin early; none begins later than the interval after the last."""
 
@@ -34,7 +34,7 @@ class ClusterSweeps:
     async def handles(self, driver: str) -> list[str]:
         """Return the handles of the driver's volumes, those first about which a decision may be near."""
         self._versions[driver] = self._store.volumes.version
-        # A hundred thousand volumes take a while to go through, and a snapshot can be read anywhere.
+        # Iterating over a hundred thousand volumes takes a while, and a snapshot can be read in any thread.
         return await asyncio.to_thread(health_order, self._store.snapshot(), driver, self._annotations)
 
     def swept(self, progress: "SweepProgress") -> None:
@@ -59,7 +59,7 @@ def sweep_jobs(
 ) -> Mapping[str, Job]:
     """Return two jobs for each driver: the sweep at every interval, and one that sweeps at once when it is due.
 
-    Only the leader sweeps: others would double the load and decide nothing.
+    Only the leader sweeps: others would double the load for nothing.
     """
     if not settings.health.endpoints:
         return {}
@@ -73,7 +73,7 @@ def sweep_jobs(
         at_interval, if_due = job_names(endpoint.driver)
         # A second run waits for the first: a sweep that lasts longer than the interval is followed by the next at once.
         jobs[at_interval] = Job(interval * (1 - JITTER), interval * JITTER, _led(sweep.run, leads), at_once=2)
-        # A look that finds the sweep running returns at once, so a second one beside a long one is no overlap.
+        # A check that finds the sweep running returns at once, so running it beside a long one is no overlap.
         jobs[if_due] = Job(RECHECK_SECONDS, RECHECK_SECONDS / 10, _led(sweep.run_if_due, leads), at_once=2)
     return jobs
 

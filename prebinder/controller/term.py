@@ -1,7 +1,7 @@
-"""What the holder of the Lease does, from winning it to losing it: everything that may write is made for one term.
+"""What the leader does, from acquiring the Lease to losing it: everything that may write is created for one term.
 
 `compose` is the one place where the controller's loops are put together; the tests of the loops use it too. A dry run
-is composed like any other: it is the transport below the API that writes nothing.
+is composed like any other: only the transport below the API writes nothing.
 """
 
 import asyncio
@@ -63,9 +63,9 @@ class TermMetrics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The loops of one term, and what the process asks of them meanwhile.
+    """The loops of one term, and what the process needs from them.
 
-    Without a reconciler and a sweeper nothing is reserved, bound or released: volume health is published, no more.
+    Without a reconciler and a sweeper nothing is reserved, bound or released: only volume health is published.
     """
 
     health_controller: HealthController
@@ -87,23 +87,23 @@ class Term:
             queue.shut_down()
 
     def health_changed(self, driver: str, handle: str, old: HealthRecord | None, new: HealthRecord) -> None:
-        """Something was learned about a volume."""
+        """A volume's health record has changed."""
         refused = self.reconciler is not None and self.reconciler.gate.outdated(driver, handle)
         refused = refused or (old is not None and old.state not in USABLE)
         self.health_controller.health_changed(driver, handle, recovered=refused and new.state in USABLE)
 
     def driver_answers(self, driver: str) -> None:
-        """A driver answers that did not: pods need not wait until they would be looked at again."""
+        """A driver responds again: pods need not wait for their next retry."""
         if self.reconciler is not None:
             self.reconciler.gate.driver_answers(driver)
             self.reconciler.wakeups.driver_answers(driver)
 
     def quarantine(self) -> Mapping[str, tuple[int, int]]:
-        """Return for each class how many volumes are in quarantine, and how many only its cap keeps out."""
+        """Return for each class how many volumes are in quarantine, and how many are kept out by its cap only."""
         return {} if self.reconciler is None else self.health_controller.counts()
 
     def told(self) -> Mapping[str, Reason]:
-        """Return for each claim that is not bound what the last look at its pod said."""
+        """Return for each unbound claim the result of the last attempt for its pod."""
         return {} if self.reconciler is None else {claim.key: reason for claim, reason in self.reconciler.pending()}
 
     def queue_seconds(self) -> Mapping[str, tuple[float, float]]:
@@ -130,7 +130,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
 ) -> Term:
     """Return the loops of one term. `api` is fenced by its Lease, which `holder` names; `namespace` is our own.
 
-    `publish_only`: volume health is published and all else left to others, for a store with nothing but volumes.
+    `publish_only`: only volume health is published, for a store with nothing but volumes.
     """
     annotations, planning = settings.binding.annotations, plan_settings(settings)
     acting = ActSettings(annotations, settings.binding.reservation_ttl)

@@ -1,4 +1,4 @@
-"""The extender as a part of a process that keeps a store: from its settings to a server that answers."""
+"""The extender as a part of a process that keeps a store: from its settings to a running server."""
 
 import logging
 import ssl
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class ExtenderPart:
-    """Make it before the store's first list. Without an address it is nothing and costs nothing."""
+    """Create it before the store's first list. Without an address it does nothing and costs nothing."""
 
     def __init__(self, settings: Settings, store: Store, not_ready: Check, clock: Clock, observer: Observer) -> None:
-        """`not_ready` says why nothing can be answered yet, None when it can. Raises UsageError."""
+        """`not_ready` returns why requests cannot be answered yet, None if they can. Raises UsageError."""
         chosen = settings.extender
         self._clock = clock
         self._not_ready = not_ready
@@ -40,7 +40,7 @@ class ExtenderPart:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve while inside. Raises CommandError when the address cannot be had."""
+        """Serve while inside the context. Raises CommandError if the address is not available."""
         if self._server is None:
             yield
             return
@@ -57,9 +57,9 @@ class ExtenderPart:
             yield
 
     async def drain(self) -> None:
-        """Go on answering for a while after a signal: kube-scheduler comes until the Service's endpoints have moved.
+        """Keep answering for a while after a signal: kube-scheduler connects until the Service's endpoints are updated.
 
-        Nobody is sent here who never was ready.
+        Not needed if this replica was never ready.
         """
         if self._server is None or self._not_ready() is not None:
             return

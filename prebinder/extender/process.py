@@ -56,7 +56,7 @@ class ExtenderProcess:
         self._stopping = False
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Answer until `stop` is set, and then until kube-scheduler has been told that we leave."""
+        """Answer until `stop` is set, and then until the endpoints no longer include this replica."""
         async with AsyncExitStack() as stack:
             ready = {"shutdown": self._stops, "caches": self._waiting_for}
             checks = Checks({"event loop": self._heartbeat.problem}, ready)

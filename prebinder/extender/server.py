@@ -1,7 +1,7 @@
-"""Serves the extender over HTTP: three verbs, a limit on everything, and an exact status code for what goes wrong.
+"""Serves the extender over HTTP: three verbs, a limit on everything, and an exact status code for each error.
 
-200 an answer; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
-cluster has not been read yet. kube-scheduler takes everything but 200 as a failure of the extender.
+200 a result; 400 not what kube-scheduler sends; 408 the body did not arrive in time; 413 it is too large; 503 the
+cluster has not been read yet. kube-scheduler treats everything but 200 as a failure of the extender.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from scheduler.extender.extender import Answer
 from scheduler.extender.wire import MalformedRequest
 
 LARGEST_BODY: Final = 4 * 1024 * 1024
-"""Bytes. A pod has at most 1.5 MiB; beside it there is room for 10,000 nodes with the longest possible names."""
+"""Bytes. A pod has at most 1.5 MiB; that leaves room for 10,000 nodes with the longest possible names."""
 BODY_SECONDS: Final = 5.0
 """For a body to arrive: kube-scheduler's own limit for the whole call, unless configured shorter."""
 
@@ -71,7 +71,7 @@ class ExtenderServer:
         clock: Clock,
         observer: Observer,
     ) -> None:
-        """`not_ready` says why nothing can be answered yet, None when it can."""
+        """`not_ready` returns why requests cannot be answered yet, None if they can."""
         self._not_ready = not_ready
         self._listening = listening
         self._clock = clock
@@ -82,10 +82,10 @@ class ExtenderServer:
         self.port = 0
 
     async def __aenter__(self) -> Self:
-        """Start to serve. Raises OSError when the address cannot be had."""
+        """Start serving. Raises OSError if the address is not available."""
         application = web.Application(client_max_size=LARGEST_BODY)
         application.add_routes([web.post(f"/{verb}", self._handler(verb)) for verb in self._verbs])
-        # kube-scheduler does not compress; who does could make little into much.
+        # kube-scheduler does not compress; another client could send little that expands to much.
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0, auto_decompress=False)
         to = self._listening
         context = to.certificate.context if to.certificate is not None else None
@@ -96,7 +96,7 @@ class ExtenderServer:
         await self._open.aclose()
 
     def leave(self) -> None:
-        """From now on end each connection with its answer: the next one goes to whoever has taken our place."""
+        """From now on close each connection after its response: the next request goes to another replica."""
         self._leaving = True
 
     def _handler(self, verb: str) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -112,7 +112,7 @@ class ExtenderServer:
                 code = error.status
                 raise
             finally:
-                # 0: the client went away before there was an answer.
+                # 0: the client disconnected before there was a response.
                 self._observer.answered(verb, code, self._clock.monotonic() - began)
             return response
 

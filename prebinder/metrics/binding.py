@@ -1,4 +1,4 @@
-"""How claims and reservations fare: the ports of binder.reporting.observe."""
+"""Metrics of claims and reservations: the ports of binder.reporting.observe."""
 
 from itertools import product
 
@@ -12,7 +12,7 @@ from prebinder.metrics.class_label import ClassLabel
 
 
 class BindingMetrics:
-    """Port of binder.reporting.observe.BindMetrics. `dry_run` says whether what is counted was only answered as if."""
+    """Port of binder.reporting.observe.BindMetrics. `dry_run` tells whether the counted writes were only simulated."""
 
     def __init__(self, registry: CollectorRegistry, *, dry_run: bool = False) -> None:
         self._dry_run = str(dry_run).lower()
@@ -45,7 +45,7 @@ class BindingMetrics:
         self._seconds.labels(storage_class, binding_mode)
 
     def forget_class(self, storage_class: str) -> None:
-        """Drop the series of a class that is gone."""
+        """Drop the series of a class that no longer exists."""
         self._classes.forget(storage_class)
 
     def attempted(self, storage_class: str, binding_mode: str, *, success: bool) -> None:
@@ -105,7 +105,7 @@ class ReservationMetrics:
             self._releases.labels(storage_class, cause)
 
     def forget_class(self, storage_class: str) -> None:
-        """Drop the series of a class that is gone."""
+        """Drop the series of a class that no longer exists."""
         self._classes.forget(storage_class)
 
     def reserved(self, storage_class: str) -> None:

@@ -12,10 +12,10 @@ REQUEST: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
 """k8s.io/component-base metrics/prometheus/restclient."""
 
 PROBE: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-"""A call over a unix socket takes about a millisecond, and its deadline is some seconds."""
+"""A call over a unix socket takes about a millisecond, and its deadline is several seconds."""
 
 EXTENDER: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
-"""kube-scheduler gives an extender 5 s unless told otherwise, and it should need a few milliseconds."""
+"""kube-scheduler allows an extender 5 s by default, and it should need a few milliseconds."""
 
 SCHEDULING: Final = tuple(0.01 * 2**power for power in range(20))
 """scheduler_pod_scheduling_sli_duration_seconds in pkg/scheduler/metrics/metrics.go: 10 ms to an hour and a half."""
@@ -27,7 +27,9 @@ ATTEMPTS: Final = (1, 2, 4, 8, 16)
 """scheduler_pod_scheduling_attempts in the same file."""
 
 DECISION: Final = tuple(0.0001 * 2**power for power in range(15))
-"""A decision takes from a tenth of a millisecond, for a pod like the last one, to some on a large cluster."""
+"""A decision takes from a tenth of a millisecond, for a pod like the previous one, to several milliseconds in a large
+cluster.
+"""
 
 VICTIMS: Final = (1, 2, 4, 8, 16, 32, 64)
 """scheduler_preemption_victims in pkg/scheduler/metrics/metrics.go."""

@@ -1,4 +1,4 @@
-"""A metric's children by their labels, for what is counted with each pod, request or watch event."""
+"""A metric's children by their labels, for metrics that are updated for each pod, request or watch event."""
 
 from typing import Generic, TypeVar
 
@@ -8,14 +8,14 @@ M = TypeVar("M", bound=MetricWrapperBase)
 
 
 class Children(Generic[M]):
-    """Remembers the children it has seen: the metric's own `labels` takes several times as long as counting does."""
+    """Caches children: the metric's own `labels` takes several times as long as an update."""
 
     def __init__(self, metric: M) -> None:
         self._metric = metric
         self._known: dict[tuple[str, ...], M] = {}
 
     def of(self, *labels: str) -> M:
-        """Return the child with these labels, made if there is none yet."""
+        """Return the child with these labels, created if missing."""
         child = self._known.get(labels)
         if child is None:
             child = self._known[labels] = self._metric.labels(*labels)

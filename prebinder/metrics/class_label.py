@@ -1,4 +1,4 @@
-"""The label `storage_class`, whose values users choose: a claim may name any class, in 4,000 characters if it likes."""
+"""The label `storage_class`, whose values users choose: a claim may name any class, in up to 4,000 characters."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ OTHER: Final = "other"
 class ClassLabel:
     """Bounds the label of some metrics to the StorageClasses that exist, which only administrators create.
 
-    Their series go with the class; one that is made again starts at 0.
+    Their series are dropped with the class; one that is created again starts at 0.
     """
 
     def __init__(self, *metrics: MetricWrapperBase) -> None:
@@ -23,7 +23,7 @@ class ClassLabel:
         self._known.add(storage_class)
 
     def forget(self, storage_class: str) -> None:
-        """The StorageClass is gone."""
+        """The StorageClass was deleted."""
         self._known.discard(storage_class)
         for metric in self._metrics:
             metric.remove_by_labels({"storage_class": storage_class})

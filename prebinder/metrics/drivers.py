@@ -1,4 +1,4 @@
-"""CSI drivers as we see them."""
+"""Metrics of CSI drivers as seen by this process."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from csi.health.verdict import HealthState
 from prebinder.metrics import buckets
 
 if TYPE_CHECKING:
-    # It brings gRPC with it, 11 MB, and the extender and the scheduler speak to no driver.
+    # It imports gRPC, 11 MB, and the extender and the scheduler call no driver.
     from csi.sweep import SweepProgress
 
 
@@ -77,7 +77,7 @@ class DriverMetrics:
         self._seconds.labels(driver, method).observe(seconds)
 
     def listed(self, driver: str, method: str, code: str, seconds: float) -> None:
-        """Count a list as one probe; of its volumes it says nothing here."""
+        """Count a list as one probe; it adds nothing about individual volumes here."""
         self._probes.labels(driver, method, "Listed" if code == "OK" else "Failed").inc()
         self._seconds.labels(driver, method).observe(seconds)
 

@@ -1,4 +1,4 @@
-"""What kube-scheduler asks of the extender."""
+"""Metrics of kube-scheduler's requests to the extender."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 

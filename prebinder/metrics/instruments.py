@@ -18,7 +18,7 @@ from prebinder.metrics.scheduler import ConfigurationMetrics, SchedulerMetrics
 
 
 class Instruments:
-    """Everything that is measured, made once and handed to whoever feeds it."""
+    """All metrics, created once and passed to the code that updates them."""
 
     def __init__(
         self, lease: str, jobs: tuple[str, ...], watched: Iterable[Resource] = WATCHED, *, dry_run: bool = False
@@ -39,13 +39,13 @@ class Instruments:
         self.registry.register(self._state)
 
     async def render(self, state: ClusterState, now: datetime) -> bytes:
-        """Return all metrics in Prometheus' text format. Counting 100,000 objects must not hold up the event loop."""
+        """Return all metrics in Prometheus' text format. Counting 100,000 objects must not block the event loop."""
         self._state.state, self._state.now = state, now
         return await asyncio.to_thread(generate_latest, self.registry)
 
 
 class ExtenderInstruments:
-    """What is measured where the extender runs alone."""
+    """The metrics of the extender as a process of its own."""
 
     def __init__(self) -> None:
         self.registry = new_registry()
@@ -60,7 +60,7 @@ class ExtenderInstruments:
 
 
 class SchedulerInstruments:
-    """What is measured where the standalone scheduler runs."""
+    """The metrics of the standalone scheduler."""
 
     def __init__(self, lease: str, watched: Iterable[Resource], now: datetime) -> None:
         self.registry = new_registry()

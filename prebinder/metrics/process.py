@@ -22,10 +22,10 @@ def new_registry() -> CollectorRegistry:
 
 
 class LeaderMetrics:
-    """Port of kube.leaderelection.elector. `leads` is what it said last."""
+    """Port of kube.leaderelection.elector. `leads` is the last reported state."""
 
     def __init__(self, registry: CollectorRegistry, name: str, *, contested: bool = True) -> None:
-        """A process that seeks no Lease has no series: 0 would look like a cluster without a leader."""
+        """Without leader election there is no series: 0 would look like a cluster without a leader."""
         self.leads = False
         self._name = name
         self._status = Gauge(

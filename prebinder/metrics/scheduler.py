@@ -1,4 +1,4 @@
-"""How pods fare with the standalone scheduler, and which configuration it goes by."""
+"""Metrics of pods scheduled by the standalone scheduler, and of its configuration."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -20,7 +20,7 @@ MANY_ATTEMPTS: Final = 15
 
 
 class KubeSchedulerTimes:
-    """The histograms by which dashboards of kube-scheduler judge it, with its names, labels and buckets.
+    """The histograms used by dashboards of kube-scheduler, with its names, labels and buckets.
 
     Source: pkg/scheduler/metrics/metrics.go. Attempts that end in an error are counted, not timed.
     """
@@ -162,7 +162,7 @@ class SchedulerMetrics:
 
 
 class ConfigurationMetrics:
-    """The configuration in force. It begins with the one that was read at the start."""
+    """The configuration in force, from the one that was read at startup."""
 
     def __init__(self, registry: CollectorRegistry, now: datetime) -> None:
         self._successful = Gauge(

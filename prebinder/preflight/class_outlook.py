@@ -1,4 +1,4 @@
-"""Will it help here? What the controller does for the claims of each StorageClass, and why not more. Pure rules."""
+"""What the controller does for the claims of each StorageClass, and why not more. Pure rules."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ _ELSEWHERE = "`why`, `health` and the csi-agent work for them"
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """One class. `left_alone` is why the controller reserves nothing for its claims; None if it does."""
+    """A class. `left_alone` is why the controller reserves nothing for its claims; None if it does."""
 
     storage_class: str
     found: str
@@ -25,7 +25,7 @@ class Outlook:
 
 
 def outlook_of(storage_class: StorageClass, available: int, annotations: Annotations) -> Outlook:
-    """Judge a class of which so many volumes are Available, which only static ones are."""
+    """Evaluate a class with so many Available volumes, which only static ones are."""
     name = storage_class.name
     if value_of(storage_class.annotations, annotations.mode) == Mode.OFF:
         return Outlook(name, "mode off", "left alone, as its annotation says", Reason.MODE_OFF)
@@ -42,14 +42,14 @@ def outlook_of(storage_class: StorageClass, available: int, annotations: Annotat
 
 
 def outlooks(classes: Iterable[StorageClass], volumes: Iterable[Volume], annotations: Annotations) -> Sequence[Outlook]:
-    """Judge all classes, sorted by name."""
+    """Evaluate all classes, sorted by name."""
     available = Counter(class_of(volume) for volume in volumes if volume.phase == "Available")
     ordered = sorted(classes, key=lambda found: found.name)
     return [outlook_of(found, available[found.name], annotations) for found in ordered]
 
 
 def class_checks(found: Sequence[Outlook]) -> Iterator[Check]:
-    """Say it line by line; a note if no class is one whose volumes can be reserved."""
+    """Return the result as checks; a note if there is no class whose volumes can be reserved."""
     for outlook in found:
         state = CheckState.OK if outlook.left_alone is None else CheckState.NOTE
         yield Check(f"StorageClass {outlook.storage_class}", state, outlook.found, outlook.meaning)

@@ -1,4 +1,4 @@
-"""Asks an API server what it is, what it serves and what we may do there. Nothing is changed."""
+"""Reads an API server's version, the kinds it serves and our rights there. Nothing is changed."""
 
 import asyncio
 from collections.abc import Collection, Iterable
@@ -44,17 +44,17 @@ class _Review(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server says of itself: its version, empty when it says none, and what it serves."""
+    """A server's version, empty if it reports none, and what it serves."""
 
     version: str
     served: Served
 
 
 async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
-    """Return the version, and what is served where these kinds are.
+    """Return the version, and what is served in the APIs of these kinds.
 
-    Raises Unavailable when nobody answers, Unauthorized when the credentials are not accepted: every other answer would
-    be about them.
+    Raises Unavailable if the server does not respond, Unauthorized if the credentials are rejected: every other result
+    would only repeat that.
     """
     answer = await transport.send(Request("GET", _VERSION_PATH, timeout=_SECONDS))
     if answer.status == HTTPStatus.UNAUTHORIZED:
@@ -66,7 +66,7 @@ async def offer_of(transport: Transport, kinds: Iterable[Resource]) -> Offer:
 
 
 async def cluster_checks(transport: Transport, wanted: Requirements, lease_namespace: str) -> list[Check]:
-    """Return the checks of a cluster. Raises as `offer_of`."""
+    """Return the checks of a cluster. Raises the same errors as `offer_of`."""
     offer = await offer_of(transport, wanted.kinds)
     asked = (_allowed(transport, need, wanted.lease, lease_namespace) for need in wanted.rights)
     rights = dict(zip(wanted.rights, await asyncio.gather(*asked), strict=True))
@@ -83,7 +83,7 @@ async def _served(transport: Transport, api_version: str) -> Collection[str] | N
 
 
 async def _allowed(transport: Transport, need: Need, lease: str, lease_namespace: str) -> bool | None:
-    """Return whether a right is granted, None when the server does not say."""
+    """Return whether a right is granted, None if the server does not report it."""
     attributes = {"verb": need.verb, "group": need.resource.group, "resource": need.resource.plural}
     if need.subresource:
         attributes["subresource"] = need.subresource
@@ -101,7 +101,7 @@ async def _allowed(transport: Transport, need: Need, lease: str, lease_namespace
 
 
 async def _read(transport: Transport, path: str, kind: type[T], body: bytes | None = None) -> T | None:
-    """Return what is at a path, None when it is refused or is not what it should be."""
+    """Return the object at a path, None if the request is rejected or the response is not as expected."""
     answer = await transport.send(Request("POST" if body else "GET", path, body=body, timeout=_SECONDS))
     return _decoded(answer, kind)
 

@@ -1,4 +1,4 @@
-"""What the cluster and the drivers have to offer, and what is missing for it to work in full. Pure judgements."""
+"""What the cluster and the drivers provide, and what is missing for full function. Pure rules."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,18 +11,18 @@ from prebinder.preflight.requirements import Lack, Need
 
 Version = tuple[int, int]
 OLDEST: Final[Version] = (1, 27)
-"""Scheduling gates (KEP-3521) are on from this version."""
+"""Scheduling gates (KEP-3521) are enabled from this version on."""
 TESTED: Final[Version] = (1, 36)
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 
 
 Served = Mapping[str, Collection[str] | None]
-"""Group and version -> the plural names of its kinds, empty if there is no such API; None where it was not learned."""
+"""Group and version -> the plural names of its kinds, empty if there is no such API; None if unknown."""
 
 
 class CheckState(StrEnum):
-    """How a check went. Only a problem makes the command fail."""
+    """The result of a check. Only a problem makes the command fail."""
 
     OK = "ok"
     NOTE = "note"
@@ -31,7 +31,7 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the report: what was looked at, what was found, and what that means."""
+    """A line of the report: what was checked, what was found, and what that means."""
 
     subject: str
     state: CheckState
@@ -46,7 +46,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def check_version(text: str) -> Check:
-    """Judge the server's version."""
+    """Check the server's version."""
     version, subject = parse_version(text), "server version"
     if version is None:
         return Check(subject, CheckState.PROBLEM, text or "not reported", "expected a version such as v1.36.3")
@@ -61,7 +61,7 @@ def check_version(text: str) -> Check:
 
 
 def check_served(served: Served, kinds: Mapping[Resource, Lack]) -> Iterator[Check]:
-    """Judge what is served of the kinds that are needed."""
+    """Check whether the required kinds are served."""
     for api_version in dict.fromkeys(resource.api_version for resource in kinds):
         subject, names = f"API {api_version}", served.get(api_version)
         wanted = [resource for resource in kinds if resource.api_version == api_version]
@@ -84,7 +84,7 @@ def unserved(served: Served, kinds: Iterable[Resource]) -> tuple[Resource, ...]:
 
 
 def check_rights(allowed: Mapping[Need, bool | None]) -> Iterator[Check]:
-    """Judge the rights; None where the server did not say. Those that are there make one line."""
+    """Check the rights; None if the server did not report them. Those that are granted make one line."""
     granted = sum(answer is True for answer in allowed.values())
     if granted:
         yield Check("rights", CheckState.OK, f"{granted} of {len(allowed)} granted")

@@ -1,4 +1,4 @@
-"""Whether a KubeSchedulerConfiguration makes kube-scheduler ask the extender, and as it should. Pure judgements.
+"""Whether a KubeSchedulerConfiguration makes kube-scheduler call the extender correctly. Pure rules.
 
 Sources: pkg/scheduler/extender.go, pkg/scheduler/apis/config/validation/validation.go and the types of
 k8s.io/kube-scheduler/config/v1.
@@ -19,17 +19,17 @@ from prebinder.preflight.doctor_checks import Check, CheckState
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
 OWN_NAME: Final = "pvc-prebinder"
-"""In the address or server name of an extender that is ours."""
+"""Part of the address or server name of our own extender."""
 
 ALL_NODES: Final = 100
 LONGEST_TIMEOUT: Final = timedelta(seconds=1)
 SHORTEST_TIMEOUT: Final = timedelta(milliseconds=100)
 _POINTS: Final = 100
-"""What one unit of weight is worth at most: kube-scheduler stretches our 0 to 10 to its own 0 to 100."""
+"""The value of one unit of weight: kube-scheduler scales our 0 to 10 to its own 0 to 100."""
 
 
 _OF_MANY: Final[Mapping[str, object]] = {**CAMEL_KEYS, "extra": "ignore"}
-"""Of these, kube-scheduler knows more keys than matter here."""
+"""kube-scheduler has more keys in these than matter here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ FILE: Final = ConfigurationFile(KIND, SchedulerFile, API_VERSION)
 
 
 def scheduler_file_checks(text: str) -> list[Check]:
-    """Judge a file by its text. One that cannot be read is a problem, and the only line of the report."""
+    """Check the text of a file. If it cannot be read, that is the only line of the report."""
     try:
         file = FILE.parse(text)
     except ConfigurationError as error:
@@ -238,7 +238,7 @@ _JUDGES: Final[Sequence[Judge]] = (_address, _tls, _verbs, _calls)
 
 
 def _samples(file: SchedulerFile) -> Iterator[Check]:
-    """Judge how many nodes are shown to the extender; a profile's own number overrides that of the file."""
+    """Check how many nodes are sent to the extender; a profile's own number overrides that of the file."""
     for number, profile in enumerate(file.profiles or [ProfileEntry()]):
         own = profile.percentage_of_nodes_to_score
         percentage = file.percentage_of_nodes_to_score if own is None else own

@@ -45,7 +45,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """What a kind that is not served means. If it is not `vital`, the component does without."""
+    """The consequence of a kind that is not served. If it is not `vital`, the component works without it."""
 
     meaning: str
     vital: bool = True
@@ -53,7 +53,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What one component needs: kinds, rights, and the name of the Lease that the rights are asked for."""
+    """The requirements of a component: kinds, rights, and the name of the Lease for which rights are checked."""
 
     lease: str
     kinds: Mapping[Resource, Lack]

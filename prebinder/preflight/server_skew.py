@@ -1,4 +1,4 @@
-"""Compares what the API server offers with what a component needs, before it reads anything there."""
+"""Compares what the API server serves with what a component needs, before it reads anything there."""
 
 import logging
 from random import Random
@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 async def kinds_to_do_without(
     transport: Transport, wanted: Requirements, clock: Clock, rng: Random
 ) -> tuple[Resource, ...]:
-    """Return the kinds that are not served and can be done without; what that means is logged.
+    """Return the optional kinds that are not served; the consequences are logged.
 
-    Waits as long as the server does not answer. Raises CommandError when it does not serve what cannot be done without.
+    Waits as long as the server does not respond. Raises CommandError if a required kind is not served.
     """
     offer = await _patient_offer(transport, wanted, clock, rng)
     version = check_version(offer.version)

@@ -1,4 +1,4 @@
-"""What `pvc-prebinder health` says of one volume. Pure."""
+"""The rows of `pvc-prebinder health`. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -56,19 +56,19 @@ class HealthRow:
         return (*short, inside, self.source, self.probed, self.driver, self.handle, self.message)
 
     def document(self) -> dict[str, Any]:
-        """Return it for JSON; what is not known is null."""
+        """Return it for JSON; what is unknown is null."""
         facts = asdict(self)
         del facts["age"]
         return {name: None if value == "" else value for name, value in facts.items()}
 
     def deleted(self) -> "HealthRow":
-        """Return what is left to say when the volume is gone."""
+        """Return the row for a deleted volume."""
         return replace(
             self, health=HealthState.UNKNOWN, reason="VolumeDeleted", since="", message="", source="", age=""
         )
 
     def same_news(self, other: "HealthRow | None") -> bool:
-        """Whether nothing changed but the time of asking."""
+        """Whether nothing changed but the time of the probe."""
         return other is not None and self.document() | {"probed": None} == other.document() | {"probed": None}
 
 
@@ -112,7 +112,7 @@ def health_row(
 def _since(
     volume: Volume, worst: Saying | None, reports: Sequence[Finding], annotations: Annotations, now: datetime
 ) -> str:
-    """Return since when: as who said it says, else as was published when the volume became so."""
+    """Return since when: as its source reported, else as published when the volume became unhealthy."""
     known = [
         report.since
         for report in reports

@@ -32,18 +32,18 @@ from prebinder.reports.volume_access import table_of
 from prebinder.runtime.signals import stop_requested
 
 BETWEEN_QUESTIONS: Final = 5.0
-"""Seconds after which drivers are asked again: they cannot be watched."""
+"""Seconds after which drivers are probed again: they cannot be watched."""
 GATHERING: Final = 0.1
-"""Seconds in which changes are gathered, so that one that shows in two objects is printed once."""
+"""Seconds during which changes are collected, so that one that shows in two objects is printed once."""
 _AT_ONCE: Final = 8
 _MAX_AGE: Final = timedelta(seconds=0.9 * BETWEEN_QUESTIONS)
-"""A change in the cluster in between does not have everything asked again."""
+"""A change in the cluster in between does not cause all drivers to be probed again."""
 _LISTED_WITHIN: Final = 5.0
 """Seconds to wait for kinds other than volumes, which the user may not be allowed to read."""
 
 
 class Clinic:
-    """Says how volumes are, asking those drivers that have an endpoint. Close it at the end."""
+    """Returns the health of volumes, probing drivers that have an endpoint. Close it at the end."""
 
     def __init__(self, endpoints: Sequence[Endpoint], annotations: Annotations) -> None:
         self.annotations = annotations
@@ -74,7 +74,7 @@ class Clinic:
         await self._drivers.close()
 
     async def _ask(self, volumes: Sequence[Volume]) -> Mapping[str, Verdict]:
-        """Return by volume name what the drivers say, asked a few at a time."""
+        """Return the drivers' results by volume name, with limited concurrency."""
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def one(volume: Volume) -> Verdict:
@@ -86,7 +86,7 @@ class Clinic:
 
 
 class Printer:
-    """Prints rows that say something new: a whole table at first, then only rows; in JSON one document a line."""
+    """Prints rows that have changed: first the whole table, then only rows; in JSON one document a line."""
 
     def __init__(self, output: str) -> None:
         self._output = output
@@ -95,11 +95,11 @@ class Printer:
 
     @property
     def any_unhealthy(self) -> bool:
-        """Whether a volume was unhealthy when it was shown last."""
+        """Whether any volume was unhealthy when last printed."""
         return any(row.unhealthy for row in self._seen.values())
 
     def show(self, rows: Sequence[HealthRow]) -> None:
-        """Print what is new in these rows, which are all there are."""
+        """Print what has changed in these rows, which are all there are."""
         here = {row.volume for row in rows}
         gone = [self._seen.pop(name).deleted() for name in sorted(self._seen.keys() - here)]
         news = [row for row in rows if not row.same_news(self._seen.get(row.volume))]
@@ -131,7 +131,7 @@ async def watch(
     names: Collection[str],
     denied: Collection[Resource],
 ) -> None:
-    """Print what changes about these volumes (all, if none is named) until somebody asks to stop."""
+    """Print changes of these volumes (all, if none is named) until interrupted."""
     with stop_requested() as stop:
         async with _following(api, clinic.annotations.prefix, denied) as (store, changed):
             while not stop.is_set():
@@ -157,7 +157,7 @@ async def _first_of(changed: asyncio.Event, stop: asyncio.Event, seconds: float)
 async def _following(
     api: KubeApi, prefix: str, denied: Collection[Resource]
 ) -> AsyncIterator[tuple[Store, asyncio.Event]]:
-    """Give a store that follows the cluster, listed once, and an event for its changes."""
+    """Yield a store that follows the cluster, listed once, and an event for its changes."""
     store, changed = Store(prefix), asyncio.Event()
     kinds: Mapping[Resource, Any] = {
         VOLUMES: store.volumes,

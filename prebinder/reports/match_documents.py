@@ -1,6 +1,6 @@
-"""Cuts a file into documents: JSON values one after another, YAML documents, or both in turn.
+"""Splits a file into documents: JSON values one after another, YAML documents, or a mix of both.
 
-What cannot be read becomes one `Unreadable`, and reading goes on behind it.
+What cannot be read becomes an `Unreadable`, and reading continues after it.
 """
 
 import re
@@ -22,7 +22,7 @@ _LONGEST_FLOW: Final = 1 << 20
 
 
 class Envelope(Struct, rename="camel"):
-    """What says how to read a document. `items` is UNSET when there are none, each item is left as it is."""
+    """What identifies the kind of a document. `items` is UNSET if there are none, each item stays undecoded."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -33,21 +33,23 @@ ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 
 
 class Document(NamedTuple):
-    """One document as JSON, read as far as its envelope."""
+    """A document as JSON, decoded as far as its envelope."""
 
     envelope: Envelope
     text: memoryview
 
 
 class Unreadable(NamedTuple):
-    """A part of a file that is neither JSON nor YAML, and the line where it begins. The problem may name another."""
+    """A part of a file that is neither JSON nor YAML, and the line where it begins. The problem may name another
+    line.
+    """
 
     line: int
     problem: str
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is a text."""
+    """YAML as Kubernetes reads it: what looks like a date is a string."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -57,7 +59,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def documents(contents: memoryview) -> Iterator[Document | Unreadable]:
-    """Yield the documents of a file in order. Empty ones, such as a file of comments, are left out."""
+    """Yield the documents of a file in order. Empty ones, such as a file of comments, are skipped."""
     at = _skip_blank(contents, 0)
     while at < len(contents):
         read = _json_document if contents[at] in b"{[" else _yaml_document
@@ -73,7 +75,7 @@ def _skip_blank(contents: memoryview, at: int) -> int:
 
 
 def _json_document(contents: memoryview, at: int) -> tuple[Document | Unreadable | None, int]:
-    """Return the JSON value that begins here and where it ends. A large list is gone through once only."""
+    """Return the JSON value that begins here and where it ends. A large list is scanned only once."""
     try:
         return Document(ENVELOPE.decode(contents[at:]), contents[at:]), len(contents)
     except msgspec.ValidationError as error:
@@ -124,7 +126,7 @@ def _in_words(error: Exception) -> str:
 
 
 def _marked(error: yaml.MarkedYAMLError, begins: int) -> str:
-    """Say what YAML met, at the line of the file and not of the document, which `begins` there."""
+    """Return YAML's error with the line of the file instead of that of the document, which `begins` there."""
     problem = ", ".join(text for text in (error.context, error.problem) if text)
     mark = error.problem_mark
     return problem if mark is None else f"{problem} at line {begins + mark.line}, column {mark.column + 1}"

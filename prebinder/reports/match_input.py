@@ -1,7 +1,7 @@
 """Objects from files for `match`: any mix of YAML documents, JSON objects one after another, and lists of objects.
 
-An object that cannot be read is named and left out, and the rest goes on. A file of 300 MB is mapped, not copied, and
-each byte of it is looked at twice: once to cut the list, once to decode the object.
+An object that cannot be read is named and skipped, and reading continues. A file of 300 MB is mapped, not copied, and
+each byte of it is read twice: once to split the list, once to decode the object.
 """
 
 import re
@@ -37,17 +37,17 @@ _KINDS: Final = {
     "VolumeAttachment": "storage.k8s.io",
     "Namespace": "v1",
 }
-"""What we read, and the API it belongs to: other APIs have a Node too."""
+"""The kinds that are read, and their API: other APIs have a Node too."""
 
 _EXPECTED: Final = "Expected YAML or JSON objects, as `kubectl get ... -o json` prints them"
 
 _HEAD: Final = re.compile(rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
-"""How the API and kubectl begin an object; anything else is decoded to learn its kind."""
+"""How objects begin that the API or kubectl wrote; anything else is decoded to determine its kind."""
 
 
 @dataclass(slots=True)
 class Objects:
-    """What the input held, by key; `others` are the kinds that say what drivers can do and have attached.
+    """The content of the input, by key; `others` are the kinds with the capabilities and attachments of drivers.
 
     `faults` and `duplicates` are lines for the user, `ignored` counts kinds that are not needed.
     """
@@ -63,7 +63,7 @@ class Objects:
     faults: list[str] = field(default_factory=list)
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
-        """Decode and keep an object; what is malformed becomes a fault, what is not needed is counted."""
+        """Decode and keep an object; a malformed one becomes a fault, one that is not needed is counted."""
         if not kind:
             self.faults.append(f"{source}: an object without a kind")
         elif _KINDS.get(kind) != api.partition("/")[0] and (api or kind not in _KINDS):
@@ -92,12 +92,12 @@ class Objects:
         kept[key] = record
 
     def snapshot(self) -> Snapshot:
-        """Return all objects as the rules see a cluster."""
+        """Return all objects as a snapshot for the rules."""
         kinds: list[Mapping[str, Record]] = [self.claims, self.volumes, self.classes, self.pods, self.nodes]
         return snapshot_of(record for kind in (*kinds, *self.others.values()) for record in kind.values())
 
     def summary(self) -> str:
-        """Say in one line what was read and what was not."""
+        """Return in one line what was read and what was not."""
         counts = [len(self.volumes), len(self.claims), len(self.pods), len(self.nodes), len(self.classes)]
         told = [f"{count} {kind}" for kind, count in zip(_KINDS, counts, strict=False)]
         told += [f"{len(records)} {kind.__name__}" for kind, records in self.others.items()]
@@ -107,18 +107,18 @@ class Objects:
 
 
 class Sink(Protocol):
-    """Takes the objects of files one by one; `faults` are lines for the user about what could not be read."""
+    """Receives the objects of files; `faults` are lines for the user about what could not be read."""
 
     faults: list[str]
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
-        """Take an object of this kind; `api` is its apiVersion, and both are empty where it does not say."""
+        """Receive an object of this kind; `api` is its apiVersion, and both are empty if it does not state them."""
 
 
 def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
     """Read all objects of these files; `-` is the standard input.
 
-    Raises CommandError for a file that cannot be read, or in which nothing is JSON or YAML, and when all are empty.
+    Raises CommandError for a file that cannot be read, or in which nothing is JSON or YAML, and if all are empty.
     """
     objects = Objects()
     read_into(objects, paths, stdin)
@@ -126,7 +126,7 @@ def read_objects(paths: Sequence[str], stdin: BinaryIO) -> Objects:
 
 
 def read_into(sink: Sink, paths: Sequence[str], stdin: BinaryIO) -> None:
-    """Hand all objects of these files to the sink. Raises CommandError as `read_objects` does."""
+    """Pass all objects of these files to the sink. Raises CommandError as `read_objects` does."""
     count = 0
     for path in paths:
         with _contents(path, stdin) as contents:
@@ -179,7 +179,7 @@ def _add_document(document: Document, source: str, sink: Sink) -> None:
 
 
 def _add_item(item: Raw, api: str, kind: str, source: str, sink: Sink) -> None:
-    """Add one item of a list. Items of a typed list, such as PodList, need not say what they are."""
+    """Add an item of a list. Items of a typed list, such as PodList, need not state their kind."""
     if not kind:
         head = _HEAD.match(memoryview(item))
         if head:

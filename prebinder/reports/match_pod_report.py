@@ -1,4 +1,4 @@
-"""The two forms of what `match` says of pods: JSON, one node a line, and tables for people."""
+"""The two formats of what `match` reports about pods: JSON, one node a line, and tables for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ class _Node(msgspec.Struct):
 
 
 def write_pods(answers: Iterable[PodAnswer], out: BinaryIO) -> None:
-    """Write the pods as a JSON list, one node a line. No more than a pod is held in memory."""
+    """Write the pods as a JSON list, one node a line. At most one pod is held in memory."""
     out.write(b"[")
     for number, answer in enumerate(answers):
         out.write(b",\n" if number else b"\n")
@@ -84,7 +84,7 @@ def _volumes(answer: NodeAnswer) -> str:
 
 
 def _tallies(answer: PodAnswer) -> Iterator[tuple[Rejection, int]]:
-    """Yield the first rejection for each reason and how many nodes have it, the commonest reason first."""
+    """Yield the first rejection for each reason and how many nodes have it, the most common reason first."""
     counts: Counter[Reason] = Counter()
     first: dict[Reason, Rejection] = {}
     for rejection in (rejection for node in answer.nodes for rejection in node.rejections):

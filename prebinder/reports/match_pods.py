@@ -1,6 +1,6 @@
-"""What kube-scheduler's VolumeBinding, VolumeZone and NodeVolumeLimits say of each waiting pod and each node.
+"""The verdicts of kube-scheduler's VolumeBinding, VolumeZone and NodeVolumeLimits on each waiting pod and node.
 
-Nothing else about nodes is asked here: taints, resources and affinities keep a pod off a node too.
+Nothing else about nodes is evaluated here: taints, resources and affinities also exclude nodes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,9 @@ from scheduler.volumes.volume_zone import zone_refusal, zoned_volumes
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """What becomes of a pod's claims on a node. Bound claims are not repeated; where the pod does not fit, none are."""
+    """What a pod's claims get on a node. Bound claims are not repeated; where the pod does not fit, the list is
+    empty.
+    """
 
     node: str
     volumes: tuple[tuple[Claim, Volume], ...] = ()
@@ -31,7 +33,7 @@ class NodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PodAnswer:
-    """The answer for one pod. `rejection` refuses it as a whole, before any node is looked at."""
+    """The result for a pod. `rejection` rejects it as a whole, before any node is evaluated."""
 
     pod: Pod
     rejection: Rejection | None
@@ -39,12 +41,12 @@ class PodAnswer:
 
 
 def waiting(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that still have to be given a node."""
+    """Return the pods that still need a node."""
     return [pod for pod in pods if not (pod.node_name or pod.finished or pod.deleting)]
 
 
 def pod_answers(pods: Iterable[Pod], nodes: Sequence[Node], snapshot: Snapshot) -> Iterator[PodAnswer]:
-    """Yield the answer for each pod, as if the others were not there."""
+    """Yield the result for each pod, as if the others did not exist."""
     index = VolumeIndex.of(snapshot.volumes.values())
     uses = [(node, attach_use(snapshot, node.name)) for node in nodes]
     for pod in pods:
@@ -58,7 +60,7 @@ def pod_answers(pods: Iterable[Pod], nodes: Sequence[Node], snapshot: Snapshot) 
 def on_nodes(
     pod: Pod, claims: PodClaims, uses: Iterable[tuple[Node, AttachUse]], snapshot: Snapshot, index: VolumeIndex
 ) -> Iterator[NodeAnswer]:
-    """Yield the answer on each node for a pod whose claims were looked up. `uses` say what the nodes have attached."""
+    """Yield the result on each node for a pod whose claims were looked up. `uses` is what the nodes have attached."""
     attached = attachments_of(pod, snapshot)
     zoned = tuple(zoned_volumes(pod, snapshot))
     for node, use in uses:

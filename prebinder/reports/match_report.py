@@ -1,4 +1,4 @@
-"""The two forms of `match`'s answer: JSON, one refusal at a time, and tables for people."""
+"""The two formats of `match`'s result: JSON, one rejection at a time, and tables for people."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from kube.objects.model import Node, Volume
 HEADER: Final = b'{"apiVersion":"pvc-prebinder/v1alpha1","kind":"MatchReport","claims":['
 
 _PLAIN_WIDTH: Final = 160
-"""Columns when the output is not a terminal, where nothing says how wide the reader's window is."""
+"""Columns if the output is not a terminal, where the width of the reader's window is unknown."""
 
 _MOST_TELLING_FIRST: Final = (
     Reason.OTHER_VOLUME_PREBOUND,
@@ -40,7 +40,7 @@ _MOST_TELLING_FIRST: Final = (
     Reason.ACCESS_MODES_MISMATCH,
     Reason.CLASS_MISMATCH,
 )
-"""Roughly the rules backwards: a volume that failed a late test came close."""
+"""Roughly the rules in reverse: a volume that failed a late rule came close."""
 
 _IN_WORDS: Final[Mapping[Reason, str]] = {
     Reason.NO_VOLUME_FITS: "no volume fits",
@@ -64,7 +64,7 @@ class _Row(msgspec.Struct):
 
 
 def write_claims(matches: Iterable[Match], volumes: Sequence[Volume], node: Node | None, out: BinaryIO) -> None:
-    """Write the report's beginning and its claims, one refusal a line. No more than a line is held in memory."""
+    """Write the report's header and its claims, one rejection a line. At most one line is held in memory."""
     out.write(HEADER)
     for number, match in enumerate(matches):
         out.write(b",\n" if number else b"\n")
@@ -89,7 +89,7 @@ def _opening(match: Match, node: Node | None) -> bytes:
 
 @dataclass(slots=True)
 class Tally:
-    """One claim's refusals for one reason: how many, and the volume that came nearest in size."""
+    """The rejections for one claim and reason: how many, and the volume nearest in size."""
 
     reason: Reason
     volumes: list[Volume] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Tally:
 
 
 def tallies(match: Match, volumes: Iterable[Volume]) -> list[Tally]:
-    """Return the refusals of a claim grouped by reason, the most telling first."""
+    """Return the rejections of a claim grouped by reason, the most informative first."""
     by_reason: dict[Reason, Tally] = {}
     for volume, reason in match.refusals(volumes):
         by_reason.setdefault(reason, Tally(reason)).volumes.append(volume)
@@ -122,7 +122,7 @@ def print_table(matches: Sequence[Match], volumes: Sequence[Volume], console: Co
 
 
 def console_for() -> Console:
-    """Return a console on the standard output: drawing on a terminal, plain and wide anywhere else."""
+    """Return a console on the standard output: formatted on a terminal, plain and wide anywhere else."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
@@ -143,7 +143,7 @@ def answer_text(match: Match, volumes: Iterable[Volume]) -> str:
 
 
 def _modes_decided(match: Match, chosen: Volume, volumes: Iterable[Volume]) -> bool:
-    """Whether a volume of that size or less fits too, and lost because it offers more access modes."""
+    """Whether a volume of that size or smaller fits too, and was not chosen because it offers more access modes."""
     rivals = (volume for volume in volumes if volume.capacity <= chosen.capacity and volume.name != chosen.name)
     return any(match.why_not(volume) is Reason.MORE_ACCESS_MODES_THAN_CHOSEN for volume in rivals)
 
@@ -187,7 +187,7 @@ def _nearest(match: Match, refused: Iterable[Tally]) -> Iterator[tuple[Rejection
 
 
 def plain_table(*headers: str) -> Table:
-    """Return an empty table in the form of this report."""
+    """Return an empty table in the style of this report."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for header in headers:
         table.add_column(header, overflow="fold")

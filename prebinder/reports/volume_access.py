@@ -1,4 +1,4 @@
-"""What the commands about volumes share: how to reach the cluster, which volumes are meant, and how a table looks."""
+"""What the commands about volumes share: how to reach the cluster, which volumes are meant, and the style of tables."""
 
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ from prebinder.command_line.parameters import FILE
 from prebinder.errors import CommandError
 
 _FEW: Final = 20
-"""Volumes that are read one by one; for more the whole list costs less."""
+"""Volumes that are read individually; for more, the whole list costs less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ClusterAccess:
 
 
 def access_flags(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the flags of ClusterAccess; it receives them as `access`."""
+    """Add the flags of ClusterAccess to a command; it receives them as `access`."""
 
     @wraps(function)
     def with_access(kubeconfig: str | None, context: str | None, annotation_prefix: str, **others: object) -> int:
@@ -62,7 +62,7 @@ def access_flags(function: Callable[..., int]) -> Callable[..., int]:
 
 @asynccontextmanager
 async def cluster_api(access: ClusterAccess) -> AsyncIterator[KubeApi]:
-    """Connect to the cluster the flags name. What goes wrong inside becomes a CommandError."""
+    """Connect to the cluster that the flags name. Errors inside become a CommandError."""
     async with cluster_connection(access) as (api, _):
         yield api
 
@@ -82,7 +82,7 @@ async def cluster_connection(access: ClusterAccess) -> AsyncIterator[tuple[KubeA
 
 
 async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[Volume]:
-    """Return the named volumes, or all of them, sorted by name. CommandError for a name that there is not."""
+    """Return the named volumes, or all of them, sorted by name. CommandError for a name that does not exist."""
 
     def take(raw: Raw) -> Volume | None:
         try:
@@ -104,9 +104,9 @@ async def read_volumes(api: KubeApi, names: Sequence[str], prefix: str) -> list[
 
 
 async def read_reports(api: KubeApi, volumes: Sequence[Volume], prefix: str) -> tuple[Snapshot, frozenset[Resource]]:
-    """Return the volumes with all in the cluster that reports of their health: claims, CSINodes and nodes.
+    """Return the volumes with everything in the cluster that reports their health: claims, CSINodes and nodes.
 
-    And the kinds that the user may not read: what is reported there is left out, which is said.
+    Also return the kinds that the user may not read: what they report is missing, and a note states that.
     """
     claims = partial(_list, api, CLAIMS, prefix)
     if len(volumes) <= _FEW:
@@ -122,7 +122,7 @@ async def read_reports(api: KubeApi, volumes: Sequence[Volume], prefix: str) -> 
 
 
 def table_of(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table of plain texts; what is empty is shown as a dash."""
+    """Return a table of plain texts; empty cells are shown as a dash."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for header in headers:
         table.add_column(header, overflow="fold")

@@ -1,4 +1,4 @@
-"""The API server as the user allows us to use it: at which rate, and for whom."""
+"""The API server with the user's limits: at which rate, and with which credentials."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Makes the APIs of one process. Each has the whole rate for itself, so that none waits behind another."""
+    """Creates the APIs of a process. Each has the whole rate for itself, so that none waits for another."""
 
     transport: Transport
     clock: Clock
@@ -28,12 +28,12 @@ class Access:
         return self._paced(self.transport)
 
     def for_lease(self) -> KubeApi:
-        """Return an API for the Lease: a renewal waits behind nothing else, neither for a token nor to be sent."""
+        """Return an API for the Lease: a renewal waits for nothing else, neither for a token nor to be sent."""
         return self._paced(self.transport, urgent=True)
 
     def fenced(self, leadership: Leadership) -> KubeApi:
-        """Return an API that writes only as long as we lead."""
-        # Innermost, next to the wire: what waits for a token waits before the lease is checked.
+        """Return an API that writes only as long as this process leads."""
+        # Innermost, next to the network: what waits for a token waits before the Lease is checked.
         return self._paced(FencedTransport(self.transport, leadership))
 
     def _paced(self, transport: Transport, *, urgent: bool = False) -> KubeApi:
@@ -43,5 +43,5 @@ class Access:
 
 
 def own_namespace() -> str:
-    """Return the pod's namespace; outside a cluster one that every cluster has."""
+    """Return the pod's namespace; outside a cluster, one that every cluster has."""
     return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.exists() else "kube-system"

@@ -1,7 +1,7 @@
 """Serves `/livez`, `/readyz`, `/healthz` and `/metrics`.
 
-Probes answer 200 or 503. `?verbose` lists every check, and a failure always says which check and why. Liveness never
-depends on the API server: restarting us would not bring it back.
+Probes return 200 or 503. `?verbose` lists every check, and a failure always names the check and the reason. Liveness
+never depends on the API server: a restart would not bring it back.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from prebinder.errors import CommandError
 from prebinder.runtime.listening import listen
 
 Check = Callable[[], str | None]
-"""Returns what is wrong, None when all is well."""
+"""Returns the problem, None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Checks:
 async def serve_pages(
     stack: AsyncExitStack, settings: ServingSettings, checks: Checks, render: Callable[[], Awaitable[bytes]]
 ) -> None:
-    """Serve probes and metrics until the stack is closed. Raises CommandError when an address cannot be had."""
+    """Serve probes and metrics until the stack is closed. Raises CommandError if an address is not available."""
     health, metrics = parse_address(settings.health_bind_address), parse_address(settings.metrics_bind_address)
     pages = [(health, page) for page in probe_pages(checks.live, checks.ready)]
     try:
@@ -51,7 +51,7 @@ async def serve_pages(
 
 
 def probe_pages(live: Mapping[str, Check], ready: Mapping[str, Check]) -> tuple[Page, ...]:
-    """Return the pages for kubelet's probes. `/healthz` is another name of `/livez`, for habit."""
+    """Return the pages for the kubelet's probes. `/healthz` is an alias of `/livez`."""
     return (Page("/livez", _probe(live)), Page("/healthz", _probe(live)), Page("/readyz", _probe(ready)))
 
 
@@ -88,10 +88,10 @@ class HealthServer:
                 self._pages.setdefault(address, []).append(page)
         self._open = AsyncExitStack()
         self.ports: list[int] = []
-        """The ports that are listened on, one an address, in the order the addresses were first named."""
+        """The ports in use, one per address, in the order in which the addresses were first named."""
 
     async def __aenter__(self) -> Self:
-        """Start to serve. Raises OSError when an address cannot be had."""
+        """Start serving. Raises OSError if an address is not available."""
         try:
             for (host, port), pages in self._pages.items():
                 await self._serve(host, port, pages)

@@ -6,11 +6,11 @@ from kube.clock import Clock
 
 INTERVAL_SECONDS: Final = 0.5
 STUCK_SECONDS: Final = 30.0
-"""An event loop that is so late is not alive: leases, deadlines and watches all depend on it."""
+"""An event loop with this lag is not alive: Leases, deadlines and watches all depend on it."""
 
 
 class Heartbeat:
-    """Beats twice a second as long as `run` runs, and knows how late it was."""
+    """Beats twice a second as long as `run` runs, and measures the lag."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,6 +29,6 @@ class Heartbeat:
         return max(self._late, self._clock.monotonic() - self._due)
 
     def problem(self) -> str | None:
-        """Say that the loop is stuck, for livez."""
+        """Return that the loop is stuck, for livez."""
         lag = self.lag()
         return f"{lag:.0f} s late" if lag > STUCK_SECONDS else None

@@ -1,4 +1,4 @@
-"""The cluster in memory: a reflector for each kind fills a collection, and a check finds what it missed."""
+"""The cluster in memory: a reflector for each kind fills a collection, and a check detects what it missed."""
 
 import asyncio
 import gc
@@ -77,7 +77,7 @@ class Cache:
         self.drift = DriftCheck(api, parts, observer)
 
     def do_without(self, resource: Resource) -> None:
-        """Take it, before `run`, that there is nothing of a kind: the server does not know it."""
+        """Treat a kind, before `run`, as one without objects: the server does not serve it."""
         del self._reflectors[resource]
         self._collections[resource].replace((), "")
 
@@ -96,16 +96,16 @@ class Cache:
         return {resource.label: reflector.synced.is_set() for resource, reflector in self._reflectors.items()}
 
     def waiting_for(self) -> str | None:
-        """Say which kinds have not been listed yet, None when all have."""
+        """Return which kinds have not been listed yet, None if all have."""
         waiting = [resource for resource, is_synced in self.synced_kinds().items() if not is_synced]
         return f"waiting for the API server to list {', '.join(waiting)}" if waiting else None
 
 
 def calm_collector() -> None:
-    """Keep the garbage collector quiet until everything has been listed: call it before anything runs.
+    """Make garbage collections short until everything has been listed: call it before anything runs.
 
-    Left alone it walks through everything read so far again and again, in pauses of half a second. The limit is for
-    lists that never come to an end.
+    By default the collector walks through everything read so far again and again, in pauses of half a second. The limit
+    is for lists that never end.
     """
     gc.collect()
     gc.freeze()
@@ -113,9 +113,10 @@ def calm_collector() -> None:
 
 
 def settle_heap() -> None:
-    """Take what is cached now out of the garbage collector's sight, and let it look at the rest, seldom.
+    """Exclude what is cached now from garbage collection, and collect the rest rarely.
 
-    Without a collection before it: that would stop everything for a while on a large cluster, to find next to nothing.
+    Without a collection before it: that would block everything for a while on a large cluster, and find next to
+    nothing.
     """
     gc.freeze()
     gc.set_threshold(10_000, 2, 1_000)

@@ -1,9 +1,9 @@
 """The few periodic jobs, on APScheduler.
 
-A run that is late happens once, as soon as it can; a job does not overlap itself unless it says so. Runs that did not
-happen are counted, because a check that silently stops looks like a check that finds nothing. For the same reason all
-jobs start at once when the clock was set back: APScheduler goes by the wall clock, and would run none of them until it
-reaches the time from before.
+A run that is late happens once, as soon as it can; a job does not overlap itself unless configured. Runs that did not
+happen are counted, because a check that silently stops looks like a check without findings. For the same reason all
+jobs start at once when the clock was set back: APScheduler uses the wall clock, and would run none of them until it
+reaches the previous time.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kube.clock import Clock
 
 LOOK_AT_CLOCK_SECONDS: Final = 5.0
 SET_BACK_SECONDS: Final = 1.0
-"""Less is how clocks are corrected all the time, and no job's interval is shorter than some seconds."""
+"""Smaller differences are normal clock corrections, and no job's interval is shorter than some seconds."""
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +34,9 @@ _CAUSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Runs `run` every so many seconds, and up to `jitter` seconds later, so that replicas do not beat together.
+    """Runs `run` every so many seconds, and up to `jitter` seconds later, so that replicas are not synchronised.
 
-    A run is left out, and counted, while `at_once` others have not ended.
+    A run is skipped, and counted, while `at_once` others have not ended.
     """
 
     every: float
@@ -54,7 +54,7 @@ class JobObserver(Protocol):
 
 @contextmanager
 def scheduled(jobs: Mapping[str, Job], observer: JobObserver, clock: Clock) -> Iterator[None]:
-    """Run the jobs while inside."""
+    """Run the jobs while inside the context."""
     scheduler: Any = AsyncIOScheduler(timezone=UTC)
     scheduler.add_listener(lambda event: observer.skipped(event.job_id, _CAUSES[event.code]), sum(_CAUSES))
     stopping = asyncio.Event()
@@ -81,7 +81,7 @@ def scheduled(jobs: Mapping[str, Job], observer: JobObserver, clock: Clock) -> I
 
 
 async def _start_all_when_set_back(scheduler: Any, clock: Clock) -> None:
-    """Follow how the wall clock differs from the monotonic one: it shrinks when somebody sets the time back."""
+    """Follow the difference between the wall clock and the monotonic one: it shrinks when the time is set back."""
 
     def difference() -> float:
         return clock.now().timestamp() - clock.monotonic()
@@ -98,7 +98,7 @@ async def _start_all_when_set_back(scheduler: Any, clock: Clock) -> None:
 
 
 def _calm(job: Job, stopping: asyncio.Event) -> Callable[[], Awaitable[None]]:
-    """Let a run that is broken off at the end just end; APScheduler would log it as a failure."""
+    """Let a run that is cancelled at the end just end; APScheduler would log it as a failure."""
 
     async def run() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Works whenever this process holds the Lease, from when it is ready until it is told to stop."""
+"""Runs a term whenever this process holds the Lease, from when it is ready until it is stopped."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +13,7 @@ from prebinder.runtime.clients import Access
 from prebinder.runtime.heartbeat import STUCK_SECONDS
 
 FINISH_SECONDS: Final = 20.0
-"""For what is in work when we are asked to stop; less than a pod's grace period of 30 s."""
+"""For work in progress when the process is stopped; less than a pod's grace period of 30 s."""
 
 
 class Term(Protocol):
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=Term)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Who wants to lead: this process, by a name that no other has, with the Lease in this namespace."""
+    """A candidate for leadership: this process, by a unique name, with the Lease in this namespace."""
 
     identity: str
     namespace: str
@@ -63,7 +63,7 @@ class Candidate:
 
 
 class LeaderLoop(Generic[T]):
-    """Makes a new `T` for each term. `term` is the present one."""
+    """Creates a new `T` for each term. `term` is the present one."""
 
     def __init__(self, elector: Elector | None, unelected: Leadership, begin: Callable[[Leadership], T]) -> None:
         """Without an elector work under `unelected`, once."""
@@ -75,7 +75,7 @@ class LeaderLoop(Generic[T]):
         self.term: T | None = None
 
     async def until(self, stop: asyncio.Event, ready: Callable[[], Awaitable[None]]) -> None:
-        """Wait for `ready`, then work until `stop` is set; finish what has begun and give the Lease back."""
+        """Wait for `ready`, then work until `stop` is set; finish what has begun and release the Lease."""
         leading = asyncio.create_task(self._lead(ready))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -92,11 +92,11 @@ class LeaderLoop(Generic[T]):
             leading.result()
 
     def stops(self) -> str | None:
-        """Say that it stops, for readyz."""
+        """Return that the process is stopping, for readyz."""
         return "stopping" if self._stopping else None
 
     def overdue(self) -> str | None:
-        """Say that it works on long after its term, for livez."""
+        """Return that it still works long after its term, for livez."""
         overdue = 0.0 if self._leadership is None else -self._leadership.left()
         return f"still working {overdue:.0f} s after the lease was lost" if overdue > STUCK_SECONDS else None
 

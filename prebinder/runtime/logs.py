@@ -1,8 +1,8 @@
-"""How log lines look: constant messages with key=value pairs, or the same as JSON.
+"""The format of log lines: constant messages with key=value pairs, or the same as JSON.
 
 Code logs `logger.info("Reserved", extra={"pvc": key})`; the message never varies, what varies is in `extra`.
-Credentials that a library or a plugin put into a text are hidden.
-Every line written while a key is reconciled also carries `reconcile`, a number that is the same for all of them.
+Credentials in a text from a library or a plugin are redacted. Every line written while a key is reconciled also carries
+`reconcile`, a number that is the same for all of them.
 """
 
 import json
@@ -18,7 +18,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 def configure(settings: LoggingSettings) -> None:
-    """Send log lines to standard error in the chosen form, ours from the chosen level, libraries' from warning."""
+    """Send log lines to standard error in the chosen format, ours from the chosen level, libraries' from warning."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if settings.format is LogFormat.JSON else TextFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -57,7 +57,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _quoted(value: object) -> str:
-    """Return the value as one word, quoted when it would read as several."""
+    """Return the value as one word, quoted if it contains spaces or quotes."""
     text = redacted(str(value))
     plain = text and text.isprintable() and not any(character in text for character in ' "=')
     return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Runs one process against one API server, from its configuration of logs to its exit code."""
+"""Runs a process against an API server, from its log configuration to its exit code."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Process(Protocol):
-    """All parts of one process, put together for one transport."""
+    """All parts of a process, composed for one transport."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then finish what has begun."""
@@ -34,7 +34,7 @@ class ProcessSettings(Protocol):
 
 
 Compose = Callable[[KubernetesTransport], Process]
-"""Puts the process together, and logs that it starts."""
+"""Composes the process, and logs that it starts."""
 
 
 def run_process(settings: ProcessSettings, compose: Compose) -> int:

@@ -8,24 +8,24 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS: Final = 0.01
 LONGEST_SECONDS: Final = 120
-"""A profile that may be asked for."""
+"""The longest profile that can be requested."""
 CONTENT_TYPES: Final[Mapping[str, str]] = {
     "text": "text/plain",
     "html": "text/html",
     "speedscope": "application/json",
 }
-"""Form of a profile -> what it is over HTTP."""
+"""Format of a profile -> its content type."""
 
 
 def profiler() -> "Profiler":
-    """Return what samples everything that the thread does between its enter and exit, not one coroutine alone."""
+    """Return a profiler that samples the whole thread between its enter and exit, not only one coroutine."""
     from pyinstrument import Profiler  # noqa: PLC0415 - only when a profile is taken
 
     return Profiler(interval=INTERVAL_SECONDS, async_mode="disabled")
 
 
 def rendered(profile: "Profiler", form: str) -> str:
-    """Return a finished profile in one of the forms of CONTENT_TYPES."""
+    """Return a finished profile in one of the formats of CONTENT_TYPES."""
     from pyinstrument.renderers import SpeedscopeRenderer  # noqa: PLC0415 - as above
 
     match form:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks to finish, the second ends the process at once."""
+"""Ctrl-C and SIGTERM: the first requests a clean exit, the second ends the process at once."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def stop_requested() -> Iterator[asyncio.Event]:
-    """Give an event that the first signal sets. The second one ends the process without cleaning up."""
+    """Yield an event that the first signal sets. The second one ends the process without cleaning up."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def received(number: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""The standalone scheduler's process: its watches, its profiles, and what it does while it holds the Lease.
+"""The standalone scheduler's process: its watches, its profiles, and what it does as leader.
 
 Open `process` first. Never a scheduling rule.
 """

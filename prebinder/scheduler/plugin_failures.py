@@ -1,4 +1,4 @@
-"""Failures of plugins from other distributions: counted each, logged once."""
+"""Failures of plugins from other distributions: each counted, logged once."""
 
 import logging
 from collections.abc import Callable
@@ -9,9 +9,9 @@ logger = logging.getLogger(__name__)
 
 
 class PluginFailures:
-    """Is told of each failure. `counted` are called with the plugin and the extension point.
+    """Notified of each failure. `counted` are called with the plugin and the extension point.
 
-    In the log a failure stands once for each plugin, extension point and type of error.
+    In the log a failure appears once for each plugin, extension point and type of error.
     """
 
     def __init__(self) -> None:

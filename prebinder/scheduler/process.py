@@ -1,7 +1,6 @@
-"""`pvc-prebinder scheduler`: the standalone scheduler as a process. Of several replicas the holder of the Lease works.
+"""`pvc-prebinder scheduler`: the standalone scheduler as a process. Of several replicas only the leader is active.
 
-Read `SchedulerProcess.__init__` as a table of contents. What the holder of the Lease does is in
-`prebinder.scheduler.term`.
+Read `SchedulerProcess.__init__` as a table of contents. What the leader does is in `prebinder.scheduler.term`.
 """
 
 import asyncio
@@ -104,7 +103,7 @@ class SchedulerProcess:
         self._manual: ManualBinding | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Schedule until `stop` is set; then finish what has begun, send what was said and give the Lease back."""
+        """Schedule until `stop` is set; then finish what has begun, send the pending Events and release the Lease."""
         async with AsyncExitStack() as stack:
             checks = Checks(
                 {"event loop": self._heartbeat.problem, "lease": self._leader_loop.overdue},
@@ -146,7 +145,7 @@ class SchedulerProcess:
             synced=self._cache.synced_kinds(),
             loop_lag=self._heartbeat.lag(),
             queues=term.waiting.sizes() if term is not None else {},
-            # Only who leads looks at the nodes, and sums over replicas would double.
+            # Only the leader reports on nodes, otherwise sums over replicas would double.
             nodes=self._cluster.view(self._clock.now()).nodes if term is not None else (),
         )
         return await self._instruments.render(state)

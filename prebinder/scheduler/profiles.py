@@ -17,10 +17,10 @@ _PROFILES: Final = "profiles"
 
 
 def configuration_for(settings: SchedulingSettings, failures: FailureObserver) -> ConfigurationInForce:
-    """Return the configuration to begin with. Raises UsageError for a file that cannot be read or is wrong.
+    """Return the initial configuration. Raises UsageError for a file that cannot be read or is invalid.
 
-    Which schedulers there are stays as it is: their pods are watched and their Lease is named from the start. Plugins
-    of other distributions are looked for when a configuration is read; `failures` is told when one fails.
+    The set of schedulers cannot change: their pods are watched and their Lease is named from the start. Plugins of
+    other distributions are loaded when a configuration is read; `failures` is notified when one fails.
     """
     if settings.config is None:
         names = settings.scheduler_names

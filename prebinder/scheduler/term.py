@@ -1,4 +1,4 @@
-"""What the scheduler does while it holds its Lease: everything that may write is made for one term."""
+"""What the scheduler does as leader: everything that may write is created for one term."""
 
 from datetime import timedelta
 

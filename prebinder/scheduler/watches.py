@@ -1,4 +1,6 @@
-"""What the standalone scheduler watches: its own pods that wait, all pods that have a node, and what is around them."""
+"""What the standalone scheduler watches: its own waiting pods, all pods that have a node, and the objects around
+them.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -35,7 +37,7 @@ class Watches:
 
 
 def _joined(parts: Mapping[str, Held[Pod]]) -> Held[Pod]:
-    """Return one collection that follows all others: a list of one part says nothing about the pods of another."""
+    """Return a collection that follows all others: a list of one part implies nothing about the pods of another."""
     if len(parts) == 1:
         return next(iter(parts.values()))
     joined: Held[Pod] = Held()
@@ -50,7 +52,7 @@ def _follower(joined: Held[Pod]) -> Listener[Pod]:
             joined.upsert(new)
             return
         held = joined.items.get(old.key) if old is not None else None
-        # A pod made anew for another of our schedulers may have been shown before the end of this one.
+        # A pod recreated for another of our schedulers may have been shown before the end of this one.
         if old is not None and held is not None and held.uid == old.uid:
             joined.delete(old.key, held.resource_version)
 

@@ -1,4 +1,4 @@
-"""The changes that the flags of `simulate` ask about, checked against the cluster before anything is run."""
+"""The changes that the flags of `simulate` request, checked against the cluster before anything is run."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from scheduler.state.cluster import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One change: what happens to whom, in words, how it is made, and whether data is lost by it."""
+    """A change: its description, how it is applied, and whether it loses data."""
 
     subject: str
     verb: str
@@ -21,7 +21,7 @@ class Asked:
     loses_data: bool = False
 
     def made(self, cluster: SimulatedCluster) -> list[Pod]:
-        """Change the cluster and return the pods that lost their node or their data."""
+        """Apply the change and return the pods that lost their node or their data."""
         return self.change(cluster, self.subject)
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ def changes_of(
     zone_down: Sequence[str] = (),
     unhealthy: Sequence[str] = (),
 ) -> list[Asked]:
-    """Return the changes in the order in which they are made. Raises UsageError for a name that there is not."""
+    """Return the changes in the order in which they are applied. Raises UsageError for a name that does not exist."""
     storage = list(_storage(unhealthy, view))
     drained = check_known("--drain", drain, view.numbers)
     down = check_known("--node-down", node_down, view.numbers)

@@ -1,4 +1,4 @@
-"""A simulation drawn as SVG: how many pods were placed when, and how many each zone has."""
+"""A simulation as an SVG chart: placed pods over time, and pods by zone."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _INK, _LINE, _FAINT = "#1f2933", "#2563eb", "#d5dbe3"
 
 
 def chart(report: Report, log: Sequence[Entry]) -> str:
-    """Return an SVG picture: pods placed over simulated time, and pods by zone at the end."""
+    """Return an SVG chart: pods placed over simulated time, and pods by zone at the end."""
     end = max((entry.at for entry in log), default=0) or 1
     placed = [entry.at for entry in log if entry.change is SimulatedChange.PLACE]
     result = report.result if report.what_if is None else report.what_if.result

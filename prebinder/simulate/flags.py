@@ -1,4 +1,4 @@
-"""What the flags of `simulate` may say: numbers that a machine can bear, plugins and weights that there are."""
+"""The values that flags of `simulate` accept: sizes that a machine can handle, known plugins and weights."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ MADE_UP: Final[Mapping[str, tuple[int, int, int, str]]] = {
     "zones": (1, 10_000, 3, "default 3"),
     "volumes_per_node": (0, 1000, 2, "in its zone; default 2"),
 }
-"""Flag of a made-up cluster -> least, most, default, help. The most is what fits into some tens of gigabytes."""
+"""Flag of a generated cluster -> minimum, maximum, default, help. The maximum fits into some tens of gigabytes."""
 MOST_WORKERS: Final = 10_000
 
 
@@ -32,19 +32,19 @@ MOMENT: Final = Reading("time", _moment)
 
 
 def workload_of(sizes: Mapping[str, int | None]) -> Workload:
-    """Return the size of the made-up cluster: what the user gave, else the default."""
+    """Return the size of the generated cluster: what the user gave, else the default."""
     return Workload(**{name: MADE_UP[name][2] if number is None else number for name, number in sizes.items()})
 
 
 def refuse_size_of_dump(sizes: Mapping[str, int | None]) -> None:
-    """Raise UsageError when a dump is given and a size too: nothing is made up beside a dump."""
+    """Raise UsageError if both a dump and a size are given: with a dump nothing is generated."""
     given = [f"--{name.replace('_', '-')}" for name, number in sizes.items() if number is not None]
     if given:
         raise UsageError(f"{given[0]} is for a generated cluster; with --filename the cluster is the dump's")
 
 
 def check_known(flag: str, names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Return the names, each once. Raises UsageError for one that is not known."""
+    """Return the names, each once. Raises UsageError for an unknown one."""
     for name in names:
         if name not in known:
             raise UsageError(f'{flag}: there is no "{name}"{did_you_mean(name, known)}')

@@ -1,4 +1,4 @@
-"""What a simulation of a dump cannot answer, because the dump lacks what the rules would look at. Pure."""
+"""What a simulation of a dump cannot answer, because the dump lacks what the rules would read. Pure."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from kube.store.snapshot import Snapshot
 
 
 def unanswered(snapshot: Snapshot, *, has_namespaces: bool) -> tuple[str, ...]:
-    """Return sentences for the user, each with what to dump too."""
+    """Return sentences for the user, each with what to dump as well."""
     return (*_capacities(snapshot), *_attach_limits(snapshot), *_namespaces(snapshot, has_namespaces))
 
 

@@ -1,4 +1,4 @@
-"""The profile of a simulation: a scheduler's own, or the default with some plugins only and other weights."""
+"""The profile of a simulation: a scheduler's own, or the default with selected plugins and weights."""
 
 import sys
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from scheduler.plugins.registry import default_data, default_profile
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the user chose. `profile` is one of `config`, which names its plugins and weights itself."""
+    """The user's choice. `profile` is one of `config`, which names its plugins and weights itself."""
 
     plugins: str | None = None
     weights: str | None = None
@@ -28,7 +28,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class _Failures:
-    """Tells of plugins that fail: on standard error, each failure once."""
+    """Reports plugins that fail: on standard error, each failure once."""
 
     told: set[str] = field(default_factory=set)
 
@@ -39,7 +39,7 @@ class _Failures:
 
 
 def profile_of(chosen: Chosen) -> Profile:
-    """Return the profile. Raises UsageError for an unknown name, and for a configuration that cannot be used."""
+    """Return the profile. Raises UsageError for an unknown name, and for an invalid configuration."""
     try:
         if chosen.config is not None:
             return _from_file(chosen, chosen.config)

@@ -1,4 +1,4 @@
-"""A simulation's result as JSON says it, and as a table for people."""
+"""A simulation's result as JSON, and as a table for people."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ _MOST_NAMED: Final = 10
 
 
 class WhatIf(Struct, frozen=True, rename="camel"):
-    """What was changed after the run, how many pods lost their node or data by it, and what became of them.
+    """What was changed after the run, how many pods lost their node or data by it, and the result.
 
-    `without_data` are those whose claims had failed volumes: they begin again with empty ones.
+    `without_data` are those whose claims had failed volumes: they start over with empty ones.
     """
 
     changes: tuple[str, ...]
@@ -29,7 +29,7 @@ class WhatIf(Struct, frozen=True, rename="camel"):
 
 
 class Needed(Struct, frozen=True, rename="camel"):
-    """Nodes that would do for pods without a place: how many like which node, and whom no such node helps."""
+    """Nodes that would let more pods be placed: how many like which node, and which pods no such node helps."""
 
     nodes: int
     like: dict[str, int]
@@ -40,7 +40,7 @@ class Needed(Struct, frozen=True, rename="camel"):
 
 
 class Report(Struct, frozen=True, rename="camel"):
-    """The whole answer. `limits` are what it cannot answer for want of objects in the dump."""
+    """The whole result. `limits` are what it cannot answer because objects are missing in the dump."""
 
     seed: int
     concurrent: int
@@ -54,7 +54,7 @@ class Report(Struct, frozen=True, rename="camel"):
 
 
 def needed_of(needed: NodesNeeded, pods: int) -> Needed:
-    """Return the part of the report about nodes that are needed for that many pods."""
+    """Return the part of the report about the nodes needed for that many pods."""
     failures = Counter(needed.failed.values())
     return Needed(
         nodes=sum(needed.added.values()),
@@ -104,7 +104,7 @@ def _needed(needed: Needed) -> str:
 
 
 def _rows(summary: Summary, all_of_them: list[Summary]) -> Iterator[tuple[str, str]]:
-    """Yield name and figure. Reasons and zones that only one of the columns has stand in all of them."""
+    """Yield name and figure. Reasons and zones that occur in only one of the columns are shown in all of them."""
     yield "nodes", str(summary.nodes)
     yield "pods", str(summary.pods)
     yield "placed", str(summary.placed)

@@ -1,4 +1,4 @@
-"""A trace: a line that says what it is, then every change of a simulated cluster, one JSON object a line."""
+"""A trace: a header line, then every change of a simulated cluster, one JSON object a line."""
 
 import sys
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def written(log: Iterable[Entry]) -> bytes:
 
 
 def replay(cluster: SimulatedCluster, trace: str) -> None:
-    """Make the changes of a trace, which an earlier run of the same beginning wrote. Raises CommandError."""
+    """Apply the changes of a trace, written by an earlier run with the same initial state. Raises CommandError."""
     try:
         whole, _, cut_off = Path(trace).read_bytes().rpartition(b"\n")
     except OSError as error:

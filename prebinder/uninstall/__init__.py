@@ -1,5 +1,5 @@
-"""`pvc-prebinder uninstall`: takes everything of ours off the objects of a cluster, so that it is as without us.
+"""`pvc-prebinder uninstall`: removes everything that pvc-prebinder wrote to the objects of a cluster.
 
-Open `traces` first: what of an object is ours, as pure judgements. Never a write while a controller holds the Lease,
-never a deleted object, and never a claimRef that somebody else wrote.
+Open `traces` first: what of an object is ours, as pure rules. Never a write while a controller holds the Lease, never a
+deleted object, and never a claimRef of another writer.
 """

@@ -1,7 +1,7 @@
-"""Goes through the pods, claims and volumes of a cluster and takes off what is ours, one conditional write each.
+"""Goes through the pods, claims and volumes of a cluster and removes what is ours, one conditional write each.
 
-Pods first: whoever waits for us waits for nobody from then on. Then claims and after them volumes, as in every release:
-a crash in between leaves what a release leaves, and the command is simply run again.
+Pods first: from then on they wait for no controller. Then claims and after them volumes, as in every release: a crash
+in between leaves what a release leaves, and the command is simply run again.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -33,10 +33,10 @@ _TRIES: Final = 5
 
 
 class Reporter(Protocol):
-    """Tells the user, line by line."""
+    """Reports to the user, line by line."""
 
     def removed(self, what: str, name: str) -> None:
-        """This was taken off that object; in a dry run: would be."""
+        """This was removed from that object; in a dry run: would be."""
 
     def left(self, name: str, why: str) -> None:
         """This object still has something of ours."""
@@ -44,7 +44,7 @@ class Reporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[R]):
-    """How one kind is gone through."""
+    """How one kind is processed."""
 
     resource: Resource
     decode: Callable[[Raw], R]
@@ -53,7 +53,7 @@ class _Kind(Generic[R]):
 
 @dataclass(slots=True)
 class Remover:
-    """`run` it once. Raises KubeError if the API server fails us or a right is missing."""
+    """Run it once. Raises KubeError if the API server fails or a right is missing."""
 
     api: KubeApi
     annotations: Annotations
@@ -64,7 +64,7 @@ class Remover:
     """Objects that still have something of ours."""
 
     async def run(self) -> None:
-        """Take off everything of these parts."""
+        """Remove everything of these parts."""
         volumes = partial(decode_volume, own_prefix=self.annotations.prefix)
         await self._go_through(_Kind(PODS, decode_pod_record, self._of_pod))
         await self._go_through(_Kind(CLAIMS, partial(decode_claim, own_prefix=self.annotations.prefix), self._of_claim))
@@ -108,7 +108,7 @@ class Remover:
             await self._take_off(kind, name, record)
 
     async def _take_off(self, kind: _Kind[R], name: str, record: R) -> None:
-        """Write until the object has nothing of ours; give up when it keeps changing, or the write is refused."""
+        """Write until the object has nothing of ours; give up if it keeps changing, or the write is rejected."""
         for _ in range(_TRIES):
             removal = await kind.removal(record)
             if removal is None:

@@ -1,7 +1,7 @@
-"""What on a pod, claim or volume is ours, and the patch that takes it off. Pure.
+"""What on a pod, claim or volume is ours, and the patch that removes it. Pure.
 
-The rules are those of a release (binder.reservation.release): a claimRef goes only if the volume records that we wrote
-it, nothing came of it, and the claim, read right before the write, does not name the volume.
+The rules are those of a release (binder.reservation.release): a claimRef is removed only if the volume records that we
+wrote it, it has had no effect, and the claim, read right before the write, does not name the volume.
 """
 
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from kube.objects.model import BOUND_BY_CONTROLLER, Claim, Pod, Volume, value_of
 
 
 class Part(StrEnum):
-    """What can be taken off by itself, in the order in which it is."""
+    """What can be removed separately, in the order of removal."""
 
     GATES = "gates"
     RESERVATIONS = "reservations"
@@ -27,14 +27,14 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One write, and what it does in words."""
+    """A write, and its description."""
 
     what: str
     body: Patch
 
 
 def pod_removal(pod: Pod, annotations: Annotations, parts: Collection[Part]) -> Removal | None:
-    """Return the write that lifts our scheduling gate; None if the pod does not carry it."""
+    """Return the write that removes our scheduling gate; None if the pod does not carry it."""
     if Part.GATES not in parts or not annotations.carries_gate(pod):
         return None
     left = [{"name": gate} for gate in annotations.other_gates(pod)]
@@ -52,7 +52,7 @@ def claim_removal(claim: Claim, annotations: Annotations, parts: Collection[Part
 def volume_removal(
     volume: Volume, claim: Claim | None, annotations: Annotations, parts: Collection[Part]
 ) -> Removal | None:
-    """Return the write that takes everything of ours off a volume; None if there is nothing.
+    """Return the write that removes everything of ours from a volume; None if there is nothing.
 
     `claim` is the one that its claimRef names, as just read; None if there is none of that name.
     """

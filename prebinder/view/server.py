@@ -66,7 +66,7 @@ class ViewServer:
         self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Start to serve. Raises OSError when the address cannot be had."""
+        """Start serving. Raises OSError if the address is not available."""
         application = web.Application(middlewares=[guard(self._names)])
         application.add_routes(
             [

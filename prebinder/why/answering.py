@@ -1,4 +1,4 @@
-"""From targets to the report: reads what the checks want to know, and asks them again until they know enough."""
+"""From targets to the report: reads what the checks need, and runs them again until they have enough."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ from prebinder.why.targets import Target
 async def answer_live(
     reader: LiveReader, targets: Sequence[Target], namespace: str, now: datetime, selector: LabelSelector | None = None
 ) -> WhyReport:
-    """Return the report on these objects of a cluster, or on everything that waits when there are none."""
+    """Return the report on these objects of a cluster, or on everything that is pending if there are none."""
     await reader.read_waiting()
     for target in targets:
         await _read_target(reader, target, namespace)
@@ -37,7 +37,7 @@ async def answer_live(
 
 
 async def _read_target(reader: LiveReader, target: Target, namespace: str) -> None:
-    """Read what was named on its own: whoever may get an object need not be allowed to list its kind."""
+    """Read the named object individually: a user who may get an object need not be allowed to list its kind."""
     for kind, source in (("PersistentVolumeClaim", Source.CLAIMS), ("Pod", Source.PODS)):
         if target.kind in {kind, ""} and source in reader.skipped:
             try:
@@ -50,13 +50,13 @@ async def _read_target(reader: LiveReader, target: Target, namespace: str) -> No
 def report_on(
     facts: Facts, targets: Sequence[Target], namespace: str, selector: LabelSelector | None = None
 ) -> WhyReport:
-    """Return the report from facts that are complete. CommandError for an object that there is not."""
+    """Return the report from facts that are complete. CommandError for an object that does not exist."""
     asked = targets or waiting(facts, namespace, selector)
     return WhyReport(items=tuple(item for target in asked for item in items_of(facts, target, namespace)))
 
 
 def items_of(facts: Facts, target: Target, namespace: str) -> list[Item]:
-    """Return what there is to say about a target; a bare name may be a claim and a pod.
+    """Return the items about a target; a bare name may be a claim and a pod.
 
     Raises Unread for what is still to be read, CommandError if there is no such object.
     """
@@ -90,9 +90,9 @@ def _items_of(facts: Facts, target: Target, namespace: str) -> Iterator[Item]:
 
 
 def waiting(facts: Facts, namespace: str, selector: LabelSelector | None = None) -> Sequence[Target]:
-    """Return every pod that waits, then the claims that are not bound and that none of these pods uses.
+    """Return every pending pod, then the unbound claims that none of these pods uses.
 
-    Last come claims that were never created. `selector` chooses by the labels of the pod, or of the claim.
+    Last come claims that were never created. `selector` selects by the labels of the pod, or of the claim.
     """
     snapshot = facts.snapshot
     pods = [pod for _, pod in sorted(snapshot.pods.items()) if pod.phase == "Pending" and not pod.deleting]

@@ -1,4 +1,4 @@
-"""What the user asks about: `pod/NAME`, `pvc/NAME`, `pv/NAME`, or a bare NAME of either."""
+"""The objects that the user names: `pod/NAME`, `pvc/NAME`, `pv/NAME`, or a bare NAME of either."""
 
 import re
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One object that was asked about. `kind` is empty for a bare name: a claim or a pod, whichever there is.
+    """A requested object. `kind` is empty for a bare name: a claim or a pod, whichever exists.
 
-    `namespace` is empty for the one that was asked about.
+    `namespace` is empty for the requested one.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Read one argument. Raises ValueError with a sentence for the user."""
+    """Parse one argument. Raises ValueError with a sentence for the user."""
     kind, slash, name = text.partition("/")
     if not slash:
         return Target("", text)
@@ -46,7 +46,7 @@ _COMMA: Final = re.compile(r",(?![^(]*\))")
 
 
 def parse_selector(text: str) -> LabelSelector:
-    """Read a label selector as kubectl takes it: `app=web,tier!=cache,env in (a, b),!old`. Raises ValueError."""
+    """Parse a label selector in kubectl's syntax: `app=web,tier!=cache,env in (a, b),!old`. Raises ValueError."""
     requirements = tuple(_requirement(part.strip()) for part in _COMMA.split(text))
     selector = LabelSelector((), requirements)
     problem = problem_of(selector)

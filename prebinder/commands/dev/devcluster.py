@@ -38,7 +38,7 @@ command: Final = Verbs(
 
 
 def _directory(function: Callable[..., None]) -> Callable[..., int]:
-    """Give an action the flag --directory, and report what goes wrong in one line."""
+    """Add the flag --directory to an action, and report errors in one line."""
 
     @wraps(function)
     def run(directory: Path, **others: object) -> int:
@@ -78,11 +78,11 @@ def _directory(function: Callable[..., None]) -> Callable[..., int]:
 def up_command(directory: Path, nodes: int | None, node: str) -> None:
     """Starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok in the background.
 
-    They listen on free loopback ports and take about 550 MB of memory. The first start builds them from source, which
-    takes some minutes; later ones take seconds.
+    They listen on free loopback ports and use about 550 MB of memory. The first start builds them from source, which
+    takes several minutes; later starts take seconds.
 
-    With --node real, kubelet, containerd and runc run in namespaces of their own instead of kwok. That node reaches
-    nothing outside; `load` gives it images.
+    With --node real, kubelet, containerd and runc run in their own namespaces instead of kwok. That node has no access
+    to any network; load its images with `load`.
     """
     real = node == "real"
     if real and nodes is not None:
@@ -101,7 +101,8 @@ def up_command(directory: Path, nodes: int | None, node: str) -> None:
 @cloup.argument("archive", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @_directory
 def load_command(directory: Path, archive: Path) -> None:
-    """Loads the images of an archive, as `docker save` and `buildah push docker-archive:` write it, into the real node.
+    """Loads the images of an archive, as written by `docker save` and `buildah push docker-archive:`, into the real
+    node.
 
     Pods use them with imagePullPolicy IfNotPresent or Never.
     """
@@ -118,5 +119,5 @@ def down_command(directory: Path) -> None:
 @command.command("env", cls=Command, short_help="print its environment variables")
 @_directory
 def env_command(directory: Path) -> None:
-    """Prints the shell lines that kubectl needs."""
+    """Prints the shell commands that configure kubectl."""
     sys.stdout.write(env(directory))

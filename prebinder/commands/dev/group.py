@@ -1,4 +1,4 @@
-"""`pvc-prebinder dev`: what developers of pvc-prebinder and of schedulers use."""
+"""`pvc-prebinder dev`: tools for developers of pvc-prebinder and of schedulers."""
 
 from typing import Final
 

@@ -66,13 +66,13 @@ def command(address: str, seconds: int, output: str, token_file: str) -> int:
 
 
 def profile(text: str, seconds: int, output: str, token_file: Path) -> str:
-    """Ask, wait and return the profile."""
+    """Request a profile, wait for it and return it."""
     try:
         address = parse_address(text)
     except ValueError as error:
         raise UsageError(f"--address: {error}") from error
     if address is None or not is_loopback(address[0]):
-        # The token is not for others to see.
+        # The token must not be sent to another server.
         raise UsageError(f'--address must be on loopback such as {DEFAULT_ADDRESS}, is "{text}"')
     if not 1 <= seconds <= LONGEST_SECONDS:
         raise UsageError(f"--seconds: expected 1 to {LONGEST_SECONDS}, found {seconds}")

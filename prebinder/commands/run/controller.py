@@ -33,7 +33,7 @@ Exit codes:
 @settings_flags(FLAGS, Settings())
 def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
     """Watches pending pods and reserves healthy volumes for all their claims together, in one zone."""
-    # Imported where they are used: without a file no schema is needed, and the help needs no gRPC and no HTTP.
+    # Imported lazily: without a file no schema is needed, and the help needs neither gRPC nor HTTP.
     from prebinder.config.config_file import CONTROLLER, load  # noqa: PLC0415
 
     if print_schema:

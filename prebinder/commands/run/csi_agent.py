@@ -61,12 +61,12 @@ AGENT_FLAGS: Final[Flags] = {
 @cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
 @settings_flags(AGENT_FLAGS, AgentSettings())
 def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
-    """Runs beside one CSI driver, probes its volumes by read-only calls, and publishes changes of their health.
+    """Runs beside a CSI driver, probes its volumes by read-only calls, and publishes changes of their health.
 
-    The health stands on each PersistentVolume, so the controller needs no access to the driver. Of several agents of
-    one driver, one is active.
+    The health is written to each PersistentVolume, so the controller needs no access to the driver. Of several agents
+    of one driver, only the leader is active.
     """
-    # Imported where they are used: without a file no schema is needed, and the help needs no gRPC and no HTTP.
+    # Imported lazily: without a file no schema is needed, and the help needs neither gRPC nor HTTP.
     from prebinder.config.config_file import AGENT, load  # noqa: PLC0415
 
     if print_schema:
@@ -83,11 +83,13 @@ def command(config: str | None, print_config: bool, print_schema: bool, **given:
 
 
 def controller_settings(chosen: AgentSettings) -> Settings:
-    """Return the settings of the process: one driver, a Lease of its own, nothing reserved. UsageError if not one."""
+    """Return the settings of the process: one driver, its own Lease, no reservations. UsageError unless there is one
+    driver.
+    """
     driver = only_driver(chosen.health.endpoints)
     election = chosen.leader_election
     if not election.name:
-        # Names of drivers may have capitals, names of Leases may not.
+        # Names of drivers may contain capitals, names of Leases may not.
         election = replace(election, name=_LEASE + driver.lower())
     health = chosen.health
     return Settings(

@@ -65,7 +65,7 @@ def command(**given: Any) -> int:
     settings = override(defaults, given, EXTENDER_FLAGS)
     if parse_address(settings.extender.bind_address) is None:
         raise UsageError(f"--bind-address 0: the extender needs an address such as {BIND_ADDRESS}")
-    # Imported here: the help needs no HTTP.
+    # Imported lazily: the help needs no HTTP.
     from prebinder.extender.process import run_extender  # noqa: PLC0415
 
     return run_extender(settings)

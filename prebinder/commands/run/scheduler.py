@@ -87,7 +87,7 @@ def command(print_schema: bool, **given: Any) -> int:
         return ExitCode.FINE
     settings = override(SchedulerSettings(), given, SCHEDULER_FLAGS)
     refuse_unclear(settings.scheduling)
-    # Imported here: the help needs no HTTP.
+    # Imported lazily: the help needs no HTTP.
     from prebinder.scheduler.process import run_scheduler  # noqa: PLC0415
 
     return run_scheduler(settings)

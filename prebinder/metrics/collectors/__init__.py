@@ -1,4 +1,4 @@
 """Gauges computed at each scrape, from a snapshot: no bookkeeping that could go wrong.
 
-Open `cluster` first, for the controller, or `scheduler`. Never a counter, and never a gauge that somebody has to set.
+Open `cluster` first, for the controller, or `scheduler`. Never a counter, and never a gauge that has to be set.
 """

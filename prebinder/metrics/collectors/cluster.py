@@ -1,4 +1,4 @@
-"""The gauges of the controller, from an immutable snapshot of the cluster and what the process says of itself."""
+"""The gauges of the controller, from an immutable snapshot of the cluster and the state of the process."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,15 +20,17 @@ from prebinder.metrics.zone_label import ZoneLabel
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What is looked at. Gauges about the cluster are the leader's alone, or sums over replicas would double."""
+    """The input of the gauges. Gauges about the cluster come from the leader only, otherwise sums over replicas would
+    double.
+    """
 
     snapshot: Snapshot | None = None
-    """None while somebody else leads."""
+    """None while another replica leads."""
     health: KnownHealth = field(default=lambda _driver, _handle: None)
     told: Mapping[str, Reason] = field(default_factory=dict)
-    """Claim -> what the last look at its pod said."""
+    """Claim -> the result of the last attempt for its pod."""
     quarantine: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Class -> volumes in quarantine, volumes that only its cap keeps out."""
+    """Class -> volumes in quarantine, volumes kept out by its cap only."""
     annotations: Annotations = field(default_factory=Annotations)
     synced: Mapping[str, bool] = field(default_factory=dict)
     endpoints_up: Mapping[str, bool] = field(default_factory=dict)
@@ -38,14 +40,14 @@ class ClusterState:
 
 
 class StateCollector(Collector):
-    """Hands out the gauges of the state it was last given."""
+    """Returns the gauges of the state that it was last given."""
 
     def __init__(self) -> None:
         self.state = ClusterState()
         self.now = datetime.fromtimestamp(0, UTC)
 
     def describe(self) -> Iterable[Metric]:
-        """Say nothing: names are known without counting anything."""
+        """Return nothing: names are known without collecting."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

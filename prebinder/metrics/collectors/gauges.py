@@ -16,7 +16,7 @@ def gauge_family(
 
 
 def cache_gauges(loop_lag: float, synced: Mapping[str, bool]) -> Iterator[Metric]:
-    """Yield how late the event loop runs, in seconds, and for each kind whether it has been listed."""
+    """Yield the lag of the event loop, in seconds, and for each kind whether it has been listed."""
     yield GaugeMetricFamily("pvc_prebinder_event_loop_lag_seconds", "Lag of the event loop.", value=loop_lag)
     yield gauge_family(
         "pvc_prebinder_cache_synced",

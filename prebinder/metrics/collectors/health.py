@@ -18,12 +18,12 @@ from kube.store.snapshot import Snapshot
 from prebinder.metrics.collectors.gauges import gauge_family
 
 KnownHealth = Callable[[str, str], HealthRecord | None]
-"""What is known of a volume, by driver and handle; safe to be called from any thread."""
+"""What is known of a volume, by driver and handle; may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """What is looked at. `asked` are the drivers with an endpoint of ours; `health` is what they answered."""
+    """The input of the gauges. `asked` are the drivers with an endpoint of ours; `health` is what they reported."""
 
     snapshot: Snapshot
     health: KnownHealth
@@ -33,7 +33,7 @@ class HealthView:
     node_storage: NodeStorage = field(default_factory=NodeStorage)
 
     def worst(self, volume: Volume) -> Finding | None:
-        """Return the worst that is said of the volume; None if nobody says anything."""
+        """Return the worst report on the volume; None if there is none."""
         record = self.health(volume.driver, volume.handle)
         own = (record.finding, record.silence) if record is not None else ()
         others = reported(volume, self.snapshot, self.node_storage, self.annotations, self.asked, self.now)
@@ -74,7 +74,7 @@ def health_gauges(view: HealthView) -> Iterator[Metric]:
 
 
 def quarantine_gauges(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]:
-    """`counts` is class -> volumes in quarantine, volumes that only its cap keeps out."""
+    """`counts` is class -> volumes in quarantine, volumes kept out by its cap only."""
     yield gauge_family(
         "pvc_prebinder_quarantined_volumes",
         "Volumes kept from claims because of their health.",

@@ -1,4 +1,4 @@
-"""Gauges of what waits: claims that are not bound, and pods that wait for us behind our scheduling gate."""
+"""Gauges of what is pending: claims that are not bound, and pods with our scheduling gate."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,8 @@ def pending_gauges(
 ) -> Iterator[Metric]:
     """Yield how many claims are not bound, since when, and in how many namespaces, by class and reason.
 
-    Namespaces are counted and not named: one tenant's claims that can never be bound look different from a cluster in
-    which no claim is, and no label holds what users choose.
+    Namespaces are counted and not named: claims of one tenant that can never be bound differ from a cluster in which no
+    claim is bound, and no label holds what users choose.
     """
     labels = ["storage_class", "reason"]
     counts: Counter[tuple[str, ...]] = Counter()

@@ -15,7 +15,9 @@ _RESOURCES: Final = ("cpu", "memory", "pods")
 
 @dataclass(frozen=True, slots=True)
 class SchedulerState:
-    """What is looked at. `queues` and `nodes` are the leader's alone, or sums over replicas would double."""
+    """The input of the gauges. `queues` and `nodes` come from the leader only, otherwise sums over replicas would
+    double.
+    """
 
     synced: Mapping[str, bool] = field(default_factory=dict)
     loop_lag: float = 0.0
@@ -25,13 +27,13 @@ class SchedulerState:
 
 
 class SchedulerStateCollector(Collector):
-    """Hands out the gauges of the state it was last given."""
+    """Returns the gauges of the state that it was last given."""
 
     def __init__(self) -> None:
         self.state = SchedulerState()
 
     def describe(self) -> Iterable[Metric]:
-        """Say nothing: names are known without counting anything."""
+        """Return nothing: names are known without collecting."""
         return ()
 
     def collect(self) -> Iterator[Metric]:

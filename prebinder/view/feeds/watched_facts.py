@@ -30,7 +30,7 @@ from prebinder.why.reading.live import OF_THE_NAMESPACE, RESOURCES
 T = TypeVar("T")
 
 _EVENTS_KEPT: Final = 5
-"""The latest Events of an object."""
+"""The number of latest Events kept per object."""
 
 _HEAD: Final = msgspec.json.Decoder(ObjectHead)
 

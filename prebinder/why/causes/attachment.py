@@ -21,7 +21,7 @@ _VOLUME: Final = re.compile(r'volume "([^"]+)"')
 _ONE_NODE: Final = frozenset({READ_WRITE_ONCE, READ_WRITE_ONCE_POD})
 _FAILED: Final[Mapping[str, Reason]] = {"FailedAttachVolume": Reason.ATTACH_FAILED, "FailedMount": Reason.MOUNT_FAILED}
 _OVER: Final = frozenset({"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started", "FailedCreatePodSandBox"})
-"""What the kubelet reports of a pod only when its volumes are mounted (syncPod in kubelet.go)."""
+"""What the kubelet reports about a pod only after its volumes are mounted (syncPod in kubelet.go)."""
 
 
 def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
@@ -57,7 +57,7 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def _about_holder(facts: Facts, holder: str) -> tuple[str, Step]:
-    """Return the state of the node that has the volume, and what makes it let go."""
+    """Return the state of the node that has the volume, and what will detach it."""
     wait = Step(
         f"kubectl get pods -A --field-selector spec.nodeName={holder}",
         "wait: Kubernetes detaches it, after six minutes at the latest, once no pod on that node uses it",
@@ -83,7 +83,7 @@ def _detach_error(facts: Facts, name: str) -> Iterator[Evidence]:
 
 
 def volume_unhealthy(facts: Facts, pod: Pod) -> Finding | None:
-    """A volume of the pod is reported unhealthy: that it cannot be attached or mounted follows from it."""
+    """A volume of the pod is reported unhealthy: a failure to attach or mount it is a consequence."""
     failing = next(_failures(facts, pod), None)
     if failing is None:
         return None
@@ -145,7 +145,7 @@ def reported_by_kubelet(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def _failures(facts: Facts, pod: Pod) -> Iterator[EventRecord]:
-    """Yield the Events about failures of attaching and mounting that nothing later has settled, the latest first."""
+    """Yield the Events about failures of attaching and mounting that no later Event has resolved, the latest first."""
     attached: set[str] = set()
     for event in facts.events_of("Pod", pod.key):
         volumes = set(_VOLUME.findall(event.note))

@@ -41,11 +41,12 @@ def lost(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def about_to_be_lost(facts: Facts, claim: Claim) -> Finding | None:
-    """The volume of a bound claim does not exist, or names another claim, and the PV controller has not said so yet.
+    """The volume of a bound claim does not exist, or names another claim, and the PV controller has not reported it
+    yet.
 
     Source: `bound to non-existent persistentvolume` of the scheduler, and syncBoundClaim in pv_controller.go.
     """
-    if not facts.has(Source.VOLUMES):  # The claim's own word has to do.
+    if not facts.has(Source.VOLUMES):  # The claim itself has to be sufficient.
         return None
     volume = facts.snapshot.volumes.get(claim.volume_name)
     if volume is not None and (volume.claim is None or is_mine(claim, volume)):
@@ -61,7 +62,7 @@ def about_to_be_lost(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def _restore(facts: Facts, claim: Claim) -> Step:
-    """Return how a lost volume is looked for: a PersistentVolume that is created again is bound again."""
+    """Return how to recover a lost volume: a PersistentVolume that is created again is bound again."""
     is_gone = facts.has(Source.VOLUMES) and claim.volume_name not in facts.snapshot.volumes
     return Step(
         f"kubectl get pv {quote(claim.volume_name)} -o yaml" if not is_gone else "kubectl get pv",
@@ -132,7 +133,7 @@ def class_not_found(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def binding_mode_missing(facts: Facts, claim: Claim) -> Finding | None:
-    """A class object without volumeBindingMode is an error at each try (IsDelayBindingMode, component-helpers)."""
+    """A class object without volumeBindingMode is an error at each attempt (IsDelayBindingMode, component-helpers)."""
     if claim.volume_name:
         return None
     wanted = with_default_class(facts, claim)
@@ -149,7 +150,7 @@ def binding_mode_missing(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
-    """External provisioners refuse claims with a selector (`claim Selector is not supported`, controller.go)."""
+    """External provisioners reject claims with a selector (`claim Selector is not supported`, controller.go)."""
     if claim.selector is None or claim.volume_name:
         return None
     wanted = with_default_class(facts, claim)
@@ -171,7 +172,7 @@ def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
-    """A class that binds late, and no pod uses the claim (WaitForFirstConsumer, pv_controller.go). No problem."""
+    """A class that binds late, and no pod uses the claim (WaitForFirstConsumer, pv_controller.go). Normal."""
     if claim.volume_name or value_of(claim.annotations, SELECTED_NODE) is not None:
         return None
     wanted = with_default_class(facts, claim)
@@ -193,7 +194,7 @@ def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def ambiguous_default_class(facts: Facts, claim: Claim) -> Finding | None:
-    """Several classes are marked as the default, and the claim names none: the newest is taken (storageclass.go)."""
+    """Several classes are marked as the default, and the claim names none: the newest is used (storageclass.go)."""
     if claim.storage_class is not None or claim.volume_name:
         return None
     classes = facts.need(Source.CLASSES).classes.values()

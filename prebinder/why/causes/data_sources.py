@@ -1,4 +1,4 @@
-"""Causes in what a new volume is to be filled with: a snapshot, another claim, or a populator's object."""
+"""Causes in the data source of a new volume: a snapshot, another claim, or a populator's object."""
 
 from shlex import quote
 
@@ -39,7 +39,7 @@ def data_source_not_ready(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def populator_pending(facts: Facts, claim: Claim) -> Finding | None:
-    """An object of a foreign kind is to fill the volume, and its populator has not (KEP-1495)."""
+    """An object of a third-party kind is the data source, and its populator has not finished (KEP-1495)."""
     source = _source(facts, claim)
     if source is None or source.api_group in {"", _SNAPSHOTS}:
         return None

@@ -28,7 +28,7 @@ def device_claim_missing(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def device_claim_pending(facts: Facts, pod: Pod) -> Finding | None:
-    """No devices could be chosen for a ResourceClaim of the pod. Its volumes and nodes come first."""
+    """No devices could be allocated for a ResourceClaim of the pod. Its volumes and nodes are checked first."""
     details = facts.pods.get(pod.key)
     if details is None or not details.resource_claims:
         return None

@@ -1,4 +1,4 @@
-"""Runs the checks in their order and makes the answer of one object out of what they find."""
+"""Runs the checks in their order and builds the answer about an object from their findings."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -39,23 +39,23 @@ S = TypeVar("S")
 
 _NOTHING_IN_THE_WAY: Final = "Nothing is in its way: it is being worked on."
 _LONG: Final = timedelta(minutes=10)
-"""After which it is no answer any more that something is on its way."""
+"""After that time "in progress" is not an answer any more."""
 
 _NOT_OF_A_POD: Final = frozenset(
     {Reason.BOUND, Reason.WAIT_FOR_FIRST_CONSUMER, Reason.RESIZE_PENDING, Reason.RESIZE_FAILED}
 )
-"""Of a claim, and no reason for its pod to wait."""
+"""A state of a claim that is no reason for its pod to wait."""
 
 
 @dataclass(slots=True)
 class _Examination:
-    """One object being looked at. `blocked` are the sources without which some check could say nothing."""
+    """The examination of an object. `blocked` are the sources without which some check could not run."""
 
     facts: Facts
     blocked: set[Source] = field(default_factory=set)
 
     def first(self, checks: Iterable[Callable[[Facts, S], Finding | None]], subject: S) -> Finding | None:
-        """Return what the first check finds that finds anything. Raises Unread for sources nobody tried to read."""
+        """Return the first finding of the checks. Raises Unread for sources that nothing has tried to read."""
         for check in checks:
             before, self.blocked = self.blocked, set()
             finding = self.attempt(check, subject)
@@ -77,19 +77,19 @@ class _Examination:
 
 
 def explain_claim(facts: Facts, claim: Claim) -> Item:
-    """Return why the claim is not bound, or that nothing is wrong. Raises Unread."""
+    """Return why the claim is not bound, or that there is no problem. Raises Unread."""
     examination = _Examination(facts.for_one())
     return _item(claim, _of_claim(examination, claim), examination)
 
 
 def explain_pod(facts: Facts, pod: Pod) -> Item:
-    """Return why the pod does not run, as far as its storage or its place is to blame. Raises Unread."""
+    """Return why the pod does not run, as far as its storage or its placement is the cause. Raises Unread."""
     examination = _Examination(facts.for_one())
     return _item(pod, _of_pod(examination, pod), examination)
 
 
 def explain_volume(facts: Facts, volume: Volume) -> Item:
-    """Return what keeps the volume, or that nothing is wrong. Raises Unread."""
+    """Return what blocks the volume, or that there is no problem. Raises Unread."""
     examination = _Examination(facts.for_one())
     finding = examination.first(VOLUME_CHECKS, volume)
     assert finding is not None
@@ -97,7 +97,7 @@ def explain_volume(facts: Facts, volume: Volume) -> Item:
 
 
 def explain_absent_claim(facts: Facts, namespace: str, name: str) -> Item | None:
-    """Return why there is no such claim although somebody tried to create it, None when nothing says so."""
+    """Return why a claim was not created although a controller tried, None if nothing shows that."""
     facts = facts.for_one()
     finding = quota_exceeded(facts, namespace, name)
     return (
@@ -133,7 +133,7 @@ def _waits_for(facts: Facts, claim: Claim) -> bool:
 
 
 def _waiting_users(facts: Facts, claim: Claim) -> Finding | None:
-    """Not a cause: makes sure that pods were read before they are looked through."""
+    """Not a cause: ensures that pods have been read before they are searched."""
     any(users_of(facts, claim))
     return None
 
@@ -163,7 +163,7 @@ def _followed(examination: _Examination, finding: Finding | None, seen: set[str]
 
 
 def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding | None:
-    """`without` is a claim that was looked at already."""
+    """Examine a pod. `without` is a claim that was examined already."""
     if pod.finished or pod.phase == "Running" or pod.deleting:
         return _settled(pod)
     if not pod.node_name:
@@ -179,7 +179,7 @@ def _of_pod(examination: _Examination, pod: Pod, without: str = "") -> Finding |
 
 
 def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding | None:
-    """Return what the first of the pod's claims waits for in which something is wrong, else which is being bound."""
+    """Return the cause of the first of the pod's claims with a problem, else of the first that is being bound."""
     being_bound: Finding | None = None
     for key in pod.claim_keys:
         claim = examination.facts.snapshot.claims.get(key)
@@ -204,7 +204,7 @@ def _settled(pod: Pod) -> Finding:
 
 
 def _holds_up(facts: Facts, claim: Claim) -> bool:
-    """Whether the scheduler waits for the claim to be bound before it looks at any node."""
+    """Whether the scheduler waits for the claim to be bound before it considers any node."""
     mode = binding_mode(with_default_class(facts, claim), facts.snapshot.classes)
     return not claim.fully_bound and (mode == IMMEDIATE or bool(claim.volume_name))
 
@@ -248,19 +248,19 @@ def _item_of(
 
 
 def _skipped(facts: Facts) -> tuple[Skipped, ...]:
-    """Return what was asked for and could not be read: the answer might be another with it."""
+    """Return what was requested and could not be read: the answer might be different with it."""
     missing = sorted(source for source in facts.asked if source in facts.skipped)
     return tuple(Skipped(source, facts.skipped[source]) for source in missing)
 
 
 def _unexplained(kind: str, key: str, since: datetime | None, examination: _Examination) -> Finding:
-    """Return that no check found anything: inconclusive if something could not be read, else it is on its way."""
+    """Return that no check found anything: inconclusive if something could not be read, else in progress."""
     facts = examination.facts
     namespace, _, name = key.partition("/")
     look = (Step(f"kubectl -n {namespace} describe {'pod' if kind == POD else 'pvc'} {name}"),)
     words = last_words(facts, kind, key)
     is_old = since is not None and facts.now - since > _LONG
-    # What would only have added to another answer may be the whole answer where nothing else explains it.
+    # What would only have refined another answer may be the whole answer if nothing else explains the object.
     unknown = examination.blocked or {source for source in facts.asked if is_old and source in facts.skipped}
     if unknown:
         missing = ", ".join(f"{source} ({facts.skipped[source]})" for source in sorted(unknown))

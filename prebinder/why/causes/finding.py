@@ -1,11 +1,11 @@
-"""What a check is, and what it finds.
+"""What a check is, and what it returns.
 
-A check is a pure function of the facts and one claim, pod or volume. It returns a Finding if, and only if, what it
-looks for keeps that object waiting, else None. To add one:
+A check is a pure function of the facts and one claim, pod or volume. It returns a Finding if, and only if, its cause is
+what keeps that object waiting, else None. To add one:
 
-1. Write it in the module of its family, with a docstring that says where the fact comes from upstream. It begins with
-   `facts.need(Source.X, ...)` for everything it depends on; what may not be read then blocks the check by itself, and
-   what would only make the answer better is asked by `facts.has(Source.X)`.
+1. Write it in the module of its family, with a docstring that cites its upstream source. It begins with
+   `facts.need(Source.X, ...)` for everything it depends on; what may not be read then blocks the check automatically,
+   and what would only refine the answer is tested by `facts.has(Source.X)`.
 2. Add it to its place in `precedence`: before every check whose finding would only be its symptom.
 3. Give it a code: a member of `binder.matching.rejection.Reason`, and a page in docs/causes.
 4. Add the case to the table in tests/prebinder/why/causes, alone and hidden under another.
@@ -22,7 +22,7 @@ from prebinder.why.report.report import Evidence, Link
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command that can be typed as it stands, and what it does or what it costs."""
+    """A command that can be run as it is, and its effect or cost."""
 
     command: str
     note: str = ""
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause. `message` is one sentence; `links` lead from the object that was checked to what is to blame."""
+    """A cause. `message` is one sentence; `links` lead from the object that was checked to the root cause."""
 
     code: Reason
     message: str

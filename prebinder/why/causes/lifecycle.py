@@ -1,4 +1,4 @@
-"""Causes in the life of a claim and its volume: deletion, growth, and claims for one pod only."""
+"""Causes in the life of a claim and its volume: deletion, expansion, and claims for one pod only."""
 
 from typing import Final
 
@@ -55,7 +55,9 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def resize(facts: Facts, claim: Claim) -> Finding | None:
-    """A bound claim that is to grow and does not (conditions of external-resizer and of the kubelet, KEP-1790)."""
+    """A bound claim that is to be expanded and is not yet (conditions of external-resizer and of the kubelet,
+    KEP-1790).
+    """
     details = facts.claims.get(claim.key)
     if details is None or not claim.bind_completed or not details.capacity or claim.request <= details.capacity:
         return None

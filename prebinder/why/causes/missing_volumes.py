@@ -35,7 +35,9 @@ class _Blame:
 
 
 def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
-    """Nodes that could take the pod have no volume for its claims, and get none (findMatchingVolumes in binder.go)."""
+    """Nodes that could run the pod have no volume for its claims, and cannot get any (findMatchingVolumes in
+    binder.go).
+    """
     claims = settled(facts, pod)
     if claims is None or not claims.delayed:
         return None

@@ -1,4 +1,4 @@
-"""What every node says to a pod: by its volumes, and by everything else. The rules are the scheduler's."""
+"""The scheduler's verdict on every node for a pod: by its volumes, and by everything else."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -29,10 +29,10 @@ _NOT_ABOUT_VOLUMES: Final = (
     "PodTopologySpread",
     "InterPodAffinity",
 )
-"""kube-scheduler's filters whose answer does not follow from the claims' volumes."""
+"""kube-scheduler's filters whose result does not depend on the claims' volumes."""
 
 OUT_OF_REACH: Final = frozenset({Reason.VOLUME_UNREACHABLE, Reason.VOLUME_ZONE_MISMATCH})
-"""Reasons for which a node can never have the pod while its volumes are what they are."""
+"""Reasons for which a node can never run the pod with its present volumes."""
 
 _OWN_LABELS: Final = frozenset({"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"})
 """Labels in which the replicas of a StatefulSet differ."""
@@ -42,7 +42,7 @@ _DOWN: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """Why a node is not for the pod: because of its volumes, and because of anything else. Both empty: it fits."""
+    """Why a node does not fit the pod: because of its volumes, and because of anything else. Both empty: it fits."""
 
     node: Node
     by_volumes: tuple[Rejection, ...]
@@ -54,13 +54,13 @@ class NodeVerdict:
 
     @property
     def reaches(self) -> bool:
-        """Whether the node reaches the volumes that the pod has."""
+        """Whether the pod's volumes are accessible from the node."""
         return not any(rejection.reason in OUT_OF_REACH for rejection in self.by_volumes)
 
 
 @dataclass(frozen=True)
 class NodeVerdicts:
-    """What every node says to pods of a kind, and what follows from it for all of them."""
+    """The verdicts on every node for equal pods, and conclusions for all nodes."""
 
     every: tuple[NodeVerdict, ...]
 
@@ -70,32 +70,32 @@ class NodeVerdicts:
 
     @cached_property
     def near(self) -> tuple[NodeVerdict, ...]:
-        """Nodes that reach the volumes which the pod has."""
+        """Nodes from which the pod's volumes are accessible."""
         return tuple(verdict for verdict in self.every if verdict.reaches)
 
     @cached_property
     def far(self) -> tuple[NodeVerdict, ...]:
-        """Nodes that do not."""
+        """Nodes from which they are not."""
         return tuple(verdict for verdict in self.every if not verdict.reaches)
 
     @cached_property
     def usable(self) -> tuple[NodeVerdict, ...]:
-        """Nodes that could take the pod if it were not for volumes."""
+        """Nodes that could run the pod apart from its volumes."""
         return tuple(verdict for verdict in self.every if not verdict.by_others)
 
     @cached_property
     def served(self) -> tuple[NodeVerdict, ...]:
-        """Nodes that could take the pod if it were for volumes alone."""
+        """Nodes that could run the pod as far as its volumes are concerned."""
         return tuple(verdict for verdict in self.every if not verdict.by_volumes)
 
     @cached_property
     def only_cordoned(self) -> NodeVerdict | None:
-        """The first node against which nothing speaks but its cordon."""
+        """The first node that only its cordon excludes."""
         return self._only(Reason.NODE_UNSCHEDULABLE)
 
     @cached_property
     def only_tainted(self) -> NodeVerdict | None:
-        """The first node against which nothing speaks but a taint."""
+        """The first node that only a taint excludes."""
         return self._only(Reason.TAINT_NOT_TOLERATED)
 
     def _only(self, reason: Reason) -> NodeVerdict | None:
@@ -104,7 +104,7 @@ class NodeVerdicts:
 
     @cached_property
     def zones_far(self) -> tuple[str, ...]:
-        """Zones in which no node reaches the volumes that the pod has."""
+        """Zones without a node from which the pod's volumes are accessible."""
         near = {zone_of(verdict.node.labels) for verdict in self.near} if self.far else set()
         return tuple(sorted({zone_of(verdict.node.labels) for verdict in self.far} - near - {""}))
 
@@ -114,17 +114,17 @@ class NodeVerdicts:
 
     @cached_property
     def places(self) -> tuple[tuple[str, str], ...]:
-        """Zones, and how many nodes there are usable; nodes without a zone are last."""
+        """Zones with their number of usable nodes; nodes without a zone are last."""
         return _by_place(self.every)
 
     @cached_property
     def places_near(self) -> tuple[tuple[str, str], ...]:
-        """As `places`, of the nodes that reach the volumes alone."""
+        """As `places`, for the nodes from which the volumes are accessible only."""
         return _by_place(self.near)
 
     @cached_property
     def against_usable(self) -> tuple[Rejection, ...]:
-        """Why volumes rule out nodes that are usable otherwise, each reason in different words once."""
+        """Why volumes exclude nodes that are usable otherwise, each distinct text once."""
         rejections = (rejection for verdict in self.usable for rejection in verdict.by_volumes)
         return tuple({(one.reason, one.wanted, one.offered): one for one in rejections}.values())
 
@@ -134,7 +134,7 @@ class NodeVerdicts:
 
 
 def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
-    """Return what each node says. The pod's claims must all exist and be bound, or wait for a node."""
+    """Return the verdict on each node. The pod's claims must all exist and be bound, or wait for a node."""
     snapshot = facts.need(Source.NODES, Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
     facts.has(Source.ALL_PODS)  # What runs on the nodes; without it they count as empty.
     facts.has(Source.CSI_NODES)
@@ -195,7 +195,7 @@ def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict
 
 
 def _kind_of(pod: Pod, claims: PodClaims, snapshot: Snapshot) -> Hashable:
-    """Return what is equal for pods to which every node says the same, the names of their claims aside."""
+    """Return what pods with the same verdict on every node have in common, the names of their claims aside."""
     labels = tuple(pair for pair in pod.labels if pair[0] not in _OWN_LABELS)
     named = tuple(name for name in pod.claim_keys if _is_alone(name, claims, snapshot))
     return (

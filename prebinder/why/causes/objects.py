@@ -1,4 +1,4 @@
-"""How objects are named in a report, and what several families of checks ask about a claim."""
+"""How objects are named in a report, and what several families of checks need to know about a claim."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ POD = "Pod"
 
 
 def claim_link(claim: Claim, says: str = "") -> Link:
-    """Return the claim as a part of the chain, with its phase if nothing else is said."""
+    """Return the claim as a part of the chain, with its phase unless another text is given."""
     return Link(CLAIM, claim.key, says or phase_of(claim))
 
 
@@ -39,7 +39,7 @@ def class_object(name: str) -> str:
 
 
 def claim_object(claim: Claim, field: str = "") -> str:
-    """Return where something was read on a claim, as kubectl names the object."""
+    """Return the place of a field on a claim, as kubectl names the object."""
     return f"pvc/{claim.key}{' ' + field if field else ''}"
 
 
@@ -52,7 +52,7 @@ def volume_object(volume: Volume, field: str = "") -> str:
 
 
 def with_default_class(facts: Facts, claim: Claim) -> Claim:
-    """Return the claim with the class that the PV controller writes into it when it names none (KEP-3333)."""
+    """Return the claim with the class that the PV controller writes into it if it names none (KEP-3333)."""
     if claim.storage_class is not None:
         return claim
     default = default_class(facts.need(Source.CLASSES).classes.values())
@@ -61,20 +61,20 @@ def with_default_class(facts: Facts, claim: Claim) -> Claim:
 
 def users_of(facts: Facts, claim: Claim) -> Iterator[Pod]:
     """Yield the pods that use the claim and have not ended, by name."""
-    # Of all namespaces only the pods that wait are listed at first.
+    # Of all namespaces only the pending pods are listed at first.
     snapshot = facts.need(Source.ALL_PODS if facts.everywhere and claim.fully_bound else Source.PODS)
     for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
         yield snapshot.pods[key]
 
 
 def fits_some_volume(facts: Facts, claim: Claim) -> bool:
-    """Whether Kubernetes would give some Available volume to the claim, wherever it is."""
+    """Whether Kubernetes would give some Available volume to the claim, on any node."""
     facts.need(Source.VOLUMES)
     return facts.look.view.index.smallest(claim) is not None
 
 
 def named(words: Iterable[str], most: int = 3) -> str:
-    """Return a list in words, cut after so many: `a, b, c and 4 more`."""
+    """Return a list in words, truncated after so many: `a, b, c and 4 more`."""
     every = list(words)
     more = len(every) - most
     return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,8 +1,8 @@
-"""The order in which checks are asked: the first that finds something is the root cause.
+"""The order in which checks run: the first one with a finding is the root cause.
 
-A cause stands before everything that it makes impossible, so that no symptom is ever shown: a claim whose class does
-not exist is not told that its provisioner is missing, and a pod whose claim cannot be bound is not told that no node
-fits. Within that, the order of diagnosis is claim, class, volumes, provisioner, pod, scheduler, nodes.
+A cause comes before everything that it makes impossible, so that no symptom is ever shown: for a claim whose class does
+not exist the missing provisioner is not reported, and for a pod whose claim cannot be bound the nodes are not. Within
+that, the order of diagnosis is claim, class, volumes, provisioner, pod, scheduler, nodes.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ from prebinder.why.causes import (
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
 
 CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
-    # The claim is past saving, or tied to one volume: nothing else about it matters.
+    # The claim cannot be rescued, or is tied to one volume: nothing else about it matters.
     claim_and_class.lost,
     lifecycle.terminating,
     volumes.requested_missing,
@@ -35,16 +35,16 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     claim_and_class.no_storage_class,
     claim_and_class.class_not_found,
     claim_and_class.binding_mode_missing,
-    # What no provisioner ever accepts, whoever uses the claim.
+    # What no provisioner ever accepts, whichever pod uses the claim.
     claim_and_class.selector_on_dynamic_class,
-    # Nobody uses it: nothing below has been tried yet.
+    # No pod uses it: nothing below has been tried yet.
     claim_and_class.waits_for_first_consumer,
     scheduling.bypasses_scheduler,
-    # Volumes that are there.
+    # Existing volumes.
     volumes.quarantined,
     volumes.held_by_a_deleted_claim,
     volumes.static_only_no_match,
-    # Who makes new ones, where, and of what.
+    # What provisions new ones, where, and from what.
     provisioning.provisioner_missing,
     data_sources.data_source_not_ready,
     data_sources.populator_pending,
@@ -52,15 +52,15 @@ CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     provisioning.driver_on_no_node,
     provisioning.no_allowed_topology,
     provisioning.no_capacity,
-    # Whatever it said before it died.
+    # Whatever it reported before it stopped.
     provisioning.provisioner_stopped,
-    # What the provisioner itself reports, or that it says nothing.
+    # What the provisioner itself reports, or that it reports nothing.
     reported.refused_by_provisioner,
     provisioning.provisioner_silent,
-    # A fact that explains a claim only when nothing else does.
+    # Explains a claim only if nothing else does.
     claim_and_class.ambiguous_default_class,
 )
-"""About a claim that is not bound. What remains is explained by the pod that waits for it."""
+"""For a claim that is not bound. What remains is explained by the pod that waits for it."""
 
 BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     claim_and_class.lost,
@@ -68,28 +68,28 @@ BOUND_CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     claim_and_class.about_to_be_lost,
     lifecycle.resize,
 )
-"""About a claim whose bind is complete."""
+"""For a claim whose bind is complete."""
 
 POD_FIRST_CHECKS: Final[tuple[PodCheck, ...]] = (
     scheduling.claim_not_found,
     scheduling.claim_not_owned,
     devices.device_claim_missing,
 )
-"""About a pod without a node, before its claims."""
+"""For a pod without a node, before its claims."""
 
 DECISIVE: Final = frozenset[ClaimCheck]({claim_and_class.waits_for_first_consumer})
-"""Checks without whose answer those behind them say nothing: what they look for may be as it should be."""
+"""Checks without whose result the following ones mean nothing: their findings may be normal."""
 
 POD_CHECKS: Final[tuple[PodCheck, ...]] = (
-    # A gate of ours, and what keeps the controller from lifting it.
+    # Our own gate, and what keeps the controller from removing it.
     volumes.held_back,
-    # Nobody has looked at the pod: what nodes would say is not the reason yet.
+    # No scheduler has considered the pod: the state of nodes is not the reason yet.
     scheduling.scheduling_gated,
     scheduling.scheduler_not_running,
     reported.extender_unavailable,
-    # A node was chosen already: what the others say is no reason any more.
+    # A node was chosen already: the state of the others is no reason any more.
     scheduling.nominated,
-    # What no node can mend, before what some node could.
+    # What no node can resolve, before what some node could.
     lifecycle.used_by_another_pod,
     topology.volumes_in_different_zones,
     topology.volume_limit_reached,
@@ -97,11 +97,11 @@ POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     missing_volumes.volumes_rule_out_nodes,
     topology.no_node_fits,
     devices.device_claim_pending,
-    # Last, what only a text says: nodes that an extender refuses, and a symptom that is all there is to see.
+    # Last, what only a text shows: nodes that an extender rejects, and a symptom without a visible cause.
     reported.refused_by_extender,
     reported.bind_timeout,
 )
-"""About a pod without a node, after its claims."""
+"""For a pod without a node, after its claims."""
 
 PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     attachment.attach_conflict,
@@ -109,7 +109,7 @@ PLACED_POD_CHECKS: Final[tuple[PodCheck, ...]] = (
     attachment.attach_failed,
     attachment.reported_by_kubelet,
 )
-"""About a pod on a node that does not run yet, after its claims."""
+"""For a pod on a node that does not run yet, after its claims."""
 
 VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_terminating,
@@ -118,4 +118,4 @@ VOLUME_CHECKS: Final[tuple[VolumeCheck, ...]] = (
     volume_state.volume_released,
     volume_state.volume_as_it_should_be,
 )
-"""About a volume."""
+"""For a volume."""

@@ -1,4 +1,4 @@
-"""Causes in making a volume: the provisioner, where its driver runs, and what room it has."""
+"""Causes in provisioning: the provisioner, where its driver runs, and its capacity."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -34,10 +34,10 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _ALIVE: Final = timedelta(seconds=60)
-"""Since a Lease was renewed: four times what leader election of the sidecars allows."""
+"""Since the Lease was renewed: four times what leader election of the sidecars allows."""
 
 _PATIENCE: Final = timedelta(minutes=2)
-"""How long a provisioner may say nothing of a claim: it writes an Event when it begins."""
+"""How long a provisioner may report nothing about a claim: it writes an Event when it begins."""
 
 
 _MIGRATED: Final[Mapping[str, str]] = {
@@ -49,16 +49,16 @@ _MIGRATED: Final[Mapping[str, str]] = {
     "kubernetes.io/portworx-volume": "pxd.portworx.com",
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
-"""In-tree provisioners, and the CSI driver that has taken over (k8s.io/csi-translation-lib)."""
+"""In-tree provisioners, and the CSI driver that replaced them (k8s.io/csi-translation-lib)."""
 
 
 def driver_of(storage_class: StorageClass) -> str:
-    """Return the CSI driver that makes volumes of the class."""
+    """Return the CSI driver that provisions volumes of the class."""
     return _MIGRATED.get(storage_class.provisioner, storage_class.provisioner)
 
 
 def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:
-    """Return the class whose provisioner has to make a volume for the claim, None if none has to."""
+    """Return the class whose provisioner has to provision a volume for the claim, None if none has to."""
     if claim.volume_name:
         return None
     wanted = with_default_class(facts, claim)
@@ -68,20 +68,20 @@ def provisioner_of(facts: Facts, claim: Claim) -> StorageClass | None:
     snapshot = facts.need(Source.VOLUMES)
     if claim.key in snapshot.volumes_by_claim:
         return None
-    # With a node chosen for it the scheduler has decided that a volume is made, whatever fits elsewhere.
+    # With a selected node the scheduler has decided that a volume is provisioned, whatever fits elsewhere.
     is_decided = binds_late(storage_class) and value_of(claim.annotations, SELECTED_NODE) is not None
     return storage_class if is_decided or not fits_some_volume(facts, wanted) else None
 
 
 def binds_late(storage_class: StorageClass) -> bool:
-    """Whether the scheduler has a say in where volumes of the class are made."""
+    """Whether the scheduler determines where volumes of the class are provisioned."""
     return storage_class.binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
-    """Nobody answers to the class's provisioner: no CSIDriver, no node with it, no Event of it.
+    """There is no sign of the class's provisioner: no CSIDriver, no node with it, no Event of it.
 
-    Source: ExternalProvisioning in pv_controller.go, which only says to wait.
+    Source: ExternalProvisioning in pv_controller.go, which only reports that it waits.
     """
     storage_class = provisioner_of(facts, claim)
     if storage_class is None:
@@ -91,7 +91,7 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     if driver in snapshot.csi_drivers or _nodes_with(facts, driver):
         return None
     if "csi" not in driver:
-        # A provisioner without CSI leaves no trace but its Events.
+        # The only trace of a provisioner without CSI are its Events.
         facts.need(Source.EVENTS)
         if claim.created is None or facts.now - claim.created < _PATIENCE:
             return None
@@ -159,7 +159,7 @@ def selected_node_stale(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
-    """No node has what the class's allowedTopologies ask for (checkVolumeProvisions in volumebinding/binder.go)."""
+    """No node matches the class's allowedTopologies (checkVolumeProvisions in volumebinding/binder.go)."""
     storage_class = provisioner_of(facts, claim)
     if storage_class is None or storage_class.allowed_topologies is None:
         return None
@@ -228,7 +228,7 @@ def room_step() -> Step:
 
 
 def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
-    """The Lease of the driver's provisioner has lapsed, and it has said nothing since.
+    """The Lease of the driver's provisioner has expired, and it has reported nothing since.
 
     external-provisioner holds a Lease named after the driver (leader_election.go of csi-lib-utils).
     """
@@ -239,14 +239,14 @@ def provisioner_stopped(facts: Facts, claim: Claim) -> Finding | None:
     renewed = _renewed(facts, driver)
     if renewed is None or facts.now - renewed < _ALIVE:
         return None
-    # One without leader election works on beside a Lease that is left of an earlier one.
+    # A provisioner without leader election may be running although the Lease of an earlier one exists.
     if any(event.last is not None and event.last - renewed > _ALIVE for event in _of_provisioner(facts, claim, driver)):
         return None
     return _no_answer(claim, storage_class, f"its Lease was last renewed {age_text(facts.now - renewed)} ago")
 
 
 def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
-    """The driver is installed, it was asked, and there is no sign of its provisioner.
+    """The driver is installed and was triggered, and there is no sign of its provisioner.
 
     It writes the Event Provisioning when it begins with a claim (controller.go of
     sig-storage-lib-external-provisioner).
@@ -293,13 +293,13 @@ def _has_worked(facts: Facts, claim: Claim, driver: str) -> bool:
 
 
 def _of_provisioner(facts: Facts, claim: Claim, driver: str) -> Iterator[EventRecord]:
-    """Yield what the provisioner has said of the claim, the latest first."""
+    """Yield the provisioner's Events about the claim, the latest first."""
     for event in facts.events_of("PersistentVolumeClaim", claim.key):
         if driver in event.reporter or event.reason == "Provisioning":
             yield event
 
 
 def _stem(driver: str) -> str:
-    """Return the word of a driver's name by which its workloads are usually called: `ebs` of `ebs.csi.aws.com`."""
+    """Return the part of a driver's name after which its workloads are usually named: `ebs` of `ebs.csi.aws.com`."""
     words = driver.rsplit("/", maxsplit=1)[-1].split(".")
     return quote(next((word for word in words if word not in {"csi", "com", "io", "org", "disk"}), words[0]))

@@ -1,4 +1,4 @@
-"""Causes in quotas: a claim or pod that was never made."""
+"""Causes in quotas: a claim or pod that was never created."""
 
 import re
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ from prebinder.why.report.report import Link
 
 _EXCEEDED: Final = re.compile(r"exceeded quota: (?P<quota>[^,\s]+)")
 _STILL_TRIED: Final = timedelta(minutes=30)
-"""Controllers try again after 17 minutes at the latest: of what was refused earlier nobody wants a claim any more."""
+"""Controllers retry after 17 minutes at the latest: a claim rejected earlier is not wanted any more."""
 
 _FORBIDDEN: Final = re.compile(r"persistentvolumeclaims \"(?P<claim>[^\"]+)\" is forbidden: exceeded quota")
 
 
 def quota_exceeded(facts: Facts, namespace: str, name: str) -> Finding | None:
-    """A claim of this name was refused by a ResourceQuota.
+    """A claim of this name was rejected by a ResourceQuota.
 
     Source: FailedCreate of the StatefulSet controller and FailedBinding of the ephemeral volume controller, with the
-    text of plugin/pkg/admission/resourcequota/controller.go; there is no object to look at.
+    text of plugin/pkg/admission/resourcequota/controller.go; there is no object to read.
     """
     if not facts.has(Source.EVENTS):
         return None
@@ -52,7 +52,7 @@ def quota_exceeded(facts: Facts, namespace: str, name: str) -> Finding | None:
 
 
 def refused_claims(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield namespace and name of the claims that quotas refused and that do not exist."""
+    """Yield namespace and name of the claims that quotas rejected and that do not exist."""
     if not facts.has(Source.EVENTS):
         return
     refused = set()
@@ -71,7 +71,7 @@ def _quota(facts: Facts, namespace: str, name: str) -> QuotaRecord | None:
 
 
 def _full(quota: QuotaRecord) -> Iterator[str]:
-    """Yield the resources about storage of which little is left, or all of a small quota."""
+    """Yield the storage resources of which little is left, or all of a small quota."""
     used = dict(quota.used)
     for name, hard in quota.hard:
         if "storage" in name or name == "persistentvolumeclaims":

@@ -1,7 +1,7 @@
-"""What other components report in Events: their words, quoted, and whose they are.
+"""What other components report in Events: quoted, with their source.
 
-Events are asked last, because they expire and their texts change between releases: objects come first. A text is
-recognized by a word that its component cannot leave out, such as a gRPC code.
+Events are checked last, because they expire and their texts change between releases: objects come first. A text is
+recognised by a part that its component cannot omit, such as a gRPC code.
 """
 
 import re
@@ -31,7 +31,7 @@ _OF_PROVISIONERS: Final = (
     (re.compile(r"snapshot \S+ (?:not bound|is not Ready)|must have a status of Bound"), Reason.DATA_SOURCE_NOT_READY),
     (re.compile(r"rpc error: code = \w+"), Reason.BACKEND_ERROR),
 )
-"""Texts of external-provisioner (controller.go there), the telling ones before `rpc error`, which most begin with."""
+"""Texts of external-provisioner (controller.go there), the specific ones before `rpc error`, with which most begin."""
 
 _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavailable|Aborted)")
 
@@ -48,7 +48,7 @@ _REFUSED_BY_EXTENDER: Final = re.compile(
     rf"claim \S+ would get (?:a new )?volume.*?: (?P<code>{Reason.RESERVED_FOR_OTHER}|{Reason.UNHEALTHY})\b[^,]*,? "
     r"(?P<why>[^,.]*)"
 )
-"""What our extender says against a node (scheduler.extender.rules), as kube-scheduler repeats it."""
+"""Our extender's reasons against a node (scheduler.extender.rules), as kube-scheduler repeats them."""
 
 _BIND_TIMEOUT: Final = re.compile(
     r"running PreBind plugin \"?VolumeBinding|timed out waiting for the condition|provisioning failed for PVC"
@@ -78,7 +78,7 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
-    """kube-scheduler cannot ask an extender that must not be ignored (extender.go: a filter error fails the pod)."""
+    """kube-scheduler cannot call an extender that is not ignorable (extender.go: a filter error fails the pod)."""
     words = _of_scheduler(facts, pod, _EXTENDER)
     if words is None:
         return None
@@ -92,7 +92,7 @@ def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
-    """Nodes fit by Kubernetes' rules, and pvc-prebinder's extender keeps the pod from the volumes there."""
+    """Nodes fit by Kubernetes' rules, and pvc-prebinder's extender rejects them because of their volumes."""
     words = _of_scheduler(facts, pod, _REFUSED_BY_EXTENDER)
     refused = None if words is None else _REFUSED_BY_EXTENDER.search(words.found)
     if words is None or refused is None:
@@ -111,7 +111,7 @@ def refused_by_extender(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
-    """Binding the pod's volumes took too long, and its claims say no more (PreBind in volume_binding.go, 600 s)."""
+    """Binding the pod's volumes took too long, and its claims show no cause (PreBind in volume_binding.go, 600 s)."""
     words = _of_scheduler(facts, pod, _BIND_TIMEOUT)
     if words is None:
         return None
@@ -125,7 +125,7 @@ def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def quoted(facts: Facts, event: EventRecord) -> Evidence:
-    """Return an Event as evidence: whose it is, how old, and its words."""
+    """Return an Event as evidence: its source, its age, and its text."""
     age = f", {age_text(facts.now - event.last)} ago" if event.last is not None else ""
     words = f'"{_shortened(event.note)}"'
     return Evidence(f"Event {event.reason} of {event.reporter or 'an unknown component'}{age}", "", words)
@@ -137,7 +137,7 @@ def last_words(facts: Facts, kind: str, key: str) -> tuple[Evidence, ...]:
 
 
 def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, EventRecord]]:
-    """Yield the Events with this text, and the key of what they are about."""
+    """Yield the Events with this text, and the key of their object."""
     for (_, key), events in sorted(facts.events.items()):
         for event in events:
             if pattern.search(event.note):
@@ -145,9 +145,9 @@ def events_with(facts: Facts, pattern: re.Pattern[str]) -> Iterator[tuple[str, E
 
 
 def _of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence | None:
-    """Return what the scheduler last said of the pod, if it has this text.
+    """Return the scheduler's last message about the pod, if it has this text.
 
-    The pod's condition is never older than an Event of it, and does not expire.
+    The pod's condition is never older than an Event about it, and does not expire.
     """
     details = facts.pods.get(pod.key)
     conditions = () if details is None else details.conditions

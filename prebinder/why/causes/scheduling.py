@@ -1,4 +1,4 @@
-"""Causes between a pod and its scheduler: missing claims, scheduling gates, a scheduler that is not there."""
+"""Causes between a pod and its scheduler: missing claims, scheduling gates, a scheduler that does not run."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,13 +25,13 @@ from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 
 _KNOWN_SCHEDULER_LEASES: Final[Mapping[str, str]] = {"default-scheduler": "kube-scheduler"}
-"""Scheduler name -> name of the Lease its replicas elect a leader by, where the two differ."""
+"""Scheduler name -> name of the Lease for its leader election, where the two differ."""
 
 _PATIENCE: Final = timedelta(seconds=10)
-"""How long a scheduler that works may take to say something of a new pod."""
+"""How long a working scheduler may take to report anything about a new pod."""
 
 _ALIVE: Final = timedelta(seconds=60)
-"""Since a Lease was renewed: four times what leader election allows."""
+"""Since the Lease was renewed: four times what leader election allows."""
 
 
 def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
@@ -64,7 +64,7 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
-    """A claim has the name of the pod's ephemeral volume and was not made for it (`was not created for pod`).
+    """A claim has the name of the pod's ephemeral volume and was not created for it (`was not created for pod`).
 
     Source: VolumeIsForPod in k8s.io/component-helpers/storage/ephemeral.
     """
@@ -89,7 +89,7 @@ def claim_not_owned(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def scheduling_gated(facts: Facts, pod: Pod) -> Finding | None:
-    """A scheduling gate keeps the pod out of the queue (KEP-3521); whoever put it there has to lift it."""
+    """A scheduling gate keeps the pod out of the queue (KEP-3521); the component that set it has to remove it."""
     others = facts.annotations.other_gates(pod)
     ours = facts.annotations.carries_gate(pod)
     if not (others or ours):
@@ -111,7 +111,7 @@ def scheduling_gated(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
-    """Nobody schedules for `spec.schedulerName`: its Lease has lapsed, or there is none and no verdict on the pod."""
+    """No scheduler runs for `spec.schedulerName`: its Lease has expired, or there is none and no verdict on the pod."""
     name = pod.scheduler_name
     is_known = pod.unschedulable or bool(pod.nominated_node) or _last_look(facts, pod) is not None
     if pod.created is None or facts.now - pod.created < _PATIENCE:
@@ -149,7 +149,7 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def nominated(facts: Facts, pod: Pod) -> Finding | None:
-    """Pods with a lower priority are ending to make room for this one (status.nominatedNodeName). No problem."""
+    """Pods with a lower priority are terminating to make room for this one (status.nominatedNodeName). Normal."""
     node = pod.nominated_node
     if not node:
         return None
@@ -196,13 +196,13 @@ def bypasses_scheduler(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def _last_look(facts: Facts, pod: Pod) -> datetime | None:
-    """Return when a scheduler last said something of the pod, None if it never did or that has expired."""
+    """Return when a scheduler last reported about the pod, None if it never did or that has expired."""
     looks = (event for event in facts.events_of("Pod", pod.key) if event.reason in {"FailedScheduling", "Preempted"})
     return next((event.last or pod.created for event in looks), None)
 
 
 def _is_alive(facts: Facts, pod: Pod, renewed: datetime) -> bool:
-    """Whether a scheduler works by its Lease, or without one although an old one is left."""
+    """Whether a scheduler works by its Lease, or without one although an old one exists."""
     look = _last_look(facts, pod)
     return facts.now - renewed < _ALIVE or (look is not None and look - renewed > _ALIVE)
 
@@ -212,6 +212,6 @@ def _lapsed(facts: Facts, renewed: datetime) -> str:
 
 
 def _schedules_others(facts: Facts, name: str) -> bool:
-    """Whether pods that name the scheduler have nodes: then it works, or did; without a Lease nothing else tells."""
+    """Whether other pods of this scheduler have nodes: then it works, or did; without a Lease nothing else shows it."""
     facts.need(Source.ALL_PODS)
     return any(pod.node_name and pod.scheduler_name == name for pod in facts.snapshot.pods.values())

@@ -1,4 +1,4 @@
-"""Causes in where volumes and nodes are: no usable node reaches the pod's volumes, or none fits at all."""
+"""Causes in the location of volumes and nodes: no usable node has access to the pod's volumes, or none fits at all."""
 
 from typing import Final
 
@@ -17,7 +17,9 @@ _MOST_NODES_SHOWN: Final = 4
 
 
 def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
-    """Each of the pod's volumes is reached by some node, and none reaches all (checkBoundClaims in binder.go)."""
+    """Each of the pod's volumes is accessible from some node, and no node has access to all (checkBoundClaims in
+    binder.go).
+    """
     claims = settled(facts, pod)
     if claims is None or len(claims.bound) < 2:
         return None
@@ -42,7 +44,7 @@ def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
-    """Nodes that reach the pod's volumes cannot take it, and others could if they reached them.
+    """Nodes with access to the pod's volumes cannot run it, and others could if they had access.
 
     Source: `node(s) didn't match PersistentVolume's node affinity`, volumebinding/binder.go and volumezone.
     """
@@ -76,7 +78,7 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
-    """Nodes that could take the pod cannot attach its volumes any more (`exceed max volume count`, csi.go)."""
+    """Nodes that could run the pod cannot attach its volumes any more (`exceed max volume count`, csi.go)."""
     if settled(facts, pod) is None:
         return None
     verdicts = node_verdicts(facts, pod)
@@ -107,7 +109,9 @@ def _only(verdict: NodeVerdict, *reasons: Reason) -> bool:
 
 
 def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
-    """No node takes the pod, and its volumes are not to blame: what kube-scheduler's FailedScheduling says by node."""
+    """No node fits the pod, and its volumes are not the cause: what kube-scheduler's FailedScheduling reports by
+    node.
+    """
     if settled(facts, pod) is None and pod.claims:
         return None
     verdicts = node_verdicts(facts, pod)
@@ -124,7 +128,7 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def place_of(volume: Volume) -> str:
-    """Return where a volume is: its zone, or what its node affinity says."""
+    """Return where a volume is: its zone, or its node affinity."""
     zone = volume_zone(volume)
     if zone:
         return f"zone {zone}"
@@ -152,7 +156,7 @@ def _lacks_room(verdict: NodeVerdict) -> bool:
 
 
 def way_out(verdicts: NodeVerdicts, place: str) -> Step:
-    """Return what makes the nearest node usable: one that reaches the volumes and has one reason against it."""
+    """Return what makes the nearest node usable: one with access to the volumes and a single reason against it."""
     note = f"nodes in {named(verdicts.zones_far)} cannot help" if verdicts.zones_far else ""
     cordoned, tainted = verdicts.only_cordoned, verdicts.only_tainted
     if cordoned is not None:

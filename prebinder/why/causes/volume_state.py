@@ -1,4 +1,4 @@
-"""What a PersistentVolume itself waits for, or is kept by."""
+"""What a PersistentVolume itself waits for, or is blocked by."""
 
 from binder.health.published_sweeps import published_sweeps, swept_health
 from binder.health.quarantine import in_quarantine
@@ -26,7 +26,7 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
 
 
 def volume_quarantined(facts: Facts, volume: Volume) -> Finding | None:
-    """pvc-prebinder keeps the volume from every claim (binder.health.quarantine)."""
+    """pvc-prebinder withholds the volume from every claim (binder.health.quarantine)."""
     if not in_quarantine(volume, facts.annotations):
         return None
     reason = value_of(volume.annotations, facts.annotations.quarantine) or "no reason given"
@@ -61,7 +61,9 @@ def volume_unhealthy(facts: Facts, volume: Volume) -> Finding | None:
 
 
 def volume_released(facts: Facts, volume: Volume) -> Finding | None:
-    """Its claim was deleted; with policy Retain it stays, with its data, until somebody decides (syncVolume)."""
+    """Its claim was deleted; with policy Retain it stays, with its data, until an administrator decides
+    (syncVolume).
+    """
     if volume.phase not in {"Released", "Failed"}:
         return None
     owner = _owner(facts, volume) or "a deleted claim"
@@ -86,7 +88,7 @@ def volume_released(facts: Facts, volume: Volume) -> Finding | None:
 
 
 def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
-    """Return what the volume is when nothing is wrong with it."""
+    """Return the state of a volume without a problem."""
     owner = _owner(facts, volume)
     if volume.phase == "Bound":
         message = f"Bound to {owner or 'a claim'}."

@@ -1,4 +1,4 @@
-"""Causes in the volumes that are there: the one a claim asks for, and those that might fit."""
+"""Causes in existing volumes: the one that a claim requests, and those that might fit."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ from prebinder.why.report.report import Evidence, Link
 
 
 def requested_missing(facts: Facts, claim: Claim) -> Finding | None:
-    """`spec.volumeName` names no volume. Upstream says nothing about it (syncUnboundClaim in pv_controller.go)."""
+    """`spec.volumeName` names no volume. Upstream reports nothing about it (syncUnboundClaim in pv_controller.go)."""
     if not _requests_volume(claim) or claim.volume_name in facts.need(Source.VOLUMES).volumes:
         return None
     return Finding(
@@ -94,7 +94,7 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
-    """The claim and its volume suit each other, and the PV controller has not finished the bind (kubernetes#85659)."""
+    """The claim and its volume match, and the PV controller has not finished the bind (kubernetes#85659)."""
     volume = _requested(facts, claim)
     if volume is None or requested_refusal(claim, volume) is not None:
         return None
@@ -127,7 +127,7 @@ def held_by_a_deleted_claim(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def quarantined(facts: Facts, claim: Claim) -> Finding | None:
-    """The only volume that would do is in quarantine, because its driver reports it unhealthy (binder.health)."""
+    """The only volume that would fit is in quarantine, because its driver reports it unhealthy (binder.health)."""
     wanted = _static(facts, claim)
     volume = None if wanted is None else _would_fit(facts, wanted, lambda each: in_quarantine(each, facts.annotations))
     if volume is None:
@@ -149,7 +149,7 @@ def quarantined(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def held_back(facts: Facts, pod: Pod) -> Finding | None:
-    """Volumes fit, and pvc-prebinder gives none of them to a pod with its gate: reserved, or unhealthy."""
+    """Volumes fit, and pvc-prebinder gives none of them to a pod with its gate: they are reserved, or unhealthy."""
     if not facts.annotations.carries_gate(pod):
         return None
     snapshot = facts.need(Source.CLAIMS, Source.VOLUMES, Source.CLASSES)
@@ -181,9 +181,9 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
 
 
 def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
-    """No volume fits, and the class makes none (`didn't find available persistent volumes to bind`, binder.go).
+    """No volume fits, and the class provisions none (`didn't find available persistent volumes to bind`, binder.go).
 
-    Kubernetes never says which test failed; the rules of binder.matching do.
+    Kubernetes never reports which rule failed; the rules of binder.matching do.
     """
     wanted = _static(facts, claim)
     if wanted is None:
@@ -206,7 +206,7 @@ def static_only_no_match(facts: Facts, claim: Claim) -> Finding | None:
 
 
 def _static(facts: Facts, claim: Claim) -> Claim | None:
-    """Return the claim with its class if that class makes no volumes and no Available one fits, else None."""
+    """Return the claim with its class if that class provisions no volumes and no Available one fits, else None."""
     if claim.volume_name:
         return None
     wanted = with_default_class(facts, claim)
@@ -221,7 +221,7 @@ def _static(facts: Facts, claim: Claim) -> Claim | None:
 
 
 def _would_fit(facts: Facts, claim: Claim, held: Callable[[Volume], bool]) -> Volume | None:
-    """Return the smallest volume that is held in this way and would fit the claim if it were not."""
+    """Return the smallest volume that is withheld in this way and would fit the claim otherwise."""
     volumes = (volume for volume in facts.snapshot.volumes.values() if volume.claim is not None and held(volume))
     free = ((volume, replace(volume, claim=None, phase="Available")) for volume in volumes)
     fitting = (volume for volume, freed in free if scheduler_refusal(claim, freed) is None)

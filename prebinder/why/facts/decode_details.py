@@ -1,4 +1,6 @@
-"""From the API's JSON to what only `why` reads. Every field may be absent or null, as Go's decoder allows."""
+"""From the API's JSON to the fields that only `why` reads. Every field may be absent or null, as Go's decoder
+allows.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -198,7 +200,7 @@ _DEVICE_CLAIM: Final = msgspec.json.Decoder(_DeviceClaim)
 
 
 class EventAbout(Struct, frozen=True):
-    """An Event, and what it is about: kind and key."""
+    """An Event, and its object: kind and key."""
 
     kind: str
     key: str
@@ -313,7 +315,7 @@ def _conditions(conditions: Iterable[_Condition] | None) -> tuple[Condition, ...
 
 
 def _amounts(amounts: Amounts) -> dict[str, int]:
-    """Return quantities in nano-units; one that cannot be read counts as absent."""
+    """Return quantities in nano-units; an invalid one counts as absent."""
     read: dict[str, int] = {}
     for name, quantity in (amounts or {}).items():
         try:

@@ -1,4 +1,4 @@
-"""What only `why` reads of objects: texts for people, finalizers, sources of data, Leases, quotas, Events."""
+"""The fields of objects that only `why` reads: texts for people, finalizers, data sources, Leases, quotas, Events."""
 
 from datetime import datetime
 
@@ -27,7 +27,7 @@ class DataSource(Struct, frozen=True, gc=False):
 
 
 class ClaimDetails(Struct, frozen=True, gc=False):
-    """What a claim says beyond what binding depends on."""
+    """The fields of a claim that binding does not need."""
 
     data_source: DataSource | None = None
     finalizers: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class ClaimDetails(Struct, frozen=True, gc=False):
 
 
 class PodDetails(Struct, frozen=True, gc=False):
-    """What a pod says beyond what scheduling depends on. `owner` is (kind, name) of its controller."""
+    """The fields of a pod that scheduling does not need. `owner` is (kind, name) of its controller."""
 
     owner: tuple[str, str] | None = None
     conditions: tuple[Condition, ...] = ()
@@ -78,7 +78,7 @@ class QuotaRecord(Struct, frozen=True, gc=False):
 
 
 class AttachmentDetails(Struct, frozen=True, gc=False):
-    """What a VolumeAttachment says of its last failure; `deleting` since when it is being detached."""
+    """A VolumeAttachment's last error; `deleting` is since when it is being detached."""
 
     attach_error: str = ""
     detach_error: str = ""
@@ -86,7 +86,7 @@ class AttachmentDetails(Struct, frozen=True, gc=False):
 
 
 class SnapshotRecord(Struct, frozen=True, gc=False):
-    """A VolumeSnapshot: `ready` says that a volume can be made of it; `restore_size` in nano-units, 0 if not stated."""
+    """A VolumeSnapshot: `ready` if a volume can be created from it; `restore_size` in nano-units, 0 if not stated."""
 
     namespace: str
     name: str
@@ -97,7 +97,7 @@ class SnapshotRecord(Struct, frozen=True, gc=False):
 
 
 class DeviceClaimRecord(Struct, frozen=True, gc=False):
-    """A ResourceClaim (DRA): `allocated` is whether devices were chosen for it."""
+    """A ResourceClaim (DRA): `allocated` if devices were allocated for it."""
 
     namespace: str
     name: str

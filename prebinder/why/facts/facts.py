@@ -1,7 +1,7 @@
 """What was read of the cluster, and what was not.
 
-A check asks by `need` for the sources it depends on. One that was not read yet raises Unread: whoever reads then reads
-it and asks again, so that only what matters is read. One that may not be read blocks the check.
+A check declares by `need` the sources that it depends on. One that was not read yet raises Unread: the caller then
+reads it and runs the check again, so that only what matters is read. One that may not be read blocks the check.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -31,7 +31,7 @@ from scheduler.state.cluster import ClusterView, view_of
 
 
 class Source(StrEnum):
-    """What can be read. Claims, pods, Events and quotas are those of the namespace asked about, or of all."""
+    """What can be read. Claims, pods, Events and quotas are those of the requested namespace, or of all."""
 
     CLAIMS = "persistentvolumeclaims"
     VOLUMES = "persistentvolumes"
@@ -51,11 +51,11 @@ class Source(StrEnum):
 
 
 NOT_SERVED: Final = "not served by this cluster"
-"""Why a source was skipped of which the API server has no such kind."""
+"""Why a source was skipped if the API server does not serve its kind."""
 
 
 class Unread(Exception):
-    """A check depends on sources that nobody has read."""
+    """A check depends on sources that have not been read."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources = frozenset(sources)
@@ -67,7 +67,7 @@ ObjectKey = tuple[str, str]
 
 
 class Look:
-    """The snapshot as rules of other packages look at it, worked out once when it is asked for."""
+    """Views of the snapshot for rules of other packages, each computed once when it is needed."""
 
     def __init__(
         self, snapshot: Snapshot, now: datetime, namespaces: Mapping[str, Pairs], annotations: Annotations
@@ -90,23 +90,23 @@ class Look:
 
     @cached_property
     def verdicts(self) -> dict[Hashable, Any]:
-        """Return what nodes said of pods of a kind, which causes.node_verdicts remembers here."""
+        """Return the verdicts on nodes for equal pods, which causes.node_verdicts caches here."""
         return {}
 
     @cached_property
     def unmet(self) -> UnmetClaims:
-        """Return what explains which test each volume failed for a claim."""
+        """Return the cache of which rule each volume failed for a claim."""
         return UnmetClaims(self.view, self._now)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One look at the cluster.
+    """A view of the cluster.
 
-    `snapshot` has the objects that decide, as every other part of the program sees them; the other mappings have what
-    only `why` asks, by the same keys. `skipped` are sources that could not be read and because of what.
-    `everywhere` is whether namespaced kinds were read in all namespaces. `asked` are the sources that some check has
-    asked for since `for_one`: the answer about an object depends on no other.
+    `snapshot` has the objects that rules use, as every other part of the program sees them; the other mappings have
+    what only `why` uses, by the same keys. `skipped` are sources that could not be read and the reason. `everywhere` is
+    whether namespaced kinds were read in all namespaces. `asked` are the sources that some check has used since
+    `for_one`: the answer about an object depends on no other.
     """
 
     now: datetime
@@ -128,7 +128,7 @@ class Facts:
     asked: set[Source] = field(default_factory=set, compare=False)
 
     def for_one(self) -> "Facts":
-        """Return the same facts with no question asked yet."""
+        """Return the same facts without any recorded use."""
         return replace(self, asked=set())
 
     def labels_of(self, claim: Claim) -> Mapping[str, str]:
@@ -145,7 +145,7 @@ class Facts:
         return self.snapshot
 
     def has(self, source: Source) -> bool:
-        """Whether the source was read; False if it may not be. Raises Unread if nobody has tried."""
+        """Whether the source was read; False if it may not be. Raises Unread if that was not tried."""
         self.asked.add(source)
         if source in self.read:
             return True
@@ -156,6 +156,6 @@ class Facts:
     def events_of(self, kind: str, key: str) -> tuple[EventRecord, ...]:
         """Return the Events about an object, the latest first; none if Events may not be read.
 
-        Events expire, after an hour by default: none is no evidence of anything.
+        Events expire, after an hour by default: their absence is no evidence.
         """
         return self.events.get((kind, key), ()) if self.has(Source.EVENTS) else ()

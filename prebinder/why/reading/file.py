@@ -29,7 +29,7 @@ _KINDS: Final = {
 _DUMPED_TOGETHER: Final = frozenset(
     {Source.CLAIMS, Source.VOLUMES, Source.CLASSES, Source.PODS, Source.ALL_PODS, Source.NODES}
 )
-"""`kubectl get pv,pvc,sc,node,pod -A`: who dumps the cluster's own kinds dumps these, and there may be none of one."""
+"""`kubectl get pv,pvc,sc,node,pod -A`: a dump with cluster-scoped kinds has these too, even if one has no objects."""
 
 _OF_THE_CLUSTER: Final = frozenset({"PersistentVolume", "Node", "CSINode", "CSIDriver", "VolumeAttachment"})
 
@@ -39,9 +39,9 @@ _ABSENT: Final = "not in the input"
 def facts_from(paths: Sequence[str], stdin: BinaryIO, now: datetime, prefix: str) -> tuple[Facts, Sequence[str]]:
     """Return the facts in these files, and lines for the user about what could not be read.
 
-    A kind of which there is no object counts as not read: the file does not say whether there is none. If the file
-    holds objects of the cluster, the kinds that are dumped with them count as read. Where it holds Leases, it was
-    written when the last of them was renewed: then, and not `now`, is what its ages are measured from.
+    A kind without any object counts as not read: the file does not show whether there is none. If the file holds
+    cluster-scoped objects, the kinds that are dumped with them count as read. If it holds Leases, it was written when
+    the last of them was renewed: ages are measured from that time, and not from `now`.
     """
     gathering = Gathering(prefix)
     read_into(gathering, paths, stdin)

@@ -1,4 +1,4 @@
-"""Objects on their way to facts: taken one by one, from wherever they are read."""
+"""Collects objects into facts: one by one, from any source."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ from prebinder.why.facts.details import (
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
 
 _EVENTS_KEPT: Final = 5
-"""The latest Events of an object."""
+"""The number of latest Events kept per object."""
 
 _APIS: Final = {
     "PersistentVolume": "v1",
@@ -55,7 +55,7 @@ class _VolumeClaim(Wire):
 
 
 class _Glance(Wire):
-    """As much of a claim or volume as says whether anybody waits for it."""
+    """The part of a claim or volume that shows whether anything waits for it."""
 
     metadata: Metadata | None = None
     spec: _VolumeClaim | None = None
@@ -66,10 +66,10 @@ _GLANCE: Final = msgspec.json.Decoder(_Glance)
 
 
 class Gathering:
-    """Collects objects and gives out facts. `faults` are lines for the user about objects that could not be read.
+    """Collects objects and returns facts. `faults` are lines for the user about objects that could not be read.
 
-    `only_waiting` leaves out what is bound and used by nothing that waits, so that a large cluster takes no more memory
-    than what is pending in it. Pods have to be taken first then, claims second and volumes third.
+    `only_waiting` drops bound objects that nothing pending uses, so that a large cluster takes no more memory than what
+    is pending in it. Pods have to be added first then, claims second and volumes third.
     """
 
     def __init__(self, prefix: str, *, only_waiting: bool = False) -> None:
@@ -100,7 +100,7 @@ class Gathering:
         }
 
     def take(self, raw: bytes | Raw, api: str, kind: str, source: str) -> None:
-        """Take an object of this kind; `api` is its apiVersion. What is not needed is passed over."""
+        """Add an object of this kind; `api` is its apiVersion. What is not needed is skipped."""
         if not kind:
             self.faults.append(f"{source}: an object has no kind")
             return
@@ -115,13 +115,13 @@ class Gathering:
 
     @property
     def last_renewal(self) -> datetime | None:
-        """When the last Lease was renewed, None without any: somebody always renews one."""
+        """When the last Lease was renewed, None without any: in a running cluster some Lease always is."""
         return max((lease.renewed for lease in self._leases.values() if lease.renewed is not None), default=None)
 
     def facts(
         self, now: datetime, read: Iterable[Source], skipped: dict[Source, str], *, everywhere: bool = False
     ) -> Facts:
-        """Return what was taken so far."""
+        """Return what was added so far."""
         snapshot = self._snapshot_now()
         known = self._records["Namespace"].values()
         namespaces = {record.name: record.labels for record in known if isinstance(record, Namespace)}
@@ -145,7 +145,7 @@ class Gathering:
         )
 
     def _snapshot_now(self) -> Snapshot:
-        """Return the snapshot; only kinds of which something was taken since the last are filed again."""
+        """Return the snapshot; only kinds with new objects since the last call are indexed again."""
         store = self._store
         collections: dict[str, Collection[Any]] = {
             "PersistentVolumeClaim": store.claims,
@@ -164,7 +164,7 @@ class Gathering:
         return store.snapshot()
 
     def _is_idle(self, kind: str, raw: bytes | Raw) -> bool:
-        """Whether the object is a bound claim or volume that nothing which waits has to do with."""
+        """Whether the object is a bound claim or volume that nothing pending uses."""
         if not self._only_waiting or kind not in {"PersistentVolumeClaim", "PersistentVolume"}:
             return False
         glance = _GLANCE.decode(raw)

@@ -1,4 +1,4 @@
-"""Facts from an API server, with the rights of whoever asks: lists in pages, and only of what a check wants to know."""
+"""Facts from an API server, with the user's own permissions: lists in pages, and only of what a check needs."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ from prebinder.why.facts.facts import NOT_SERVED, Facts, Source
 from prebinder.why.reading.gathering import Gathering
 
 _EVENTS: Final = Resource("", "v1", "events", "Event", namespaced=True)
-"""Those of the core group: whoever may see a namespace may read them there."""
+"""Those of the core group: users who may view a namespace may read them there."""
 
 _QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota", namespaced=True)
 
@@ -57,7 +57,7 @@ RESOURCES: Final[Mapping[Source, Resource]] = {
 OF_THE_NAMESPACE: Final = frozenset(
     {Source.CLAIMS, Source.PODS, Source.EVENTS, Source.QUOTAS, Source.SNAPSHOTS, Source.DEVICE_CLAIMS}
 )
-"""Sources that are read in the namespace asked about; the others everywhere."""
+"""Sources that are read in the requested namespace; the others cluster-wide."""
 
 _PAGE: Final = 500
 
@@ -86,7 +86,7 @@ class LiveReader:
         return self._gathering.faults
 
     async def read_waiting(self) -> None:
-        """Read what waits: of one namespace side by side, of a whole cluster one after the other, to keep only that."""
+        """Read what is pending: of one namespace concurrently, of a whole cluster sequentially, to keep only that."""
         if self._namespace:
             await self.read({Source.CLAIMS, Source.PODS, Source.EVENTS})
             return
@@ -94,16 +94,18 @@ class LiveReader:
             await self.read({source})
 
     async def read(self, sources: Iterable[Source]) -> None:
-        """Read these sources side by side; one that may not be read, or that the server does not have, is skipped."""
+        """Read these sources concurrently; those that may not be read, or that the server does not serve, are
+        skipped.
+        """
         wanted = [source for source in sources if source not in self._read and source not in self._skipped]
         if Source.ALL_PODS in wanted and not self._namespace:
-            # First: which volumes are worth keeping follows from the claims of pods.
+            # First: which volumes are worth keeping depends on the claims of pods.
             wanted.remove(Source.ALL_PODS)
             await self._read_one(Source.ALL_PODS)
         await asyncio.gather(*(self._read_one(source) for source in wanted))
 
     async def get(self, source: Source, name: str, namespace: str = "") -> bool:
-        """Read one object; whether there is one. Raises KubeError, Forbidden too."""
+        """Read one object; return whether it exists. Raises KubeError, Forbidden too."""
         resource = RESOURCES[source]
         try:
             raw = await self._api.get(resource, name, namespace)
@@ -126,7 +128,7 @@ class LiveReader:
         else:
             self._read.add(source)
             if source is Source.ALL_PODS and not self._namespace:
-                # What is attached to nodes follows from the claims of all pods: now these count too.
+                # What is attached to nodes depends on the claims of all pods: now these count too.
                 again = [known for known in (Source.CLAIMS, Source.VOLUMES) if known in self._read]
                 for known in again:
                     await self._read_one(known)

@@ -1,4 +1,4 @@
-"""The report for programs: JSON, YAML, and names that kubectl takes."""
+"""The report for programs: JSON, YAML, and names that kubectl accepts."""
 
 from typing import Final
 
@@ -25,5 +25,5 @@ def as_yaml(report: WhyReport) -> str:
 
 
 def as_names(report: WhyReport) -> str:
-    """Return the objects in which something is wrong, one a line, as `kubectl get -o name` does."""
+    """Return the objects with a problem, one a line, as `kubectl get -o name` does."""
     return "\n".join(printable(f"{_RESOURCES[item.kind]}/{item.name}") for item in report.items if item.problem)

@@ -1,4 +1,4 @@
-"""All that waits in a table: one line for each cause, the worst first."""
+"""Everything pending in a table: one line for each cause, the worst first."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ from prebinder.why.rendering.text import full_name, printable
 from prebinder.why.report.report import Item, WhyReport
 
 _CULPRITS: Final = frozenset({"StorageClass", "Provisioner", "Scheduler", "ResourceQuota"})
-"""Kinds of which each object has a line of its own: what is to be done next differs."""
+"""Kinds whose objects each have their own line: the next step differs."""
 
 
 _SHORT_NOTE: Final = 48
-"""Characters of a note that has room before its command."""
+"""Characters of a note that fits before its command."""
 
 
 @dataclass(slots=True)
 class Group:
-    """Items with one cause and one culprit. The oldest is the example."""
+    """Items with the same cause and root object. The oldest is the example."""
 
     items: list[Item] = field(default_factory=list)
 
     @property
     def claims(self) -> int:
-        """Claims that are not bound for this cause; a pod whose claims are bound counts once."""
+        """Claims that this cause keeps from being bound; a pod whose claims are bound counts once."""
         return len({claim for item in self.items for claim in item.claims or (full_name(item),)})
 
     @property
@@ -38,7 +38,7 @@ class Group:
 
 
 def groups(items: Iterable[Item]) -> Sequence[Group]:
-    """Return the items by cause and culprit: problems first, then what is inconclusive, then what is normal."""
+    """Return the items by cause and root object: problems first, then inconclusive ones, then normal ones."""
     found: dict[tuple[object, ...], Group] = {}
     for item in items:
         culprit = next((link.name for link in item.causes if link.kind in _CULPRITS), "")
@@ -66,7 +66,7 @@ def print_overview(report: WhyReport, console: Console, now: datetime) -> None:
             str(group.claims),
             age_of(item.since, now) or "-",
             Text(printable(full_name(item))),
-            # A command is never cut; what is normal needs none.
+            # A command is never truncated; normal states need none.
             Text(_next(item)) if item.problem else Text(_next(item), no_wrap=True, overflow="ellipsis"),
         )
     console.print(table)

@@ -1,4 +1,4 @@
-"""Prints reports in the form that was asked for, one after another where they are followed."""
+"""Prints reports in the requested format, one after another with --watch."""
 
 import sys
 from datetime import datetime
@@ -21,7 +21,9 @@ class Printer:
         self._printed: WhyReport | None = None
 
     def print(self, report: WhyReport, now: datetime, *, again: bool = False) -> None:
-        """Print a report; one of many (`again`) in place on a terminal, elsewhere only if it differs from the last."""
+        """Print a report; a repeated one (`again`) in place on a terminal, elsewhere only if it differs from the
+        last.
+        """
         on_terminal = again and self._console.is_terminal and self._output in {"text", "wide"}
         if again and not on_terminal and report == self._printed:
             return

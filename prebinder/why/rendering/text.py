@@ -38,7 +38,7 @@ def _print_item(item: Item, console: Console, now: datetime, *, wide: bool) -> N
 
 
 def printable(text: str) -> str:
-    """Return the text without what would act on a terminal: objects and Events hold what anybody wrote into them."""
+    """Return the text without control characters: objects and Events hold text written by any user."""
     return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
 
 

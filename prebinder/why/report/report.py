@@ -1,4 +1,4 @@
-"""The answer of `why`: one item for each object that was asked about. docs/why.md describes the JSON."""
+"""The result of `why`: an item for each requested object. docs/why.md describes the JSON."""
 
 from datetime import datetime
 from typing import Final
@@ -11,7 +11,7 @@ API_VERSION: Final = "pvc-prebinder/v1alpha1"
 
 
 class Link(Struct, frozen=True, rename="camel"):
-    """One object on the way from what was asked about to the cause, and what it says of itself."""
+    """An object on the way from the requested one to the cause, and its relevant state."""
 
     kind: str
     name: str
@@ -19,7 +19,7 @@ class Link(Struct, frozen=True, rename="camel"):
 
 
 class Evidence(Struct, frozen=True, rename="camel"):
-    """What was read where. `wanted` is empty where nothing in particular was."""
+    """What was read, and where. `wanted` is empty if nothing in particular was expected."""
 
     object: str
     wanted: str
@@ -27,20 +27,20 @@ class Evidence(Struct, frozen=True, rename="camel"):
 
 
 class Skipped(Struct, frozen=True, rename="camel"):
-    """What was not looked at, and because of what."""
+    """What was not read, and the reason."""
 
     resource: str
     because: str
 
 
 class Item(Struct, frozen=True, rename="camel", omit_defaults=False):
-    """The answer about one object.
+    """The result for one object.
 
-    `code` is the root cause; `problem` is false where everything is as it should be, waiting included. `causes` lead
-    from the object to the root cause, `next` are commands that can be typed as they stand, `advice` says to each of
-    them in words what it does or costs. `claims` are the claims that are not bound for this cause. `status` is the
-    object's phase and `since` when it was created. `sources` are what was read for the answer, and `skipped` what
-    could not be. `conclusive` is false where nothing can be said without the latter.
+    `code` is the root cause; `problem` is false for a normal state, including waiting. `causes` lead from the object to
+    the root cause, `next` are commands that can be run as they are, `advice` describes the effect or cost of each of
+    them. `claims` are the claims that this cause keeps from being bound. `status` is the object's phase and `since`
+    when it was created. `sources` are what was read for the result, and `skipped` what could not be. `conclusive` is
+    false if no result is possible without the latter.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Item(Struct, frozen=True, rename="camel", omit_defaults=False):
 
 
 class WhyReport(Struct, frozen=True, rename="camel"):
-    """All answers."""
+    """All results."""
 
     api_version: str = API_VERSION
     kind: str = "WhyReport"

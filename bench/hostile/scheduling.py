@@ -18,8 +18,8 @@ from bench.hostile.inputs import HOSTNAME, local_volume, nodes
 from bench.rows import Row
 from binder.model.view import PlanSettings
 from kube.decoding.decode import DECODERS
-from kube.objects.model import Claim, CSIDriver, CSIStorageCapacity, Node, Pod, Record, StorageClass, Volume
-from kube.store.store import Store
+from kube.objects.model import Pod, Record
+from kube.store.store import Store, store_of
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.diagnosis import diagnose
 from scheduler.cycle.memoized_cycle import Decider
@@ -107,16 +107,7 @@ def _record(document: Document) -> Record:
 
 
 def _store(documents: Iterable[Document]) -> Store:
-    store = Store()
-    records = [_record(document) for document in documents]
-    store.nodes.replace((one for one in records if isinstance(one, Node)), "1")
-    store.pods.replace((one for one in records if isinstance(one, Pod)), "1")
-    store.claims.replace((one for one in records if isinstance(one, Claim)), "1")
-    store.volumes.replace((one for one in records if isinstance(one, Volume)), "1")
-    store.classes.replace((one for one in records if isinstance(one, StorageClass)), "1")
-    store.csi_drivers.replace((one for one in records if isinstance(one, CSIDriver)), "1")
-    store.capacities.replace((one for one in records if isinstance(one, CSIStorageCapacity)), "1")
-    return store
+    return store_of(map(_record, documents))
 
 
 def _with_capacities(count: int) -> Hostile:

@@ -121,6 +121,11 @@ def _claim_of(volume: Volume) -> tuple[str, ...]:
 
 def snapshot_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Snapshot:
     """Return the snapshot of a cluster that consists of these objects."""
+    return store_of(records, own_prefix).snapshot()
+
+
+def store_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Store:
+    """Return a store that holds these objects."""
     store, objects = Store(own_prefix), list(records)
     store.claims.replace((record for record in objects if isinstance(record, Claim)), "")
     store.volumes.replace((record for record in objects if isinstance(record, Volume)), "")
@@ -131,4 +136,4 @@ def snapshot_of(records: Iterable[Record], own_prefix: str = OWN_PREFIX) -> Snap
     store.csi_drivers.replace((record for record in objects if isinstance(record, CSIDriver)), "")
     store.capacities.replace((record for record in objects if isinstance(record, CSIStorageCapacity)), "")
     store.attachments.replace((record for record in objects if isinstance(record, VolumeAttachment)), "")
-    return store.snapshot()
+    return store

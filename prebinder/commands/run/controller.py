@@ -1,16 +1,16 @@
 """`pvc-prebinder controller`: from flags and file to settings, then to the controller."""
 
-import json
-import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import cloup
 
 from prebinder.command_line.command import Command
-from prebinder.command_line.flags import FLAGS, override, settings_flags
-from prebinder.command_line.parameters import FILE
+from prebinder.command_line.configured import configured
+from prebinder.command_line.flags import FLAGS
 from prebinder.config.settings import Settings
-from prebinder.errors import ExitCode
+
+if TYPE_CHECKING:
+    from kube.configuration.document import ConfigurationFile
 
 EXAMPLES: Final = """
 Examples:
@@ -26,23 +26,17 @@ Exit codes:
 """
 
 
-@cloup.command("controller", cls=Command, examples=EXAMPLES)
-@cloup.option("--config", type=FILE, metavar="FILE", help="a ControllerConfiguration; flags override it")
-@cloup.option("--print-config", is_flag=True, help="print the settings in force and exit")
-@cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
-@settings_flags(FLAGS, Settings())
-def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
-    """Watches pending pods and reserves healthy volumes for all their claims together, in one zone."""
-    # Imported lazily: without a file no schema is needed, and the help needs neither gRPC nor HTTP.
-    from prebinder.config.config_file import CONTROLLER, load  # noqa: PLC0415
+def _file() -> "ConfigurationFile[Settings]":
+    from prebinder.config.config_file import CONTROLLER  # noqa: PLC0415 - the help needs no schema
 
-    if print_schema:
-        sys.stdout.write(json.dumps(CONTROLLER.schema(), indent=2) + "\n")
-        return ExitCode.FINE
-    settings = override(load(CONTROLLER, config) if config else Settings(), given, FLAGS)
-    if print_config:
-        sys.stdout.write(CONTROLLER.dump(settings))
-        return ExitCode.FINE
+    return CONTROLLER
+
+
+@cloup.command("controller", cls=Command, examples=EXAMPLES)
+@configured("a ControllerConfiguration", FLAGS, Settings(), _file)
+def command(settings: Settings) -> int:
+    """Watches pending pods and reserves healthy volumes for all their claims together, in one zone."""
+    # Imported lazily: the help needs neither gRPC nor HTTP.
     from prebinder.controller.process import run_controller  # noqa: PLC0415
 
     return run_controller(settings)

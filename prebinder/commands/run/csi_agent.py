@@ -1,9 +1,7 @@
 """`pvc-prebinder csi-agent`: from flags and file to settings, then to the agent."""
 
-import json
-import sys
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import cloup
 
@@ -11,10 +9,13 @@ from binder.model.decision import Mode
 from csi.client.endpoint import Endpoint
 from kube.objects.api_resource import VOLUMES
 from prebinder.command_line.command import Command
-from prebinder.command_line.flags import CLUSTER_FLAGS, FLAGS, PROBE_FLAGS, Flag, Flags, override, settings_flags
-from prebinder.command_line.parameters import FILE
+from prebinder.command_line.configured import configured
+from prebinder.command_line.flags import CLUSTER_FLAGS, FLAGS, PROBE_FLAGS, Flag, Flags
 from prebinder.config.settings import AgentSettings, BindingSettings, HealthSettings, Settings
-from prebinder.errors import ExitCode, UsageError
+from prebinder.errors import UsageError
+
+if TYPE_CHECKING:
+    from kube.configuration.document import ConfigurationFile
 
 EXAMPLES: Final = """
 Examples:
@@ -55,28 +56,22 @@ AGENT_FLAGS: Final[Flags] = {
 }
 
 
+def _file() -> "ConfigurationFile[AgentSettings]":
+    from prebinder.config.config_file import AGENT  # noqa: PLC0415 - the help needs no schema
+
+    return AGENT
+
+
 @cloup.command("csi-agent", cls=Command, examples=EXAMPLES)
-@cloup.option("--config", type=FILE, metavar="FILE", help="an AgentConfiguration; flags override it")
-@cloup.option("--print-config", is_flag=True, help="print the settings in force and exit")
-@cloup.option("--print-schema", is_flag=True, help="print the JSON schema of the configuration file and exit")
-@settings_flags(AGENT_FLAGS, AgentSettings())
-def command(config: str | None, print_config: bool, print_schema: bool, **given: Any) -> int:
+@configured("an AgentConfiguration", AGENT_FLAGS, AgentSettings(), _file)
+def command(settings: AgentSettings) -> int:
     """Runs beside a CSI driver, probes its volumes by read-only calls, and publishes changes of their health.
 
     The health is written to each PersistentVolume, so the controller needs no access to the driver. Of several agents
     of one driver, only the leader is active.
     """
-    # Imported lazily: without a file no schema is needed, and the help needs neither gRPC nor HTTP.
-    from prebinder.config.config_file import AGENT, load  # noqa: PLC0415
-
-    if print_schema:
-        sys.stdout.write(json.dumps(AGENT.schema(), indent=2) + "\n")
-        return ExitCode.FINE
-    settings = override(load(AGENT, config) if config else AgentSettings(), given, AGENT_FLAGS)
-    if print_config:
-        sys.stdout.write(AGENT.dump(settings))
-        return ExitCode.FINE
     chosen = controller_settings(settings)
+    # Imported lazily: the help needs neither gRPC nor HTTP.
     from prebinder.controller.process import run_controller  # noqa: PLC0415
 
     return run_controller(chosen, COMPONENT, (VOLUMES,))

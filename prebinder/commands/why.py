@@ -11,15 +11,14 @@ import cloup
 from rich.console import Console
 
 from binder.matching.rejection import Reason
-from kube.clock import SystemClock
 from kube.objects.model import LabelSelector
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import FILE, OneOf, Reading, whole_number
+from prebinder.config.settings import parse_address
 from prebinder.errors import ExitCode, UsageError
 from prebinder.reports.volume_access import ClusterAccess, access_flags, cluster_connection
-from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
-from prebinder.view.feeds.file_feed import FileFeed
-from prebinder.view.process import DEFAULT_PORT, Serving, serve
+from prebinder.view.page import Page, show
+from prebinder.view.process import DEFAULT_PORT, Serving
 from prebinder.why.answering import answer_live, report_on
 from prebinder.why.reading.file import facts_from
 from prebinder.why.reading.live import LiveReader
@@ -59,6 +58,11 @@ class Question:
     namespace: str | None
     everywhere: bool
     selector: LabelSelector | None
+
+
+def _address(text: str) -> str:
+    parse_address(text)
+    return text
 
 
 @cloup.command("why", cls=Command, examples=EXAMPLES)
@@ -107,6 +111,18 @@ class Question:
         metavar="PORT",
         help=f"port on 127.0.0.1, default {DEFAULT_PORT}; 0 takes any free one",
     ),
+    cloup.option(
+        "--caller-token",
+        is_flag=True,
+        help="in a pod: read with the bearer token of each request, and with no other credentials",
+    ),
+    cloup.option(
+        "--health-bind-address",
+        type=Reading("address", _address),
+        default="0",
+        metavar="ADDRESS",
+        help="probes of the kubelet, HOST:PORT or :PORT, default 0 for none",
+    ),
 )
 @access_flags
 def command(  # noqa: PLR0913, PLR0917 - one for each flag
@@ -121,6 +137,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     color: str,
     serving: bool,
     port: int,
+    caller_token: bool,
+    health_bind_address: str,
 ) -> int:
     """Finds why a pod or a PersistentVolumeClaim is pending: one root cause, its evidence, and what to type next.
 
@@ -133,7 +151,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     question = Question(targets, namespace, everywhere, selector)
     if serving:
         _check_page(selector, output, watching=watching)
-        return asyncio.run(_serve(access, question, filenames, Serving(port)))
+        page = Page(targets, namespace or "", filenames, by_caller_token=caller_token)
+        asyncio.run(show(access, page, Serving(port, health_bind_address)))
+        return ExitCode.FINE
     printer = Printer(output, console_for(color), overview=everywhere)
     if not filenames:
         return asyncio.run(_live(access, question, printer, watching=watching))
@@ -160,22 +180,6 @@ def _check(
 def _check_page(selector: LabelSelector | None, output: str, *, watching: bool) -> None:
     if watching or selector is not None or output != "text":
         raise UsageError("--serve shows everything and follows it: leave out --watch, --selector and --output")
-
-
-async def _serve(access: ClusterAccess, question: Question, filenames: Sequence[str], serving: Serving) -> int:
-    namespace = question.namespace or ""
-    if filenames:
-        facts, faults = facts_from(filenames, sys.stdin.buffer, datetime.now(UTC), access.annotation_prefix)
-        _complain(faults)
-        feed = FileFeed(facts, ", ".join(filenames), namespace)
-        await serve(feed, serving, question.targets, namespace or "default")
-        return ExitCode.FINE
-    async with cluster_connection(access) as (api, own_namespace):
-        scope = Scope(access.context or "the current context", namespace, own_namespace, access.annotation_prefix)
-        cluster = ClusterFeed(api, scope, SystemClock())
-        async with cluster.open():
-            await serve(cluster, serving, question.targets, namespace or own_namespace)
-    return ExitCode.FINE
 
 
 async def _live(access: ClusterAccess, question: Question, printer: Printer, *, watching: bool) -> int:

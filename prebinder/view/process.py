@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from kube.clock import SystemClock
 from prebinder.config.settings import parse_address
 from prebinder.errors import CommandError
 from prebinder.runtime.health_server import HealthServer, probe_pages
@@ -36,7 +35,7 @@ async def serve(feed: Feed, serving: Serving, targets: Sequence[Target] = (), na
     """Serve until the first signal. Raises CommandError when a port cannot be had."""
     async with AsyncExitStack() as stack:
         stop = stack.enter_context(stop_requested())
-        server = ViewServer(feed, (_HOST, serving.port), LOOPBACK_NAMES, SystemClock())
+        server = ViewServer(feed, (_HOST, serving.port), LOOPBACK_NAMES)
         probes = [(parse_address(serving.health_bind_address), page) for page in probe_pages({}, {})]
         try:
             await stack.enter_async_context(server)

@@ -16,10 +16,10 @@ import msgspec
 from aiohttp import web
 from rich.console import Console
 
-from kube.clock import Clock
 from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
 from prebinder.errors import CommandError
 from prebinder.runtime.listening import listen
+from prebinder.view.feeds.caller_feed import NoTokenError, TooManyPagesError
 from prebinder.view.feeds.publisher import Message
 from prebinder.view.page_files import PageFile, page_files
 from prebinder.view.request_guard import HEADERS, Refused, guard
@@ -42,8 +42,8 @@ class Feed(Protocol):
     def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:
         """Give the whole view first, then its changes. Raises KubeError or CommandError."""
 
-    async def explain(self, target: Target, token: str) -> WhyReport:
-        """Return what `why` says. Raises KubeError, and CommandError if there is no such object."""
+    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:
+        """Return what `why` says, and of which moment. Raises KubeError, and CommandError without such an object."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -56,12 +56,11 @@ class Explanation(msgspec.Struct, frozen=True):
 class ViewServer:
     """Serves while in `async with`. `port` is the port it listens on."""
 
-    def __init__(self, feed: Feed, address: tuple[str, int], names: Collection[str], clock: Clock) -> None:
+    def __init__(self, feed: Feed, address: tuple[str, int], names: Collection[str]) -> None:
         """Take host and port (0: any free one), and the names that a Host header may have."""
         self._feed = feed
         self._host, self.port = address
         self._names = names
-        self._clock = clock
         self._files = page_files()
         self._open = AsyncExitStack()
 
@@ -103,8 +102,8 @@ class ViewServer:
     async def _why(self, request: web.Request) -> web.Response:
         target = _target(request)
         with _refusals():
-            report = await self._feed.explain(target, _token(request))
-        explanation = Explanation(text_of(report, self._clock.now()), report)
+            report, now = await self._feed.explain(target, _token(request))
+        explanation = Explanation(text_of(report, now), report)
         return web.Response(body=msgspec.json.encode(explanation), content_type="application/json", headers=HEADERS)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
@@ -140,6 +139,10 @@ def _refusals() -> Iterator[None]:
     """Say to the page what a refusal of the API server means."""
     try:
         yield
+    except NoTokenError as error:
+        raise Refused(401, str(error), BEARER) from error
+    except TooManyPagesError as error:
+        raise Refused(503, str(error), {"Retry-After": "30"}) from error
     except Unauthorized as error:
         raise Refused(401, f"the API server does not accept the token: {error.message}", BEARER) from error
     except Forbidden as error:

@@ -102,7 +102,7 @@ export class Details {
     if (kind === "pv") return ofVolume(this.state.volumes.get(name));
     if (kind === "node") return ofNode(this.state.nodes.get(name), this.state);
     if (kind === "pod") return ofPod(this.state.pods.get(name), this.state.pending.get(`pod/${name}`));
-    return ofClaim(name, this.state.pending.get(`pvc/${name}`), this.state.volumeOf(name));
+    return ofClaim(name, this.state.pending.get(`pvc/${name}`), this.state.volumeOf(name), this.state.now());
   }
 }
 
@@ -136,10 +136,10 @@ function ofPod(pod, row) {
   return [["Phase", pod.phase], ["Node", pod.node ? to("node", pod.node) : ""], ["Claims", all("pvc", pod.claims)], ["Root cause", row?.code]];
 }
 
-function ofClaim(name, row, volume) {
+function ofClaim(name, row, volume, now) {
   if (!row) return [["Volume", volume ? to("pv", volume.name) : ""], ["Pods", all("pod", volume?.pods)]];
   const zones = row.everywhere ? "any" : row.zones?.length ? row.zones.join(", ") : row.code ? "none" : "";
-  return [["Root cause", row.code], ["Could go to", zones], ["Class", row.storageClass], ["Size", row.size], ["Pod", row.pod ? to("pod", row.pod) : ""], ["Reserved", volume ? to("pv", volume.name) : ""], ["Waits", age(row.since)]];
+  return [["Root cause", row.code], ["Could go to", zones], ["Class", row.storageClass], ["Size", row.size], ["Pod", row.pod ? to("pod", row.pod) : ""], ["Reserved", volume ? to("pv", volume.name) : ""], ["Waits", age(row.since, now)]];
 }
 
 async function copy(button, text) {

@@ -18,7 +18,7 @@ export const number = new Intl.NumberFormat("en");
 export const count = (amount, word, many = `${word}s`) => `${number.format(amount)} ${amount === 1 ? word : many}`;
 
 // How long ago, as the command says it: 14m, 3h, 2d.
-export function age(since, now = Date.now()) {
+export function age(since, now) {
   const seconds = Math.max(0, Math.floor((now - Date.parse(since)) / 1000));
   if (!since || Number.isNaN(seconds)) return "";
   if (seconds < 120) return `${seconds}s`;

@@ -61,6 +61,11 @@ export class State {
     return touched;
   }
 
+  // The moment that ages count from: a file stays as old as it is.
+  now() {
+    return this.live ? Date.now() : Date.parse(this.at);
+  }
+
   // The zones in the order in which they are shown; "" is what belongs to none.
   zones() {
     const names = new Set();

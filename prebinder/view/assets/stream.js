@@ -24,6 +24,11 @@ export class Connection {
     for (;;) {
       try {
         await this.#once();
+        if (this.#failures === 0) {
+          // The server ends a stream now and then to have the token judged again.
+          this.#failures = 1;
+          continue;
+        }
         this.handlers.broken("the connection ended");
       } catch (error) {
         if (error instanceof Unauthorized) {

@@ -50,7 +50,7 @@ export class WaitingList {
 
   #item(row) {
     const [kind, ...rest] = row.key.split("/");
-    const old = age(row.since);
+    const old = age(row.since, this.state.now());
     const details = [kind === "pod" ? "pod" : row.storageClass ? `class ${row.storageClass}` : "", row.size, where(row), old];
     return el("button", { type: "button", "data-key": row.key, "aria-current": row.key === this.current ? "true" : null, title: row.message, onclick: () => { location.hash = link(row.key); } },
       el("span", { class: "mono" }, rest.join("/")), el("span", { class: "where" }, details.filter(Boolean).join(" · ")));

@@ -77,7 +77,7 @@ class ClusterFeed:
     def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
         return self._publisher.following()
 
-    async def explain(self, target: Target, token: str) -> WhyReport:  # noqa: ARG002
+    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:  # noqa: ARG002
         return await explain_live(self._api, target, self._scope, self._clock)
 
     async def _follow(self) -> None:
@@ -132,8 +132,8 @@ def _causes(facts: Facts) -> dict[str, Cause]:
     return causes_of(facts, report_on(facts, (), ""))
 
 
-async def explain_live(api: KubeApi, target: Target, scope: Scope, clock: Clock) -> WhyReport:
+async def explain_live(api: KubeApi, target: Target, scope: Scope, clock: Clock) -> tuple[WhyReport, datetime]:
     """Return what `pvc-prebinder why` says of this object now, read for this answer alone."""
     namespace = target.namespace or scope.namespace or scope.own_namespace
-    reader = LiveReader(api, namespace, scope.prefix)
-    return await answer_live(reader, (target,), namespace, clock.now())
+    reader, now = LiveReader(api, namespace, scope.prefix), clock.now()
+    return await answer_live(reader, (target,), namespace, now), now

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime
 
 from prebinder.view.feeds.publisher import Message, Publisher
 from prebinder.view.model.view_builder import ViewBuilder
@@ -27,5 +28,5 @@ class FileFeed:
     def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
         return self._publisher.following()
 
-    async def explain(self, target: Target, token: str) -> WhyReport:  # noqa: ARG002
-        return report_on(self._facts, (target,), target.namespace)
+    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:  # noqa: ARG002
+        return report_on(self._facts, (target,), target.namespace), self._facts.now

@@ -111,7 +111,10 @@ class WatchedFacts:
 
     async def discover(self) -> None:
         """Find out what may be read. Raises KubeError when there is no answer, or the credentials are not accepted."""
-        sources = [source for source in Source if source not in {Source.ALL_PODS, Source.LEASES}]
+        # One first: credentials that are not accepted are so for all.
+        await self._admit(Source.CLASSES)
+        others = {Source.ALL_PODS, Source.LEASES, Source.CLASSES}
+        sources = [source for source in Source if source not in others]
         await asyncio.gather(*(self._admit(source) for source in sources))
 
     async def run(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import aiohttp
 
-from kube.clock import SystemClock
 from prebinder.view.request_guard import LOOPBACK_NAMES
 from prebinder.view.server import Feed, ViewServer
 
@@ -63,7 +62,7 @@ async def events(content: aiohttp.StreamReader) -> AsyncIterator[tuple[str, Any]
 @asynccontextmanager
 async def served(feed: Feed) -> AsyncIterator[Browser]:
     async with (
-        ViewServer(feed, ("127.0.0.1", 0), LOOPBACK_NAMES, SystemClock()) as server,
+        ViewServer(feed, ("127.0.0.1", 0), LOOPBACK_NAMES) as server,
         aiohttp.ClientSession() as session,
     ):
         yield Browser(session, server.port)

@@ -1,0 +1,78 @@
+"""What a page is served from: files, the cluster with the user's credentials, or with those of each caller."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kube.client.api import KubeApi
+from kube.client.callers import find_api_server
+from kube.clock import SystemClock
+from kube.errors import KubeconfigError
+from prebinder.errors import CommandError, UsageError
+from prebinder.reports.volume_access import ClusterAccess, cluster_connection
+from prebinder.view.feeds.caller_feed import CallerFeed
+from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
+from prebinder.view.feeds.file_feed import FileFeed
+from prebinder.view.process import Serving, serve
+from prebinder.why.reading.file import facts_from
+from prebinder.why.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is shown: everything, or one `namespace`; `targets` are what is opened first."""
+
+    targets: tuple[Target, ...]
+    namespace: str
+    filenames: tuple[str, ...]
+    by_caller_token: bool = False
+
+
+async def show(access: ClusterAccess, page: Page, serving: Serving) -> None:
+    """Serve the page until the process is asked to end. Raises CommandError."""
+    if page.filenames and page.by_caller_token:
+        raise UsageError("--caller-token reads a cluster: leave out --filename")
+    if page.filenames:
+        await _show_files(access, page, serving)
+    elif page.by_caller_token:
+        await _show_to_callers(access, page, serving)
+    else:
+        await _show_cluster(access, page, serving)
+
+
+async def _show_files(access: ClusterAccess, page: Page, serving: Serving) -> None:
+    facts, faults = facts_from(page.filenames, sys.stdin.buffer, datetime.now(UTC), access.annotation_prefix)
+    for fault in faults:
+        sys.stderr.write(f"pvc-prebinder why: left out {fault}\n")
+    feed = FileFeed(facts, ", ".join(page.filenames), page.namespace)
+    await serve(feed, serving, page.targets, page.namespace or "default")
+
+
+async def _show_cluster(access: ClusterAccess, page: Page, serving: Serving) -> None:
+    async with cluster_connection(access) as (api, own_namespace):
+        feed = ClusterFeed(api, _scope(access, page, own_namespace), SystemClock())
+        async with feed.open():
+            await serve(feed, serving, page.targets, page.namespace or own_namespace)
+
+
+async def _show_to_callers(access: ClusterAccess, page: Page, serving: Serving) -> None:
+    clock = SystemClock()
+    try:
+        server = await find_api_server(access.kubeconfig, access.context, clock)
+    except KubeconfigError as error:
+        raise CommandError(str(error)) from error
+
+    @asynccontextmanager
+    async def connect(token: str) -> AsyncIterator[KubeApi]:
+        async with server.as_caller(token, clock) as transport:
+            yield KubeApi(transport)
+
+    own_namespace = page.namespace or "default"
+    feed = CallerFeed(connect, _scope(access, page, own_namespace), clock)
+    await serve(feed, serving, page.targets, own_namespace)
+
+
+def _scope(access: ClusterAccess, page: Page, own_namespace: str) -> Scope:
+    return Scope(access.context or "current context", page.namespace, own_namespace, access.annotation_prefix)

@@ -150,7 +150,8 @@ def _refusals() -> Iterator[None]:
     except (KubeError, KubeconfigError) as error:
         raise Refused(502, str(error)) from error
     except CommandError as error:
-        raise Refused(404, str(error)) from error
+        # What a command says of a missing right is said of an object, too.
+        raise Refused(403 if isinstance(error.__cause__, Forbidden) else 404, str(error)) from error
 
 
 def text_of(report: WhyReport, now: datetime) -> str:

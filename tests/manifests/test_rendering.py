@@ -106,7 +106,8 @@ def test_the_image_of_every_container_of_ours_is_named_by_an_overlay(version: st
         for container in deployment["spec"]["template"]["spec"]["containers"]
         if container["name"] != "driver"
     ]
-    assert {container["name"] for container in containers} == {"controller", "extender", "scheduler", "csi-agent"}
+    ours = {"controller", "extender", "scheduler", "view", "csi-agent"}
+    assert {container["name"] for container in containers} == ours
     assert {container["image"] for container in containers} == {"registry.example.com/ours:9.9"}
 
 
@@ -148,7 +149,7 @@ def selections() -> Iterator[tuple[str, dict[str, str]]]:
         elif document["kind"] in {"Deployment", "PodDisruptionBudget"}:
             yield called, spec["selector"]["matchLabels"]
         if document["kind"] == "Deployment":
-            for constraint in spec["template"]["spec"]["topologySpreadConstraints"]:
+            for constraint in spec["template"]["spec"].get("topologySpreadConstraints", ()):
                 yield f"{called}: spread", constraint["labelSelector"]["matchLabels"]
 
 
@@ -182,9 +183,12 @@ def test_a_component_can_be_drained_one_replica_at_a_time_and_is_spread(componen
 def test_a_priority_is_asked_for_only_by_its_component() -> None:
     plain = overlay_of_base(COMPONENTS[:-1])
     for documents, priority in ((tuple(plain), None), (everything(), "system-cluster-critical")):
-        pods = [deployment["spec"]["template"]["spec"] for deployment in workloads(documents)]
-        assert len(pods) == 3
-        assert {pod.get("priorityClassName") for pod in pods} == {priority}
+        pods = {
+            pod_labels(deployment)[COMPONENT]: deployment["spec"]["template"]["spec"].get("priorityClassName")
+            for deployment in workloads(documents)
+        }
+        # No pod waits for the page.
+        assert pods == {"controller": priority, "extender": priority, "scheduler": priority, "view": None}
 
 
 def test_people_may_read_what_the_commands_read_and_change_nothing() -> None:

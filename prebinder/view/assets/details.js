@@ -44,7 +44,7 @@ export class Details {
     const focused = this.root.contains(document.activeElement) ? document.activeElement.dataset.act : undefined;
     this.root.replaceChildren(
       el("header", {},
-        el("div", {}, el("p", { class: "kind" }, KINDS[kind] ?? kind), el("h2", { tabindex: -1 }, name)),
+        el("div", {}, el("p", { class: "kind" }, KINDS[kind] ?? kind), el("h2", { tabindex: -1, "data-act": "title" }, name)),
         el("button", { type: "button", class: "close quiet", "aria-label": "Close details", "data-act": "close", onclick: this.close }, "×")),
       facts(this.#facts(kind, name)),
       ...(kind === "node" ? [] : this.#why()),

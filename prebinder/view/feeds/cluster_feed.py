@@ -31,7 +31,7 @@ _GATHER_SECONDS: Final = 0.2
 _CAUSES_SECONDS: Final = 2.0
 """At least, between two rounds of working out why everything waits; and four times as long as a round took."""
 
-_HEARTBEAT_SECONDS: Final = 10.0
+HEARTBEAT_SECONDS: Final = 10.0
 """How often the Leases are listed, which shows at once whether the API server answers."""
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,8 @@ class Scope:
 class ClusterFeed:
     """Follows a cluster while inside `open_feed`; whose token asks does not matter: it is one user's own page."""
 
-    def __init__(self, api: KubeApi, scope: Scope, clock: Clock) -> None:
+    def __init__(self, api: KubeApi, scope: Scope, clock: Clock, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
+        self._heartbeat = heartbeat_seconds
         self._api = api
         self._scope = scope
         self._clock = clock
@@ -119,7 +120,7 @@ class ClusterFeed:
     async def _listen(self) -> None:
         """Note whether the API server answers; and look again at what time alone changes."""
         while True:
-            await self._clock.sleep(_HEARTBEAT_SECONDS)
+            await self._clock.sleep(self._heartbeat)
             try:
                 await self._watched.read_leases()
                 self._stale = None

@@ -97,17 +97,11 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
     standings = _standings(view, pod, now)
     if isinstance(standings, Wait | Refuse):
         return standings
-    uncommitted: Sequence[Standing] = [
-        standing.claim if isinstance(standing, Hinted) else standing for standing in standings
-    ]
-    mode = _mode_of_pod(view, pod, [standing for standing in uncommitted if isinstance(standing, Open)])
-    limits = hint_only(view, pod, _left_off(standings)) if mode in _COMMITTING else ()
-    mode = Mode.ANNOTATE if limits else mode
-    hints = tuple(
-        (standing.anchor.volume.name, standing.claim.claim) for standing in standings if isinstance(standing, Hinted)
-    )
+    mode, limits = _mode_of_pod(view, pod, standings)
+    hints: tuple[tuple[str, Claim], ...] = ()
     if mode in _COMMITTING:
-        standings = uncommitted
+        hints = tuple((hint.anchor.volume.name, hint.claim.claim) for hint in standings if isinstance(hint, Hinted))
+        standings = _uncommitted(standings)
     opened = [standing for standing in standings if isinstance(standing, Open)]
     anchors = tuple(_anchors(standings))
     if len(opened) > MOST_CLAIMS:
@@ -126,7 +120,7 @@ def demand_of(view: View, pod: Pod, now: datetime) -> Demand | Finish | Wait | R
         anchors=tuple(anchor.volume for anchor in anchors),
         pins=tuple((standing.claim.key, standing.pin) for standing in opened if standing.pin),
         nodes=_only_nodes(pod, standings),
-        hints=hints if mode in _COMMITTING else (),
+        hints=hints,
         limits=limits,
         begun=any(standing.begun is not None for standing in standings if isinstance(standing, Anchor)),
     )
@@ -142,9 +136,21 @@ def _standings(view: View, pod: Pod, now: datetime) -> Sequence[Standing] | Wait
     return standings
 
 
-def _mode_of_pod(view: View, pod: Pod, opened: Sequence[Open]) -> Mode:
+def _mode_of_pod(view: View, pod: Pod, standings: Sequence[Standing]) -> tuple[Mode, tuple[str, ...]]:
+    """Return the mode, and what of the pod makes it a hint, in words."""
+    opened = (standing for standing in _uncommitted(standings) if isinstance(standing, Open))
     mode = min((claim.mode for claim in opened), key=_WEAKEST_FIRST.index, default=Mode.OFF)
-    return Mode.ANNOTATE if mode in _COMMITTING and not may_commit(pod, view.snapshot) else mode
+    if mode not in _COMMITTING:
+        return mode, ()
+    if not may_commit(pod, view.snapshot):
+        return Mode.ANNOTATE, ()
+    limits = hint_only(view, pod, _left_off(standings))
+    return (Mode.ANNOTATE if limits else mode), limits
+
+
+def _uncommitted(standings: Iterable[Standing]) -> list[Standing]:
+    """Return the same without the hints: a hinted claim is one to plan for."""
+    return [standing.claim if isinstance(standing, Hinted) else standing for standing in standings]
 
 
 def _anchors(standings: Iterable[Standing]) -> Iterator[Anchor]:

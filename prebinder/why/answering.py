@@ -7,9 +7,9 @@ from kube.errors import Forbidden
 from kube.objects.model import LabelSelector
 from kube.rules.selectors import matches_labels
 from prebinder.errors import CommandError
+from prebinder.why.causes.claims.quotas import refused_claims
 from prebinder.why.causes.diagnosis import explain_absent_claim, explain_claim, explain_pod, explain_volume
 from prebinder.why.causes.objects import CLAIM, POD, VOLUME
-from prebinder.why.causes.quotas import refused_claims
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.reading.live import LiveReader
 from prebinder.why.report.report import Item, WhyReport

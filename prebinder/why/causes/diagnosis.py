@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from binder.matching.matching import IMMEDIATE, binding_mode
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, Volume, value_of
+from prebinder.why.causes.claims.quotas import quota_exceeded
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     CLAIM,
@@ -30,7 +31,6 @@ from prebinder.why.causes.precedence import (
     POD_FIRST_CHECKS,
     VOLUME_CHECKS,
 )
-from prebinder.why.causes.quotas import quota_exceeded
 from prebinder.why.causes.reported import last_words
 from prebinder.why.facts.facts import Facts, Source, Unread
 from prebinder.why.report.report import Item, Skipped

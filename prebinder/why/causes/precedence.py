@@ -7,21 +7,10 @@ that, the order of diagnosis is claim, class, volumes, provisioner, pod, schedul
 
 from typing import Final
 
-from prebinder.why.causes import (
-    attachment,
-    claim_and_class,
-    data_sources,
-    devices,
-    lifecycle,
-    missing_volumes,
-    provisioning,
-    reported,
-    scheduling,
-    topology,
-    volume_state,
-    volumes,
-)
+from prebinder.why.causes import reported, volume_state
+from prebinder.why.causes.claims import claim_and_class, data_sources, lifecycle, provisioning, volumes
 from prebinder.why.causes.finding import ClaimCheck, PodCheck, VolumeCheck
+from prebinder.why.causes.pods import attachment, devices, missing_volumes, scheduling, topology
 
 CLAIM_CHECKS: Final[tuple[ClaimCheck, ...]] = (
     # The claim cannot be rescued, or is tied to one volume: nothing else about it matters.

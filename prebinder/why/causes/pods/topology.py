@@ -7,8 +7,8 @@ from binder.matching.rejection import Reason
 from kube.objects.model import Pod, Volume
 from kube.rules.topology import volume_zone
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts, short
 from prebinder.why.causes.objects import claim_link, named, pod_link, volume_link, volume_object
+from prebinder.why.causes.pods.node_verdicts import NodeVerdict, NodeVerdicts, node_verdicts, short
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 from scheduler.volumes.volume_binding import PodClaims, claims_of

@@ -10,6 +10,7 @@ from binder.matching.matching import binding_mode
 from binder.matching.rejection import Reason
 from kube.configuration.nearest import did_you_mean
 from kube.objects.model import SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER, Claim, Pod, value_of
+from prebinder.why.causes.claims.quotas import quota_exceeded
 from prebinder.why.causes.finding import Finding, Step
 from prebinder.why.causes.objects import (
     age_text,
@@ -20,7 +21,6 @@ from prebinder.why.causes.objects import (
     users_of,
     with_default_class,
 )
-from prebinder.why.causes.quotas import quota_exceeded
 from prebinder.why.facts.facts import Facts, Source
 from prebinder.why.report.report import Evidence, Link
 

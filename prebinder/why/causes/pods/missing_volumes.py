@@ -9,11 +9,11 @@ from binder.matching.matching import class_of, is_mine
 from binder.matching.rejection import Reason
 from kube.objects.model import SELECTED_NODE, Claim, Pod, StorageClass, Volume, value_of
 from kube.rules.selectors import label_keys
+from prebinder.why.causes.claims.provisioning import room_step
 from prebinder.why.causes.finding import Finding, Step
-from prebinder.why.causes.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
 from prebinder.why.causes.objects import claim_link, fits_some_volume, pod_link
-from prebinder.why.causes.provisioning import room_step
-from prebinder.why.causes.topology import settled, way_out
+from prebinder.why.causes.pods.node_verdicts import ClaimVerdicts, NodeVerdicts, claim_verdicts, node_verdicts
+from prebinder.why.causes.pods.topology import settled, way_out
 from prebinder.why.facts.facts import Facts
 from prebinder.why.report.report import Evidence
 from scheduler.volumes.volume_binding import PodClaims, choose_volumes

@@ -4,9 +4,8 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from shutil import which
 from typing import Final
@@ -30,6 +29,7 @@ from devcluster.errors import ClusterError
 from devcluster.processes.state import new_directory
 from prebinder.command_line.command import Command
 from prebinder.command_line.parameters import Reading
+from prebinder.errors import UsageError
 
 _EXIT_INTERRUPTED: Final = 130
 
@@ -72,6 +72,8 @@ def command(keep: bool, timeout: float, picture: Path | None) -> int:
     would choose; later runs take about a minute.
     """
     console = Console(highlight=False)
+    if picture and not picture.parent.is_dir():
+        raise UsageError(f"--svg: there is no directory {picture.parent}")
     try:
         cache, needed = binaries.cache_directory(), (modules.control_plane(), modules.KWOK)
         if binaries.has_to_build(needed, cache):
@@ -99,10 +101,13 @@ async def _demo(console: Console, keep: bool, timeout: float, picture: Path | No
                     late = error
             await watcher.ask_about(list(watcher.snapshot.volumes.values()))
             console.print()
-            result = list(await _result(show, watcher))
-            print_lines(console, result)
+            compared = list(placements(watcher.snapshot, await refused(watcher)))
+            claims = [row for row in show.rows if row.claim]
+            print_lines(console, summary(claims, watcher.snapshot, watcher.verdicts))
+            print_lines(console, [*outage(show.diary), *compared])
+            print_lines(console, refusals(claims, watcher.refusals))
             if picture:
-                save_picture(picture, show.rows, result)
+                save_picture(picture, claims, [*outage(show.diary), *compared])
         if late:
             console.print(f"\nNot finished within {timeout:.0f} s: still waiting for {late}.", style="red")
             for log in (ready.controller_log, ready.scheduler_log):
@@ -113,16 +118,6 @@ async def _demo(console: Console, keep: bool, timeout: float, picture: Path | No
             console.print()
             print_lines(console, looking_around(ready, str(directory), _program()))
     return 1 if late else 0
-
-
-async def _result(show: Show, watcher: Watcher) -> Iterator[str]:
-    claims = [row for row in show.rows if row.claim]
-    return chain(
-        summary(claims, watcher.snapshot, watcher.verdicts),
-        outage(show.diary),
-        placements(watcher.snapshot, await refused(watcher)),
-        refusals(claims, watcher.refusals),
-    )
 
 
 def _program() -> str:

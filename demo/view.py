@@ -1,5 +1,6 @@
 """What the demo shows: rows of its live table, made from a snapshot of the cluster, and how they look."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,7 @@ from kube.objects.model import Claim, Pod, Volume, value_of
 from kube.rules.topology import ZONE_LABEL, zone_of
 from kube.store.snapshot import Snapshot
 
+_FONTS: Final = re.compile(r"@font-face \{[^}]*\}\s*")
 _PICTURE_COLUMNS: Final = 110
 """Of the terminal that a picture for a page shows."""
 COLUMNS = ("CLAIM", "POD", "ZONE", "VOLUME", "HEALTH", "STATE", "AFTER")
@@ -190,7 +192,8 @@ def save_picture(file: Path, rows: Sequence[Row], result: Iterable[str]) -> None
     """Write an SVG of the table of claims and of what is said below it. Raises OSError."""
     console = Console(record=True, file=StringIO(), width=_PICTURE_COLUMNS, force_terminal=True, highlight=False)
     console.print(table(rows))
-    console.print()
     for line in result:
         console.print(line, markup=False)
-    file.write_text(console.export_svg(title="pvc-prebinder demo"), encoding="utf-8")
+    # The fonts of the export would be loaded from elsewhere.
+    picture = _FONTS.sub("", console.export_svg(title="pvc-prebinder demo"))
+    file.write_text(picture, encoding="utf-8")

@@ -1,5 +1,7 @@
 """The flags of the command `demo`."""
 
+from pathlib import Path
+
 import pytest
 
 from prebinder.cli import main
@@ -10,3 +12,8 @@ def test_a_timeout_is_a_number_of_seconds(given: str, capsys: pytest.CaptureFixt
     assert main(["demo", f"--timeout={given}"]) == 2
     told = f'--timeout: expected a number of seconds, more than 0, found "{given}". See pvc-prebinder demo --help'
     assert capsys.readouterr().err == f"pvc-prebinder: {told}\n"
+
+
+def test_a_picture_goes_into_a_directory_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", f"--svg={tmp_path}/none/demo.svg"]) == 2
+    assert capsys.readouterr().err.startswith(f"pvc-prebinder: --svg: there is no directory {tmp_path}/none")

@@ -22,7 +22,7 @@ COMPLETION: Final = "_PVC_PREBINDER_COMPLETE"
 
 SECTIONS: Final[Sections] = {
     "Ask": {
-        "why": ("prebinder.commands.why", "find the root cause of a pending pod or claim, and what to type next"),
+        "why": ("prebinder.commands.why", "find the root cause of a pending pod or claim, and the next command"),
         "match": ("prebinder.commands.match", "report which volume Kubernetes would pick for a claim, offline"),
         "simulate": (
             "prebinder.commands.simulate",
@@ -31,7 +31,7 @@ SECTIONS: Final[Sections] = {
         "health": ("prebinder.commands.health", "report the health of volumes and its source"),
         "quarantine": ("prebinder.commands.quarantine", "list volumes in quarantine, or release them"),
         "doctor": ("prebinder.commands.doctor", "check prerequisites: cluster, permissions, CSI drivers"),
-        "uninstall": ("prebinder.commands.uninstall", "take everything of ours off pods, claims and volumes"),
+        "uninstall": ("prebinder.commands.uninstall", "remove what pvc-prebinder wrote to pods, claims and volumes"),
     },
     "Run in a cluster": {
         "controller": ("prebinder.commands.run.controller", "reserve volumes for pending pods"),

@@ -115,14 +115,14 @@ PROBE_FLAGS: Final = (
         "--unhealthy-after",
         "health",
         "unhealthy_after",
-        "consecutive bad answers that make a volume unhealthy, default 1",
+        "consecutive unhealthy reports that make a volume unhealthy, default 1",
         "N",
     ),
     Flag(
         "--healthy-after",
         "health",
         "healthy_after",
-        "consecutive good answers that make it healthy again, default 1",
+        "consecutive healthy reports that make it healthy again, default 1",
         "N",
     ),
 )
@@ -169,7 +169,7 @@ FLAGS: Final[Flags] = {
             "--quarantine",
             "health",
             "quarantine",
-            "keep Available volumes that are Inaccessible or lost data from every claim until they are healthy",
+            "withhold Available volumes that are Inaccessible or have lost data from all claims until they are healthy",
         ),
         Flag(
             "--quarantine-max-share",

@@ -79,7 +79,7 @@ class _Line(Struct):
     type=ENDPOINT,
     multiple=True,
     metavar="NAME=unix:///PATH",
-    help="a driver that must answer; NAME as in spec.csi.driver; repeatable",
+    help="a driver that must respond; NAME as in spec.csi.driver; repeatable",
 )
 @cloup.option(
     "-o", "--output", type=OneOf(("table", "json")), default="table", metavar="FORM", help="table (default) or json"
@@ -175,7 +175,7 @@ async def _driver_check(endpoint: Endpoint) -> Check:
         await session.close()
     if agreed.protocol is None:
         return Check(subject, CheckState.NOTE, "answers", "it does not report volume health: it is unknown")
-    return Check(subject, CheckState.OK, f"answers; volumes are probed by {agreed.protocol}")
+    return Check(subject, CheckState.OK, f"responds; volumes are probed by {agreed.protocol}")
 
 
 def _report(checks: Iterable[Check], output: str) -> None:

@@ -29,7 +29,7 @@ Examples:
   pvc-prebinder match -f volumes.json -f claim.yaml --node node-7 -o json
 
 Exit codes:
-  0 every claim has a volume, or waits as it should   1 error   2 usage
+  0 every claim has a volume, or waits normally   1 error   2 usage
   3 a claim that no volume fits, a pod whose claims or volumes keep it off every node, or an object that could not be
     read
 """

@@ -40,9 +40,9 @@ _UNMARKED: Final = "unknown: the annotations were removed"
 command: Final = Verbs(
     name="quarantine",
     examples=EXAMPLES,
-    help="Lists volumes in quarantine, or releases them.\n\nA controller that runs with --quarantine keeps Available "
-    "volumes that their driver reports as Inaccessible or DataLoss from every claim, by a claimRef to a claim that "
-    "does not exist. It releases them when the driver reports them healthy.",
+    help="Lists volumes in quarantine, or releases them.\n\nA controller with --quarantine withholds Available "
+    "volumes that their driver reports as Inaccessible or DataLoss from all claims, by a claimRef to a claim that does "
+    "not exist. It releases them when the driver reports them as Healthy.",
 )
 
 

@@ -63,7 +63,7 @@ Not simulated: victims of preemption, autoscalers, the controllers of pods, imag
 and anything that is not in the dump.
 
 Exit codes:
-  0 every pod has a place   1 error   2 usage   3 a pod has none, or an object could not be read
+  0 every pod is placed   1 error   2 usage   3 a pod is not placed, or an object could not be read
 """
 
 
@@ -104,7 +104,7 @@ class Arguments:
         "--concurrent", type=whole_number(1, MOST_WORKERS), default=8, metavar="N", help="parallel workers, default 8"
     ),
     cloup.option("--plugins", metavar="NAME,...", help="run only these filters and scores; default all"),
-    cloup.option("--weights", metavar="NAME=N,...", help="weights of scores; 0 leaves one out"),
+    cloup.option("--weights", metavar="NAME=N,...", help="weights of scores; 0 disables a score"),
     cloup.option("--config", type=FILE, metavar="FILE", help="take a profile of this scheduler configuration"),
     cloup.option("--profile", metavar="NAME", help="schedulerName of the profile, if the configuration has several"),
 )
@@ -134,8 +134,12 @@ class Arguments:
         metavar="pv/NAME|driver/NAME",
         help="this volume, or all storage of this driver, fails; its pods start over with empty claims; repeatable",
     ),
-    cloup.option("--nodes-needed", is_flag=True, help="number of additional nodes needed for the pods without a place"),
-    cloup.option("--node-like", multiple=True, metavar="NODE", help="of this kind, default of any; repeatable"),
+    cloup.option(
+        "--nodes-needed", is_flag=True, help="number of additional nodes needed for the pods that are not placed"
+    ),
+    cloup.option(
+        "--node-like", multiple=True, metavar="NODE", help="add only nodes like this one, default any kind; repeatable"
+    ),
 )
 @cloup.option("--trace", type=FILE, metavar="FILE", help="write every change of the cluster, one JSON object a line")
 @cloup.option("--chart", type=FILE, metavar="FILE", help="draw the result as SVG")

@@ -22,9 +22,9 @@ EXAMPLES: Final = """
 Examples:
   pvc-prebinder uninstall --dry-run
   pvc-prebinder uninstall --only gates
-      no controller runs any more, and pods wait for it
+      release gated pods when no controller runs any more
 
-Order of a whole removal (docs/operate.md):
+Order of a complete removal (docs/operate.md):
   1. delete the policy that gates new pods, or take the gate out of the pod templates
   2. remove the agents beside CSI drivers
   3. scale the Deployments of the controller and the scheduler to 0

@@ -31,7 +31,7 @@ EXAMPLES: Final = """
 Examples:
   pvc-prebinder why pod/web-0 -n shop
   pvc-prebinder why data-web-0 -o wide
-  pvc-prebinder why -n shop                             everything that waits in a namespace
+  pvc-prebinder why -n shop                             everything pending in a namespace
   kubectl get pv,pvc,sc,node,pod,csidriver,csinode,event -A -o json | pvc-prebinder why -A -f -
   pvc-prebinder why -A                                  one line for each cause in the cluster
   pvc-prebinder why pod/web-0 -w                        until it runs
@@ -39,7 +39,7 @@ Examples:
   pvc-prebinder why --serve                             zones, nodes and volumes in the browser, live
 
 Exit codes:
-  0 nothing is wrong, waiting as it should included   1 error   2 usage
+  0 no problem, or normal waiting   1 error   2 usage
   3 a problem was found   4 inconclusive: something that matters could not be read
 """
 
@@ -68,15 +68,15 @@ def _address(text: str) -> str:
 @cloup.command("why", cls=Command, examples=EXAMPLES)
 @cloup.argument("targets", nargs=-1, type=Reading("target", parse_target), metavar="[pod/NAME | pvc/NAME | NAME]...")
 @cloup.option("-n", "--namespace", metavar="NAME", help="default that of the kubeconfig's context")
-@cloup.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="everything that waits in the cluster")
+@cloup.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="everything pending in the cluster")
 @cloup.option(
     "-l",
     "--selector",
     type=Reading("selector", parse_selector),
     metavar="LABELS",
-    help="of what waits, only pods and claims with these labels, such as app=web,tier!=cache",
+    help="only pending pods and claims with these labels, such as app=web,tier!=cache",
 )
-@cloup.option("-w", "--watch", "watching", is_flag=True, help="answer again until nothing waits, and then end")
+@cloup.option("-w", "--watch", "watching", is_flag=True, help="repeat until nothing is pending")
 @cloup.option(
     "-f",
     "--filename",
@@ -140,7 +140,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each flag
     caller_token: bool,
     health_bind_address: str,
 ) -> int:
-    """Finds why a pod or a PersistentVolumeClaim is pending: one root cause, its evidence, and what to type next.
+    """Finds why a pod or a PersistentVolumeClaim is pending: the root cause, its evidence, and the next command.
 
     Reads with your own permissions and needs no controller. What you may not read is named; where the answer depends
     on it, the answer is "Inconclusive" and never a guess. Without a name, everything that waits in the namespace is
@@ -170,9 +170,9 @@ def _check(
     targets: Sequence[Target], filenames: Sequence[str], *, everywhere: bool, watching: bool, selecting: bool
 ) -> None:
     if everywhere and targets:
-        raise UsageError("--all-namespaces explains everything that waits; leave out the names, or name a --namespace")
+        raise UsageError("--all-namespaces explains everything pending: omit the names, or use --namespace")
     if selecting and targets:
-        raise UsageError("--selector chooses among everything that waits; leave out the names")
+        raise UsageError("--selector selects among everything pending: omit the names")
     if watching and filenames:
         raise UsageError("--watch needs a cluster: a file does not change")
 
@@ -198,7 +198,7 @@ async def _live(access: ClusterAccess, question: Question, printer: Printer, *, 
 
 def _complain(faults: Sequence[str]) -> None:
     for fault in faults:
-        sys.stderr.write(f"pvc-prebinder why: left out {printable(fault)}\n")
+        sys.stderr.write(f"pvc-prebinder why: skipped {printable(fault)}\n")
 
 
 def console_for(color: str) -> Console:

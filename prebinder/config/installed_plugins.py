@@ -49,7 +49,7 @@ def _loaded(entry: EntryPoint) -> type[Plugin]:
 def _problem(name: str, plugin: Any) -> str:
     """Return what is wrong with the object of an entry point, empty if nothing is."""
     if not isinstance(plugin, type) or not issubclass(plugin, PreFilter | Filter | Score):
-        return "is no class that extends PreFilter, Filter or Score"
+        return "is not a class that extends PreFilter, Filter or Score"
     if issubclass(plugin, QueueSort):
         return "is a QueueSort; only PreFilter, Filter and Score can be added"
     if isabstract(plugin):
@@ -58,13 +58,13 @@ def _problem(name: str, plugin: Any) -> str:
         return f'has the name "{getattr(plugin, "name", "")}"'
     facts: Any = plugin
     if not isinstance(facts.queueing_hint, QueueingHint):
-        return "has a queueing_hint that is no QueueingHint"
+        return "has a queueing_hint that is not a QueueingHint"
     if not issubclass(plugin, Filter):
         return ""
     if not isinstance(facts.eviction, Eviction):
-        return "has an eviction that is no Eviction"
+        return "has an eviction that is not an Eviction"
     if plugin.eviction is Eviction.INCREMENTAL and plugin.tally is Filter.tally:
-        return "says that it is incremental and defines no tally"
+        return "declares that it is incremental but defines no tally"
     return ""
 
 

@@ -173,7 +173,7 @@ class Controller:
         for outlook in outlooks(snapshot.classes.values(), snapshot.volumes.values(), annotations):
             if outlook.left_alone is not None:
                 about = {"storage_class": outlook.storage_class, "reason": outlook.left_alone, "note": outlook.meaning}
-                logger.info("Leaves claims of the class alone", extra=about)
+                logger.info("Claims of the class are not handled", extra=about)
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         checks = Checks(

@@ -27,7 +27,7 @@ class DriverMetrics:
         )
         self._probes = Counter(
             "csi_volume_health_probe_total",
-            "Volumes probed, by the driver's answer.",
+            "Volumes probed, by result.",
             ["driver_name", "method_name", "result"],
             registry=registry,
         )

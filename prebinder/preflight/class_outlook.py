@@ -28,16 +28,16 @@ def outlook_of(storage_class: StorageClass, available: int, annotations: Annotat
     """Evaluate a class with so many Available volumes, which only static ones are."""
     name = storage_class.name
     if value_of(storage_class.annotations, annotations.mode) == Mode.OFF:
-        return Outlook(name, "mode off", "left alone, as its annotation says", Reason.MODE_OFF)
+        return Outlook(name, "mode off", "not handled, because of its annotation", Reason.MODE_OFF)
     if storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
-        meaning = f"left alone: Kubernetes binds its claims before there is a pod; {_ELSEWHERE}"
+        meaning = f"not handled: Kubernetes binds its claims before there is a pod; {_ELSEWHERE}"
         return Outlook(name, f"binding mode {storage_class.binding_mode or 'missing'}", meaning, Reason.IMMEDIATE_CLAIM)
     if storage_class.provisioner == NO_PROVISIONER:
         return Outlook(name, f"static, {available} volumes Available", "its volumes are reserved")
     if available:
         meaning = "the Available volumes are reserved; the provisioner creates the others"
         return Outlook(name, f"dynamic, {available} volumes Available", meaning)
-    meaning = f"left alone: {storage_class.provisioner} creates its volumes, none exists to reserve; {_ELSEWHERE}"
+    meaning = f"not handled: {storage_class.provisioner} creates its volumes, none exists to reserve; {_ELSEWHERE}"
     return Outlook(name, "dynamic", meaning, Reason.DYNAMIC_CLASS)
 
 

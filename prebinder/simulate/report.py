@@ -94,9 +94,9 @@ def _without_data(pods: Sequence[str]) -> str:
 
 def _needed(needed: Needed) -> str:
     if not needed.pods:
-        return "Nodes needed: none, every pod has a place"
+        return "Nodes needed: none, every pod is placed"
     like = ", ".join(f"{count} like {name}" for name, count in needed.like.items()) or "0"
-    helped = f"Nodes needed: {like}, for {needed.placed} of {needed.pods} pods without a place"
+    helped = f"Nodes needed: {like}, for {needed.placed} of {needed.pods} pods that are not placed"
     if not needed.failed:
         return helped
     failures = ", ".join(f"{reason} {count}" for reason, count in needed.failures.items())

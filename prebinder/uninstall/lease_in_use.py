@@ -21,7 +21,7 @@ async def holders(api: KubeApi, namespace: str, names: Iterable[str], now: datet
         if (seconds := seconds_held(record, now)) > 0:
             sentences.append(
                 f"{record.holder} holds the Lease {namespace}/{name}. Scale its Deployment to 0; "
-                f"the Lease of a process that is dead ends in {seconds:.0f} s"
+                f"the Lease of a dead process expires in {seconds:.0f} s"
             )
     return sentences
 

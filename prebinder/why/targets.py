@@ -51,7 +51,7 @@ def parse_selector(text: str) -> LabelSelector:
     selector = LabelSelector((), requirements)
     problem = problem_of(selector)
     if problem is not None:
-        raise ValueError(f'"{text}" is no label selector: {problem}')
+        raise ValueError(f'"{text}" is not a label selector: {problem}')
     return selector
 
 

@@ -140,10 +140,10 @@ def test_an_alert_says_what_is_wrong_and_how_bad(rule: dict[str, Any]) -> None:
     text = page.read_text()
     assert [line for line in text.splitlines() if line.startswith("#")] == [
         f"# {rule['alert']}",
-        "## What it means",
-        "## How bad it is",
-        "## What to type first",
-        "## How to end it",
+        "## Meaning",
+        "## Impact",
+        "## Diagnosis",
+        "## Mitigation",
     ]
     assert f"Severity: {rule['labels']['severity']}." in text
     assert rule["labels"]["severity"] in {"critical", "warning"}

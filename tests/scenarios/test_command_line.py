@@ -57,7 +57,7 @@ async def test_a_dry_run_writes_nothing_at_all_and_says_what_it_would(own_world:
     async with Proxy(world.cluster) as proxy:
         kubeconfig = proxy.kubeconfig_for(await read_only_account(world))
         controller = await start_controller(world, "--dry-run", kubeconfig=kubeconfig)
-        await logged(controller, f"Leaves claims of the class alone storage_class={dynamic} reason=DynamicClass")
+        await logged(controller, f"Claims of the class are not handled storage_class={dynamic} reason=DynamicClass")
         for mode in disks:
             await logged(controller, f"Would write pv={world.name(mode)}")
             await logged(controller, f"Would write pvc={world.namespace}/{mode}")

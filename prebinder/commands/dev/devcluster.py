@@ -33,7 +33,7 @@ Exit codes:
 command: Final = Verbs(
     name="devcluster",
     examples=EXAMPLES,
-    help="Runs a real Kubernetes control plane on this machine; kwok plays its nodes and pods.",
+    help="Runs a real Kubernetes control plane on this machine; kwok simulates its nodes and pods.",
 )
 
 
@@ -65,14 +65,14 @@ def _directory(function: Callable[..., None]) -> Callable[..., int]:
     type=whole_number(0, _MOST_NODES),
     default=None,
     metavar="N",
-    help="nodes in three zones that kwok plays, default 6; 0 starts no kwok",
+    help="nodes simulated by kwok in three zones, default 6; 0 starts no kwok",
 )
 @cloup.option(
     "--node",
     type=OneOf(("kwok", "real")),
     default="kwok",
     metavar="KIND",
-    help="kwok plays nodes and pods (default); real runs containers on one node, which needs Linux and root",
+    help="kwok simulates nodes and pods (default); real runs containers on one node, which needs Linux and root",
 )
 @_directory
 def up_command(directory: Path, nodes: int | None, node: str) -> None:
@@ -86,7 +86,9 @@ def up_command(directory: Path, nodes: int | None, node: str) -> None:
     """
     real = node == "real"
     if real and nodes is not None:
-        raise click.UsageError("--nodes is how many nodes kwok plays; with --node real there is one, without kwok")
+        raise click.UsageError(
+            "--nodes is the number of nodes simulated by kwok; --node real has a single node without kwok"
+        )
     up(directory, 0 if real else _DEFAULT_NODES if nodes is None else nodes, real)
     sys.stdout.write(
         f"{env(directory)}\n"

@@ -51,7 +51,7 @@ SCHEDULER_FLAGS: Final[Flags] = {
             "--control-bind-address",
             "control",
             "bind_address",
-            "loopback address for tools that drive it, such as 127.0.0.1:10270; default 0, disabled",
+            "loopback address for tools that control it, such as 127.0.0.1:10270; default 0, disabled",
             "ADDRESS",
         ),
         Flag(

@@ -77,7 +77,7 @@ def quarantine_gauges(counts: Mapping[str, tuple[int, int]]) -> Iterator[Metric]
     """`counts` is class -> volumes in quarantine, volumes kept out by its cap only."""
     yield gauge_family(
         "pvc_prebinder_quarantined_volumes",
-        "Volumes kept from claims because of their health.",
+        "Volumes withheld from claims because of their health.",
         ["storage_class"],
         {(name,): inside for name, (inside, _) in counts.items()},
     )

@@ -110,7 +110,7 @@ class ClusterFeed:
             try:
                 causes = await in_a_thread(partial(_causes, facts))
             except Exception:
-                logger.exception("Working out causes failed")
+                logger.exception("Determining causes failed")
             else:
                 if causes != self._causes:
                     self._causes = causes

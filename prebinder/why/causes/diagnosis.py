@@ -37,7 +37,7 @@ from prebinder.why.report.report import Item, Skipped
 
 S = TypeVar("S")
 
-_NOTHING_IN_THE_WAY: Final = "Nothing is in its way: it is being worked on."
+_NOTHING_IN_THE_WAY: Final = "No problem found: it is in progress."
 _LONG: Final = timedelta(minutes=10)
 """After that time "in progress" is not an answer any more."""
 
@@ -120,7 +120,7 @@ def _of_claim(examination: _Examination, claim: Claim) -> Finding | None:
             if behind is not None:
                 return replace(behind, links=(claim_link(claim), *behind.links))
             if not examination.blocked and _waits_for(examination.facts, claim):
-                message = f"The claim is bound when pod {pod.name} is scheduled, and nothing is in the way of that."
+                message = f"The claim is bound when pod {pod.name} is scheduled; no problem was found."
                 links = (claim_link(claim), pod_link(pod))
                 return Finding(Reason.WAIT_FOR_POD_SCHEDULED, message, links, problem=False)
     return None
@@ -187,7 +187,7 @@ def _of_claims_of(examination: _Examination, pod: Pod, without: str) -> Finding 
             continue
         finding = _of_claim_alone(examination, claim)
         if finding is None and not examination.blocked and _holds_up(examination.facts, claim):
-            message = f"The scheduler waits until claim {claim.name} is bound, and nothing is in the way of that."
+            message = f"The scheduler waits until claim {claim.name} is bound; no problem was found."
             finding = Finding(Reason.IMMEDIATE_CLAIM, message, (claim_link(claim),), problem=False)
         if finding is None or finding.code in _NOT_OF_A_POD:
             continue
@@ -267,6 +267,6 @@ def _unexplained(kind: str, key: str, since: datetime | None, examination: _Exam
         message = f"Cannot tell without {missing}."
         return Finding(Reason.INCONCLUSIVE, message, evidence=words, next=look, problem=False)
     if since is not None and is_old:
-        message = f"Nothing is in its way, and it has taken {age_text(facts.now - since)}."
+        message = f"No problem was found, but it has taken {age_text(facts.now - since)}."
         return Finding(Reason.PROGRESSING, message, evidence=words, next=look)
     return Finding(Reason.PROGRESSING, _NOTHING_IN_THE_WAY, evidence=words, next=look, problem=False)

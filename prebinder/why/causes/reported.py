@@ -37,8 +37,8 @@ _MAY_STILL_RUN: Final = re.compile(r"code = (?:Canceled|DeadlineExceeded|Unavail
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.REQUEST_NOT_SUPPORTED: "the driver will never accept this request: change the claim or the class",
-    Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or ask for less",
-    Reason.BACKEND_ERROR: "a fault of the driver or of the storage behind it: its logs say more",
+    Reason.INSUFFICIENT_STORAGE: "add capacity to the backend, or request less",
+    Reason.BACKEND_ERROR: "an error of the driver or of its storage: see the driver's logs",
 }
 
 _EXTENDER: Final = re.compile(
@@ -69,7 +69,7 @@ def refused_by_provisioner(facts: Facts, claim: Claim) -> Finding | None:
         reporter = event.reporter or "the provisioner"
         return Finding(
             code,
-            f"{reporter} refused or failed to make the volume.",
+            f"{reporter} failed to provision the volume.",
             (claim_link(claim), Link("Provisioner", reporter, event.reason)),
             (quoted(facts, event),),
             (Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", note),),
@@ -84,7 +84,7 @@ def extender_unavailable(facts: Facts, pod: Pod) -> Finding | None:
         return None
     return Finding(
         Reason.EXTENDER_UNAVAILABLE,
-        "The scheduler cannot reach an extender, and places no pod without its answer.",
+        "The scheduler cannot reach an extender that is not ignorable, so it schedules no pod.",
         (pod_link(pod), Link("Scheduler", pod.scheduler_name, "extender unavailable")),
         (words,),
         (Step("kubectl get pods -A -l app.kubernetes.io/name=pvc-prebinder", "is the extender running?"),),
@@ -120,7 +120,7 @@ def bind_timeout(facts: Facts, pod: Pod) -> Finding | None:
         "The scheduler chose a node, and the pod's volumes were not bound in time.",
         (pod_link(pod),),
         (words,),
-        (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler tries again by itself"),),
+        (Step(f"kubectl -n {pod.namespace} get pvc", "the scheduler retries automatically"),),
     )
 
 

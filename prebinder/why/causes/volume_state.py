@@ -18,7 +18,7 @@ def volume_terminating(facts: Facts, volume: Volume) -> Finding | None:
     return Finding(
         Reason.VOLUME_TERMINATING,
         f"The volume is being deleted, and waits until {_owner(facts, volume) or 'its finalizers are removed'}"
-        f"{' lets go of it' if volume.claim is not None else ''}.",
+        f"{' no longer uses it' if volume.claim is not None else ''}.",
         (volume_link(volume, "Terminating"),),
         (Evidence(volume_object(volume, "metadata.deletionTimestamp"), "not set", "set"),),
         (Step(f"kubectl get pv {volume.name} -o yaml", "removing a finalizer by hand may leak or lose the data"),),
@@ -32,7 +32,7 @@ def volume_quarantined(facts: Facts, volume: Volume) -> Finding | None:
     reason = value_of(volume.annotations, facts.annotations.quarantine) or "no reason given"
     return Finding(
         Reason.QUARANTINED,
-        f"pvc-prebinder keeps the volume from every claim: {reason}.",
+        f"pvc-prebinder withholds the volume from all claims: {reason}.",
         (volume_link(volume, "in quarantine"),),
         (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
         (Step(f"kubectl get pv {volume.name} -o yaml", "it is released when its driver reports it healthy"),),
@@ -98,7 +98,7 @@ def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
         until = f"{reservation.expires_at:%H:%M:%S}Z"
         message = f"Available, and reserved by pvc-prebinder for a claim until {until}."
     else:
-        message = f"Available, for {owner} alone." if owner else "Available: no claim wants it."
+        message = f"Available, for {owner} only." if owner else "Available: no claim is bound to it."
     return Finding(
         Reason.AVAILABLE, message, (volume_link(volume, volume.phase),), _probed(facts, volume), problem=False
     )

@@ -40,7 +40,7 @@ class Printer:
 
     def _print_text(self, report: WhyReport, now: datetime) -> None:
         if not report.items:
-            self._console.print("Nothing waits.")
+            self._console.print("Nothing is pending.")
         elif self._overview and self._output == "text":
             print_overview(report, self._console, now)
         else:

@@ -127,7 +127,7 @@ Broken = "broken:Broken"
     [
         ("import nowhere\n", "broken:Broken cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
         ("raise SystemExit(1)\n", "broken:Broken cannot be imported: SystemExit: 1"),
-        ("Broken = 1\n", "broken:Broken is no class that extends PreFilter, Filter or Score"),
+        ("Broken = 1\n", "broken:Broken is not a class that extends PreFilter, Filter or Score"),
         (
             "from scheduler.framework.plugin import Filter\nclass Broken(Filter):\n    name = 'Broken'\n",
             "broken:Broken does not define rule",

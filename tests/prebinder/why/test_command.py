@@ -74,7 +74,7 @@ def test_a_lone_claim_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixt
         pytest.param(["pvc/nix"], 1, 'there is no PersistentVolumeClaim "nix" in namespace web', id="no such object"),
         pytest.param(["deploy/x"], 2, 'expected pod/NAME, pvc/NAME, pv/NAME or NAME, found "deploy/x"', id="kind"),
         pytest.param(["-o", "xml"], 2, "expected text, wide, json, yaml, name", id="form"),
-        pytest.param(["-A", "pvc/data"], 2, "leave out the names", id="all and one"),
+        pytest.param(["-A", "pvc/data"], 2, "omit the names", id="all and one"),
     ],
 )
 def test_faults_are_one_line(
@@ -124,7 +124,7 @@ def test_a_volume_may_be_asked_about(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "it holds the data of claim web/gone, which was deleted" in printed
     assert "old, Released → claim web/gone (deleted)" in printed
     assert main(["why", "pv/free", "-f", path]) == 0
-    assert "Available: no claim wants it." in capsys.readouterr().out
+    assert "Available: no claim is bound to it." in capsys.readouterr().out
 
 
 def test_no_word_is_broken_at_80_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

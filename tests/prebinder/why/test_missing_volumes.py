@@ -53,7 +53,7 @@ CASES = [
     pytest.param(
         Reason.TOPOLOGY_CONFLICT,
         "logs",
-        "for claim logs that node a1 reaches",
+        "for claim logs, accessible from node a1",
         [
             pod("db-0", "data", "logs", spec=ONLY_A),
             claim(size="5Gi"),
@@ -67,7 +67,7 @@ CASES = [
     pytest.param(
         Reason.TOPOLOGY_CONFLICT,
         "logs",
-        "for claim logs that node a1 reaches",
+        "for claim logs, accessible from node a1",
         [
             pod("db-0", "data", "logs"),
             claim(volume="pv-1"),
@@ -95,7 +95,7 @@ CASES = [
     pytest.param(
         Reason.TOPOLOGY_CONFLICT,
         "logs",
-        "for claim logs that node a1 reaches",
+        "for claim logs, accessible from node a1",
         [
             pod("db-0", "data", "logs"),
             claim(),

@@ -159,7 +159,7 @@ def selector_on_dynamic_class(facts: Facts, claim: Claim) -> Finding | None:
         return None
     return Finding(
         Reason.SELECTOR_ON_DYNAMIC_CLASS,
-        f"The claim has a selector, and {storage_class.provisioner} makes no volumes for claims with one.",
+        f"The claim has a selector, and {storage_class.provisioner} does not provision volumes for such claims.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
         (Evidence(claim_object(claim, "spec.selector"), "none, or an Available volume that it selects", "a selector"),),
         (
@@ -185,7 +185,7 @@ def waits_for_first_consumer(facts: Facts, claim: Claim) -> Finding | None:
         return None
     return Finding(
         Reason.WAIT_FOR_FIRST_CONSUMER,
-        f"Normal: no pod uses the claim, and class {storage_class.name} binds when one does.",
+        f"Normal: no pod uses the claim yet, and class {storage_class.name} binds on first use.",
         (claim_link(claim), Link("StorageClass", storage_class.name, "WaitForFirstConsumer")),
         (Evidence(class_object(storage_class.name), "", "volumeBindingMode WaitForFirstConsumer"),),
         (),
@@ -205,7 +205,7 @@ def ambiguous_default_class(facts: Facts, claim: Claim) -> Finding | None:
     others = [name for name in defaults if name != winner.name]
     return Finding(
         Reason.AMBIGUOUS_DEFAULT_CLASS,
-        f"The claim names no class, and {len(defaults)} classes are the default: {winner.name}, the newest, is taken.",
+        f"The claim names no class, and {len(defaults)} classes are the default: {winner.name}, the newest, is used.",
         (claim_link(claim), Link("StorageClass", winner.name, "the newest default")),
         (Evidence("storageclasses", "one default", named(defaults)),),
         (

@@ -41,13 +41,11 @@ def terminating(facts: Facts, claim: Claim) -> Finding | None:
     else:
         step = Step(
             f"kubectl -n {claim.namespace} get pvc {claim.name} -o yaml",
-            "who set each finalizer has to remove it; removing one by hand may leak or lose the volume",
+            "the component that set each finalizer has to remove it; removing one by hand may leak or lose the volume",
         )
     return Finding(
         Reason.CLAIM_DELETING,
-        f"The claim has been being deleted{since}, and {held}."
-        if since
-        else f"The claim is being deleted, and {held}.",
+        f"The claim has been terminating{since}, and {held}." if since else f"The claim is being deleted, and {held}.",
         (claim_link(claim), *(pod_link(pod, f"on node {pod.node_name}") for pod in users[:1])),
         (Evidence(claim_object(claim, "metadata.finalizers"), "none", ", ".join(finalizers) or "none known"),),
         (step,),
@@ -68,7 +66,7 @@ def resize(facts: Facts, claim: Claim) -> Finding | None:
     evidence = (
         Evidence(claim_object(claim, "status.capacity"), quantity_text(claim.request), _words(failed or waiting)),
     )
-    step = Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", "its Events say what the resizer reports")
+    step = Step(f"kubectl -n {claim.namespace} describe pvc {claim.name}", "its Events have the resizer's message")
     if failed is not None:
         message = f"The volume cannot grow {sizes}: {failed.type}."
         return Finding(Reason.RESIZE_FAILED, message, (claim_link(claim),), evidence, (step,))
@@ -113,5 +111,5 @@ def used_by_another_pod(facts: Facts, pod: Pod) -> Finding | None:
 
 def _words(condition: Condition | None) -> str:
     if condition is None:
-        return "no condition says why"
+        return "no condition has the reason"
     return f"{condition.type}: {condition.message}" if condition.message else condition.type

@@ -100,7 +100,7 @@ def provisioner_missing(facts: Facts, claim: Claim) -> Finding | None:
     there = named(sorted(snapshot.csi_drivers)) or "none"
     return Finding(
         Reason.PROVISIONER_MISSING,
-        f"Class {storage_class.name} wants volumes from {driver}, and no such CSI driver is installed.",
+        f"Class {storage_class.name} provisions volumes with {driver}, and no such CSI driver is installed.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
         (
             Evidence("csidrivers", driver, there),
@@ -146,7 +146,7 @@ def selected_node_stale(facts: Facts, claim: Claim) -> Finding | None:
         return None
     return Finding(
         Reason.SELECTED_NODE_STALE,
-        f"The claim's volume is to be made for node {selected}, which does not exist any more.",
+        f"The claim's volume is to be provisioned for node {selected}, which does not exist any more.",
         (claim_link(claim), Link("Node", selected, "not found")),
         (Evidence(claim_object(claim, f"annotation {SELECTED_NODE}"), "an existing node", selected),),
         (
@@ -170,7 +170,7 @@ def no_allowed_topology(facts: Facts, claim: Claim) -> Finding | None:
     there = {f"{key}={value}" for node in nodes.values() for key, value in node.labels if key in keys}
     return Finding(
         Reason.TOPOLOGY_NOT_ALLOWED,
-        f"Class {storage_class.name} makes volumes only in places where the cluster has no node.",
+        f"Class {storage_class.name} provisions volumes only in topologies without a node.",
         (claim_link(claim), Link("StorageClass", storage_class.name, "allowedTopologies")),
         (
             Evidence(
@@ -208,12 +208,12 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if not sizes and not binds_late(storage_class):  # Only the scheduler depends on the objects.
         return None
-    found = f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity stated for class {storage_class.name}"
+    found = f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity reported for class {storage_class.name}"
     return Finding(
         Reason.INSUFFICIENT_STORAGE,
         f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} anywhere: {found}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
-        (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one place", found),),
+        (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one topology", found),),
         (room_step(),),
     )
 
@@ -260,7 +260,7 @@ def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
     waits = facts.events_of("PersistentVolumeClaim", claim.key)
     if age < _PATIENCE or not any(event.reason == "ExternalProvisioning" for event in waits):
         return None
-    return _no_answer(claim, storage_class, "it has not begun with the claim")
+    return _no_answer(claim, storage_class, "it has not started on the claim")
 
 
 def _no_answer(claim: Claim, storage_class: StorageClass, found: str) -> Finding:

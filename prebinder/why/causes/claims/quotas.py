@@ -46,7 +46,12 @@ def quota_exceeded(facts: Facts, namespace: str, name: str) -> Finding | None:
                 Link("ResourceQuota", quota_name, full),
             ),
             (quoted(facts, event),),
-            (Step(f"kubectl -n {namespace} describe quota {quote(quota_name)}", "free some of it, or have it raised"),),
+            (
+                Step(
+                    f"kubectl -n {namespace} describe quota {quote(quota_name)}",
+                    "free some of it, or ask an administrator to raise it",
+                ),
+            ),
         )
     return None
 

@@ -80,14 +80,14 @@ def requested_mismatch(facts: Facts, claim: Claim) -> Finding | None:
     rejection = next(match.rejections((volume,)))
     return Finding(
         Reason.REQUESTED_VOLUME_MISMATCH,
-        f"Volume {volume.name}, which the claim requests, does not suit it: wanted {rejection.wanted}, "
+        f"Volume {volume.name}, which the claim requests, does not match it: wanted {rejection.wanted}, "
         f"found {rejection.offered}.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(f"{volume_object(volume)} ({rejection.reason})", rejection.wanted, rejection.offered),),
         (
             Step(
                 f"kubectl -n {claim.namespace} delete pvc {claim.name}",
-                "delete the claim (it has no data yet) and create it to suit the volume, or without volumeName",
+                "delete the claim (it has no data yet) and create it to match the volume, or without volumeName",
             ),
         ),
     )
@@ -100,10 +100,10 @@ def prebound_incomplete(facts: Facts, claim: Claim) -> Finding | None:
         return None
     return Finding(
         Reason.PREBOUND_INCOMPLETE,
-        f"Volume {volume.name} suits the claim; the PV controller completes the bind, usually within 30 s.",
+        f"Volume {volume.name} matches the claim; the PV controller completes the bind, usually within 30 s.",
         (claim_link(claim), volume_link(volume, volume.phase)),
         (Evidence(claim_object(claim, "metadata.annotations"), BIND_COMPLETED, "not set"),),
-        (Step("kubectl -n kube-system get lease kube-controller-manager", "is the controller manager alive?"),),
+        (Step("kubectl -n kube-system get lease kube-controller-manager", "is the controller manager running?"),),
         problem=_older_than_a_minute(facts, claim),
     )
 
@@ -135,7 +135,7 @@ def quarantined(facts: Facts, claim: Claim) -> Finding | None:
     reason = value_of(volume.annotations, facts.annotations.quarantine) or "no reason given"
     return Finding(
         Reason.QUARANTINED,
-        f"Volume {volume.name} would fit the claim, and pvc-prebinder keeps it from every claim: {reason}.",
+        f"Volume {volume.name} would fit the claim, and pvc-prebinder withholds it from all claims: {reason}.",
         (claim_link(claim), volume_link(volume, "in quarantine")),
         (Evidence(volume_object(volume, "quarantine"), "a healthy volume", reason),),
         (
@@ -164,7 +164,7 @@ def held_back(facts: Facts, pod: Pod) -> Finding | None:
         reason = against[0].reason
         return Finding(
             reason,
-            f"Volumes fit claim {claim.name}, and none may be given to it: {against[0].subject} is "
+            f"Volumes fit claim {claim.name}, but none is available to it: {against[0].subject} is "
             f"{against[0].offered[:200]}.",
             (pod_link(pod), claim_link(claim), Link("PersistentVolume", against[0].subject, str(reason))),
             tuple(Evidence(f"pv/{each.subject} ({each.reason})", each.wanted, each.offered) for each in against[:4]),

@@ -121,7 +121,7 @@ def attach_failed(facts: Facts, pod: Pod) -> Finding | None:
                         f'"{" ".join(details.attach_error.split())}"',
                     ),
                 ),
-                (Step(f"kubectl describe volumeattachment {attachment.name}", "the driver's logs say more"),),
+                (Step(f"kubectl describe volumeattachment {attachment.name}", "see the driver's logs"),),
             )
     return None
 

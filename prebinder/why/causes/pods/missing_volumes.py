@@ -61,7 +61,7 @@ def _stale(claims: PodClaims) -> _Blame | None:
                 f"kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-",
                 "lets the scheduler choose a node again; check first that the driver has no volume for the claim",
             )
-            message = f"A volume is to be made for node {selected}, which cannot take the pod."
+            message = f"A volume is to be provisioned for node {selected}, which cannot run the pod."
             return _Blame(claim, Reason.SELECTED_NODE_STALE, message, step)
     return None
 
@@ -77,9 +77,9 @@ def _of_places(facts: Facts, pod: Pod, claims: PodClaims, verdicts: NodeVerdicts
         return _of_rivals(facts, pod, claims, common)
     odd, reached = _odd_one(facts, each, near)
     if not odd.served & near:
-        message = f"Claim {odd.claim.name} has volumes only on nodes that do not reach the pod's other volumes."
+        message = f"Claim {odd.claim.name} has volumes only on nodes without access to the pod's other volumes."
     else:
-        message = "Each of the pod's claims has a volume on some node that could take the pod, and no node has all."
+        message = "Each of the pod's claims has a volume on some node that could run the pod, and no node has all."
     return _Blame(odd.claim, Reason.TOPOLOGY_CONFLICT, message, _more(facts, odd.claim, reached))
 
 
@@ -129,19 +129,19 @@ def _of_one(facts: Facts, verdict: ClaimVerdicts, verdicts: NodeVerdicts) -> _Bl
     telling = next((code for code in _TELLING if code in verdict.reasons), None)
     usable = {each.node.name for each in verdicts.usable}
     if telling is Reason.TOPOLOGY_NOT_ALLOWED:
-        message = f"Class {storage_class.name} makes volumes only where no node can take the pod."
+        message = f"Class {storage_class.name} provisions volumes only where no node can run the pod."
         return _Blame(claim, telling, message, _allowed_step(storage_class))
     if telling is not None:
         message = f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} for claim {claim.name} "
-        return _Blame(claim, telling, message + "on a node that could take the pod.", room_step())
+        return _Blame(claim, telling, message + "on a node that could run the pod.", room_step())
     if verdicts.served:
-        message = "Nodes with a volume for the pod's claims cannot take it, and the others have no volume for them."
+        message = "Nodes with a volume for the pod's claims cannot run it, and the others have no volume for them."
         return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message, way_out(verdicts, ""))
     own = _own_volume(facts, claim)
     if own is not None:
         return _of_own_volume(claim, own)
     code = Reason.TOPOLOGY_CONFLICT if fits_some_volume(facts, claim) else Reason.NO_VOLUME_FITS
-    message = f"No node that could take the pod has a volume for claim {claim.name}."
+    message = f"No node that could run the pod has a volume for claim {claim.name}."
     return _Blame(claim, code, message, _more(facts, claim, usable))
 
 
@@ -153,22 +153,22 @@ def _own_volume(facts: Facts, claim: Claim) -> Volume | None:
 
 
 def _of_own_volume(claim: Claim, volume: Volume) -> _Blame:
-    message = f"Volume {volume.name} names claim {claim.name} in its claimRef, and no node that could take the pod "
+    message = f"Volume {volume.name} names claim {claim.name} in its claimRef, and no node that could run the pod "
     step = Step(
         f"""kubectl patch pv {volume.name} --type=json -p '[{{"op":"remove","path":"/spec/claimRef"}}]'""",
         "lets the claim have another volume; nothing is lost",
     )
-    return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message + "reaches it.", step)
+    return _Blame(claim, Reason.TOPOLOGY_CONFLICT, message + "has access to it.", step)
 
 
 def _more(facts: Facts, claim: Claim, nodes: Set[str]) -> Step:
-    where = f"node {min(nodes)} reaches" if len(nodes) == 1 else "a usable node reaches"
+    where = f"node {min(nodes)}" if len(nodes) == 1 else "a usable node"
     own = _own_volume(facts, claim)
     if own is not None:
         return _of_own_volume(claim, own).step
     return Step(
         f"kubectl get pv -o wide | grep '{claim.storage_class or ''}'",
-        f"add a volume of at least {quantity_text(claim.request)} for claim {claim.name} that {where}",
+        f"add a volume of at least {quantity_text(claim.request)} for claim {claim.name}, accessible from {where}",
     )
 
 

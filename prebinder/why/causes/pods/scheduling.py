@@ -46,7 +46,7 @@ def claim_not_found(facts: Facts, pod: Pod) -> Finding | None:
             return replace(refused, links=(pod_link(pod), *refused.links))
         if volume.ephemeral:
             message = f'Claim "{volume.name}" of the pod\'s ephemeral volume has not been created yet.'
-            step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "Events say why it cannot be created")
+            step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "Events show why it cannot be created")
         else:
             there = [claim.name for claim in claims.values() if claim.namespace == pod.namespace]
             meant = did_you_mean(volume.name, there).strip(" ;.").replace("did you mean", "Did you mean")
@@ -96,14 +96,14 @@ def scheduling_gated(facts: Facts, pod: Pod) -> Finding | None:
         return None
     gates = [*others, *([facts.annotations.gate] if ours else [])]
     who = "pvc-prebinder, when it holds the pod's volumes" if ours and not others else f"the owner of {named(others)}"
-    step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "its Events say what the gate waits for")
+    step = Step(f"kubectl -n {pod.namespace} describe pod {pod.name}", "its Events show what the gate waits for")
     if ours and not others:
         step = Step(
             "kubectl -n pvc-prebinder-system get deploy,lease", "is the controller running, and does it hold its Lease?"
         )
     return Finding(
         Reason.POD_GATED,
-        f"The pod carries a scheduling gate, which has to be lifted by {who}.",
+        f"The pod carries a scheduling gate, which is to be removed by {who}.",
         (pod_link(pod, "SchedulingGated"),),
         (Evidence(pod_object(pod, "spec.schedulingGates"), "none", ", ".join(gates)),),
         (step,),
@@ -127,11 +127,11 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
         return None
     if renewed is not None and _is_alive(facts, pod, renewed):
         return None
-    found = "there is no Lease of it" if renewed is None else _lapsed(facts, renewed)
+    found = "it has no Lease" if renewed is None else _lapsed(facts, renewed)
     known = named(sorted({other.scheduler_name for other in facts.snapshot.pods.values() if other.node_name}))
     return Finding(
         Reason.SCHEDULER_NOT_RUNNING,
-        f'Scheduler "{name}" is not running: it has never looked at the pod, and {found}.'
+        f'Scheduler "{name}" is not running: it has never considered the pod, and {found}.'
         if renewed is None
         else f'Scheduler "{name}" is not running: {found}.',
         (pod_link(pod, "Pending"), Link("Scheduler", name, "not running")),
@@ -160,9 +160,9 @@ def nominated(facts: Facts, pod: Pod) -> Finding | None:
         return None
     return Finding(
         Reason.PROGRESSING,
-        f"The pod takes the place of pods with a lower priority on node {node}, which have not ended yet.",
+        f"The pod preempts pods with a lower priority on node {node}, which have not terminated yet.",
         (pod_link(pod), Link("Node", node, "nominated")),
-        (Evidence(f"pods on {node}", "", f"{len(victims)} ending"),),
+        (Evidence(f"pods on {node}", "", f"{len(victims)} terminating"),),
         (Step(f"kubectl get pods -A --field-selector spec.nodeName={node}", "wait until these pods have ended"),),
         problem=False,
     )

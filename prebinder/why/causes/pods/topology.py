@@ -30,7 +30,7 @@ def volumes_in_different_zones(facts: Facts, pod: Pod) -> Finding | None:
     where = ", ".join(f"{name} in {place}" for name, place in places.items())
     return Finding(
         Reason.VOLUMES_IN_DIFFERENT_ZONES,
-        f"No node reaches all of the pod's volumes: {where}.",
+        f"No node has access to all of the pod's volumes: {where}.",
         (pod_link(pod), *_volume_links(claims)),
         tuple(Evidence(volume_object(volume, "spec.nodeAffinity"), "", place_of(volume)) for _, volume in claims.bound),
         (
@@ -60,12 +60,12 @@ def topology_conflict(facts: Facts, pod: Pod) -> Finding | None:
     volumes = [volume for _, volume in claims.bound if volume.node_affinity is not None] or [claims.bound[0][1]]
     pinned = ", ".join(dict.fromkeys(place_of(volume) for volume in volumes))
     if near:
-        message = f"The pod's volume is in {pinned}, and no node that reaches it can take the pod."
+        message = f"The pod's volume is in {pinned}, and no node with access to it can run the pod."
     else:
-        message = f"The pod's volume is in {pinned}, and no node of the cluster reaches it."
+        message = f"The pod's volume is in {pinned}, and no node of the cluster has access to it."
     evidence = [Evidence(place, "", words) for place, words in verdicts.places_near]
     evidence += [
-        Evidence(volume_object(volume, "spec.nodeAffinity"), "a usable node that reaches it", place_of(volume))
+        Evidence(volume_object(volume, "spec.nodeAffinity"), "a usable node with access to it", place_of(volume))
         for volume in volumes
     ]
     return Finding(
@@ -88,7 +88,7 @@ def volume_limit_reached(facts: Facts, pod: Pod) -> Finding | None:
     first = next(rejection for rejection in full[0].by_volumes if rejection.reason is Reason.ATTACH_LIMIT_REACHED)
     return Finding(
         Reason.ATTACH_LIMIT_REACHED,
-        f"The nodes that could take the pod can attach no more volumes: {len(full)} at their driver's limit.",
+        f"The nodes that could run the pod cannot attach more volumes: {len(full)} at their driver's limit.",
         (pod_link(pod), Link("Node", full[0].node.name, first.offered)),
         tuple(
             Evidence(f"csinode/{verdict.node.name}", rejection.wanted, rejection.offered)
@@ -117,7 +117,7 @@ def no_node_fits(facts: Facts, pod: Pod) -> Finding | None:
     verdicts = node_verdicts(facts, pod)
     if verdicts.any_fits:
         return None
-    message = f"No node takes the pod: {verdicts.in_words}." if verdicts.every else "The cluster has no node."
+    message = f"No node fits the pod: {verdicts.in_words}." if verdicts.every else "The cluster has no node."
     return Finding(
         Reason.NO_NODE_FITS,
         message,
@@ -132,7 +132,7 @@ def place_of(volume: Volume) -> str:
     zone = volume_zone(volume)
     if zone:
         return f"zone {zone}"
-    return "any place" if volume.node_affinity is None else affinity_text(volume.node_affinity)
+    return "any topology" if volume.node_affinity is None else affinity_text(volume.node_affinity)
 
 
 def settled(facts: Facts, pod: Pod) -> PodClaims | None:

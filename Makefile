@@ -60,7 +60,8 @@ skew: install ## Run the core stories on another version of Kubernetes: make ske
 
 lock: install ## Pin what goes into the image: image/*.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	@$(BIN)/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header \
 		--upgrade pyproject.toml --output-file image/runtime.lock
 	@printf 'hatchling>=1.27,<2\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --upgrade - --output-file image/build.lock

@@ -17,7 +17,7 @@ from rich.table import Table
 from bench.control_plane import pairs_bench, quiet_bench, scarce_bench
 from bench.health import reaction_bench, sweep_bench
 from bench.hostile import hostile_bench
-from bench.in_memory import cache_bench, match_bench
+from bench.in_memory import cache_bench, match_bench, scarce_plan
 from bench.machine import Machine, this_machine
 from bench.progress import say
 from bench.rows import Row, medians
@@ -37,6 +37,7 @@ PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
     "i": ("kube-scheduler with the extender and without", extended_bench.run),
     "j": ("our scheduler beside kube-scheduler", scheduler_bench.run),
     "k": ("what one user can create to slow others down", hostile_bench.run),
+    "l": ("plan the pods of part d in memory", scarce_plan.run),
 }
 
 
@@ -62,7 +63,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k; default all"
+        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k l; default all"
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that it works; not a measurement")
     parser.add_argument("--pairs", type=int, metavar="N", help="part c with this many pairs")

@@ -7,3 +7,8 @@ for client in "$1"/lib/python3*/site-packages/kubernetes/client "$1"/lib/python3
     find "$client/api" "$client/models" -type f ! -name '__init__*' -delete
 done
 find "$1"/lib/python3*/site-packages/kubernetes -name '*_test.*' -delete
+# The tests of numpy, which the solver's package needs, are 17 of its 73 MB; the solver itself is in its wheel twice.
+find "$1"/lib/python3*/site-packages/numpy -type d -name tests -prune -exec rm -r {} +
+for library in "$1"/lib/python3*/site-packages/highspy/libhighs.so.1.*; do
+    ln -sf "$(basename "$library")" "$(dirname "$library")/libhighs.so.1"
+done

@@ -1,4 +1,4 @@
-"""A maximum matching of claims to volumes that can be extended, undone and made cheap: the arithmetic of `rebalance`.
+"""A maximum matching of claims to volumes that can be extended and made cheap: the arithmetic of assignments.
 
 Claims are grouped by kind: claims that the same volumes suit are interchangeable. Volumes are bits of an integer, the
 smallest volume the lowest bit, so what suits a kind, what it holds and what is free are one integer each, and an
@@ -11,63 +11,28 @@ Bits = int
 
 
 class BipartiteMatching:
-    """`suits[kind]`: volumes that suit a kind. `part_of[kind]`: kinds of different parts have no volume in common.
-
-    `work` counts steps, so that a search can be bounded without a clock.
-    """
+    """`suits[kind]`: volumes that suit a kind. `part_of[kind]`: kinds of different parts have no volume in common."""
 
     def __init__(self, suits: Sequence[Bits], part_of: Sequence[int], free: Bits) -> None:
         self.suits = suits
         self.part_of = part_of
         self.free = free
-        self.work = 0
         self._held: dict[int, dict[int, Bits]] = {part: {} for part in set(part_of)}
-        self._changes: list[tuple[int, Bits, Bits]] = []
 
     def held(self, kind: int) -> Bits:
         """Return the volumes that claims of the kind hold."""
         return self._held[self.part_of[kind]].get(kind, 0)
 
-    def mark(self) -> int:
-        """Return a mark of the present state for `rollback`."""
-        return len(self._changes)
-
-    def rollback(self, mark: int) -> None:
-        """Return to the marked state."""
-        while len(self._changes) > mark:
-            kind, held, free = self._changes.pop()
-            self.free = free
-            self._put(kind, held)
-
-    def give(self, kind: int, volume: Bits) -> None:
-        """Assign this unused volume, which suits it, to a claim of the kind."""
-        self._set(kind, self.held(kind) | volume, self.free & ~volume)
-
     def add(self, kind: int) -> bool:
         """Assign a volume to one more claim of the kind, moving others if necessary; False, and no change, if
         impossible.
         """
-        self.work += 1
         direct = self.suits[kind] & self.free
         if direct:
-            self.give(kind, direct & -direct)
+            first = direct & -direct
+            self._set(kind, self.held(kind) | first, self.free ^ first)
             return True
         return self._augment(kind)
-
-    def closure(self, kind: int) -> Bits:
-        """Return the volumes any of which, if released, would serve one more claim of the kind."""
-        reached, grown = 0, self.suits[kind]
-        part = self._held[self.part_of[kind]]
-        while grown != reached:
-            reached = grown
-            grown |= _union(self.suits[other] for other, held in part.items() if held & reached)
-        return reached
-
-    def remove(self, kind: int) -> None:
-        """Release the largest volume that a claim of the kind holds. There must be one."""
-        held = self.held(kind)
-        largest = 1 << (held.bit_length() - 1)
-        self._set(kind, held ^ largest, self.free | largest)
 
     def tighten(self) -> None:
         """Let the same claims hold the volumes of least total capacity.
@@ -80,14 +45,9 @@ class BipartiteMatching:
         self.free |= _union(self.suits)
         for part in self._held.values():
             self.free &= ~_union(part.values())
-        self._changes.clear()
 
     def _set(self, kind: int, held: Bits, free: Bits) -> None:
-        self._changes.append((kind, self.held(kind), self.free))
         self.free = free
-        self._put(kind, held)
-
-    def _put(self, kind: int, held: Bits) -> None:
         part = self._held[self.part_of[kind]]
         if held:
             part[kind] = held
@@ -101,7 +61,6 @@ class BipartiteMatching:
         levels = [[kind]]
         rest = [pair for pair in self._held[self.part_of[kind]].items() if pair[0] != kind]
         while True:
-            self.work += len(rest)
             level = [other for other, held in rest if held & reached]
             if not level:
                 return False

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
+from typing import Final
 
 from binder.assignment.neighbourhood import Neighbourhood
 from binder.assignment.other_pods import OtherPods
@@ -25,6 +27,9 @@ from kube.store.node_view import NodeView, missing_drivers, node_view
 
 Attach = tuple[tuple[str, int], ...]
 """The number of additional volumes by driver."""
+
+_ATTACHABLE: Final = "attachable-volumes-csi-"
+"""What Kubernetes put before a driver's name while attach limits were resources of a node (pkg/volume/util)."""
 
 
 @dataclass(slots=True)
@@ -152,6 +157,22 @@ class NodeBooking:
         """Undo `take`."""
         self._move(demand, node, attach, -1)
         self._given_back.append(node)
+
+    def takes(self, demand: Demand, attach: Attach) -> Iterator[tuple[str, int]]:
+        """Yield what the pod takes, at least, of a node that is given to it in this pass: the names are for `left`."""
+        if not demand.pod.node_name:
+            yield PODS, NANO
+            yield from (pair for pair in demand.pod.requests if pair[0] != PODS and pair[1] > 0)
+        yield from ((_ATTACHABLE + driver, count) for driver, count in attach)
+
+    def left(self, node: str, name: str) -> float:
+        """Return how much of it the node has left."""
+        room = self._room(node)
+        if not name.startswith(_ATTACHABLE):
+            return max(0, room.free.get(name, 0))
+        driver = name.removeprefix(_ATTACHABLE)
+        most = room.view.attach_limit.get(driver)
+        return inf if most is None else max(0, most - room.attached.get(driver, 0))
 
     def refuse(self, demand: Demand, node: Node, attach: Attach = ()) -> Rejection | None:
         """Return why the node does not fit the pod now, or None."""

@@ -6,10 +6,11 @@ that are tied to others by affinity, spread or ports. What a view offers to a cl
 and no further than needed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from binder.assignment.assignment import assign
@@ -110,6 +111,8 @@ class Offers:
 
 _FEW_TOPOLOGIES: Final = 64
 """Up to this number every topology is compared; beyond, they are tried in the order of their smallest volumes."""
+_MOST_COUNTED: Final = 32
+"""Volumes counted to see of which sizes a topology has many left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +176,28 @@ class Placing:
                 kind.open.pop(topology.number, None)
             elif placed is None:
                 continue
-            elif best is None or _rank(placed) < _rank(best):
+            elif best is None or self._is_better(placed, best):
                 best = placed
         return best
+
+    def _is_better(self, placed: PlacedPod, other: PlacedPod) -> bool:
+        """Whether to prefer it: more optional claims, less capacity, sizes of which more are left, first labels.
+
+        Pods that come later have the better chance the more volumes of each size every topology still has.
+        """
+        mine, others = _rank(placed), _rank(other)
+        return mine < others or (mine == others and self._plenty(placed) > self._plenty(other))
+
+    def _plenty(self, placed: PlacedPod) -> float:
+        """Return how many pods the volumes of the sizes it takes would serve there, as far as a few of them tell."""
+        sizes = Counter(volume.capacity for volume in placed.volumes.values())
+        claims = {placed.volumes[claim.key].capacity: claim for claim in placed.demand.required}
+        return min([self._left(placed, claims[size], size) / sizes[size] for size in claims], default=0.0)
+
+    def _left(self, placed: PlacedPod, claim: Claim, size: int) -> int:
+        offer = self.offers.offer(placed.demand, claim, placed.topology)
+        first = islice(offer.left(lambda volume: volume.name in self.taken), _MOST_COUNTED)
+        return sum(volume.capacity == size for volume in first)
 
     def lift(self, lifted: Iterable[PlacedPod]) -> None:
         """Undo the placement of these pods."""
@@ -186,6 +208,10 @@ class Placing:
         # What was not possible may be possible now.
         self._kinds.clear()
         self.offers.restart()
+
+    def restore(self, placed: PlacedPod) -> None:
+        """Place a pod that was lifted as it was."""
+        self._keep(placed)
 
     def settle(self, demand: Demand, topology: Topology, required: Mapping[str, Volume]) -> None:
         """Place a pod with the volumes chosen for its required claims, if a node has room for them."""
@@ -279,6 +305,6 @@ def _claims_of(demand: Demand) -> int:
     return len(demand.required) + len(demand.optional)
 
 
-def _rank(placed: PlacedPod) -> tuple[int, int, int]:
-    """More of the optional claims first, then least capacity, then the topology's place in the order of labels."""
-    return (-len(placed.volumes), placed.waste, placed.topology.number)
+def _rank(placed: PlacedPod) -> tuple[int, int]:
+    """More of the optional claims first, then least capacity."""
+    return (-len(placed.volumes), placed.waste)

@@ -1,4 +1,5 @@
-"""Decides for a batch of pods at once which volumes are reserved for them: pure, and the same for the same view.
+"""Decides for a batch of pods at once which volumes are reserved for them: pure, and the same for the same view unless
+the time to make room runs out.
 
 Each pod gets volumes for all its claims on one node, or none. Pods are placed by urgency; for those that get nothing
 although they could be served alone, others of the batch are moved (binder.rebalance.rebalance). What earlier passes
@@ -21,6 +22,7 @@ from binder.model.ledger import Hold
 from binder.model.view import View
 from binder.planning.explain import Explainer
 from binder.planning.pod_demand import demand_of
+from binder.rebalance.integer_program import Solve, solve
 from binder.rebalance.rebalance import rebalance
 from kube.objects.model import Pod, Volume
 from kube.rules.topology import is_narrower_than_zone
@@ -33,10 +35,13 @@ _MOST_ROUNDS: Final = 8
 """Rounds of a pass. Pods that share a claim are planned in different ones; those left over wait for another pass."""
 
 
-def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | None = None) -> tuple[Decision, ...]:
+def plan(
+    view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | None = None, solve: Solve = solve
+) -> tuple[Decision, ...]:
     """Return one decision for each pod, in the order given.
 
-    `groupings` caches from pass to pass how nodes were grouped, and changes no decision.
+    `groupings` caches from pass to pass how nodes were grouped, and changes no decision. `solve` is called where volumes
+    are short.
     """
     groupings = groupings or Groupings()
     ordered = list({pod.key: pod for pod in pods}.values())
@@ -54,7 +59,7 @@ def plan(view: View, pods: Iterable[Pod], now: datetime, groupings: Groupings | 
                 else:
                     demands.append(demand)
         turn = _first_users(sorted(demands, key=lambda demand: demand.urgency))
-        decisions = _decide(view, turn, now, groupings)
+        decisions = _decide(view, turn, now, groupings, solve)
         decided |= {decision.pod.key: decision for decision in decisions}
         if len(decided) == len(ordered):
             break
@@ -118,7 +123,7 @@ class _Pass:
         return NodeBooking(self.view, self.planned, self.others)
 
 
-def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings) -> list[Decision]:
+def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Groupings, solve: Solve) -> list[Decision]:
     if not demands:
         return []
     view = replace(view, hints={volume: claim for demand in demands for volume, claim in demand.hints})
@@ -129,7 +134,7 @@ def _decide(view: View, demands: Sequence[Demand], now: datetime, groupings: Gro
     failed = [demand for demand in _place_all(placing, demands) if not placing.booking.is_tied(demand)]
     rivals = _servable_alone(this, failed) if placing.placed else []
     if rivals:
-        rebalance(placing, rivals)
+        rebalance(placing, rivals, solve)
     got = {volume.name: key for placed in placing.placed.values() for key, volume in placed.volumes.items()}
     explainer = Explainer(view, now, topologies, this.booking(), got)
     return [_decision(view, topologies, explainer, demand, placing.placed.get(demand.pod.key)) for demand in demands]

@@ -1,10 +1,8 @@
-"""Which placed pods compete with the rivals, for which volumes, what suits which kind in which topology, and where pods
-are.
-"""
+"""Which pods compete with the rivals, for which volumes, and what suits whom in which topology."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -19,175 +17,105 @@ from binder.model.demand import Demand
 from kube.objects.model import Claim, Volume
 
 
-@dataclass(frozen=True, slots=True)
-class MovablePod:
-    """A pod that competes. `kinds`: for each topology number, the kind of each of its claims there."""
+class ClaimFamily(NamedTuple):
+    """Claims in one topology that differ in nothing but size: a volume that is large enough for one suits it."""
 
-    demand: Demand
-    topologies: tuple[int, ...]
-    kinds: Mapping[int, tuple[int, ...]]
+    shape: ClaimShape
+    topology: int
+
+
+class ClaimKind(NamedTuple):
+    """Claims that the same volumes suit."""
+
+    family: ClaimFamily
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """Interchangeable pods that compete, of equal priority; the first `placed` of them have a place.
+
+    `kinds`: for each topology open to them, the kinds of their claims there. `at`: how many are placed in which.
+    """
+
+    demands: Sequence[Demand]
+    placed: int
+    kinds: Mapping[int, Sequence[ClaimKind]]
+    at: Mapping[int, int]
     attach: Attach
 
     @property
-    def key(self) -> str:
-        return self.demand.pod.key
+    def priority(self) -> int:
+        return self.demands[0].pod.priority
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
-        return self.demand.required
+    def lack(self) -> int:
+        """How many have no place."""
+        return len(self.demands) - self.placed
 
 
-class Place(NamedTuple):
-    """Where a movable pod is: the topology's number, and the node booked for it."""
-
-    topology: int
-    node: str
-
-
-_WORK_OF_A_NODE: Final = 100
-"""The cost of finding and booking a node, in the steps that the matching counts."""
-
-State = tuple[int, int]
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Competition:
-    """The state of the search. `topology_of`: by kind. `bound`: how many must be left over at least, once known."""
+    """`volumes` are all in question, by size; `listed` are those that suit the smallest claim of a family."""
 
-    placing: Placing
-    movables: tuple[MovablePod, ...]
-    by_key: Mapping[str, MovablePod]
+    shapes: Sequence[PodShape]
     topologies: Mapping[int, Topology]
     volumes: Sequence[Volume]
-    matching: BipartiteMatching
-    topology_of: Sequence[int]
-    at: dict[str, Place] = field(default_factory=dict)
-    bound: int | None = None
-    _members: dict[int, dict[str, None]] = field(default_factory=dict)
-    _moves: list[tuple[MovablePod, Place, bool]] = field(default_factory=list)
+    listed: Mapping[ClaimFamily, Sequence[Volume]]
 
-    @property
-    def work(self) -> int:
-        return self.matching.work
+    def kinds_of(self, demand: Demand, topology: int) -> list[ClaimKind]:
+        """Return the kinds of the pod's required claims in the topology, in their order."""
+        return [_kind(demand, claim, topology) for claim in demand.required]
 
-    def within(self, topology: int) -> list[str]:
-        """Return the keys of the movable pods in a topology."""
-        return list(self._members.get(topology, ()))
-
-    def insert(self, movable: MovablePod, topology: int) -> bool:
-        """Place the movable pod in a topology if the volumes, after moving those of others there, and a node allow
-        it.
-        """
-        mark = self.matching.mark()
-        self.matching.work += _WORK_OF_A_NODE
-        if all(map(self.matching.add, movable.kinds[topology])):
-            node = self.placing.booking.find(movable.demand, self.topologies[topology], movable.attach)
-            if node is not None:
-                self.sit(movable, Place(topology, node))
-                return True
-        self.matching.rollback(mark)
-        return False
-
-    def remove(self, movable: MovablePod) -> None:
-        """Remove a movable pod from its place."""
-        place = self.stand(movable)
-        for kind in movable.kinds[place.topology]:
-            self.matching.remove(kind)
-
-    def saved(self) -> State:
-        """Return the state for `restore`."""
-        return self.matching.mark(), len(self._moves)
-
-    def restore(self, state: State) -> None:
-        """Return to a saved state, which must not be used again."""
-        mark, moves = state
-        self.matching.rollback(mark)
-        while len(self._moves) > moves:
-            movable, place, sat = self._moves.pop()
-            if sat:
-                self._leave(movable)
-            else:
-                self._take(movable, place)
-
-    def unmatchable(self) -> int:
-        """Return how many claims have no volume even if each may take one of any topology open to its pod."""
+    def matching(self, kinds: Sequence[ClaimKind]) -> BipartiteMatching:
+        """Return an empty matching of claims of these kinds, which it knows by their numbers."""
+        bit_of = {volume.name: bit for bit, volume in enumerate(self.volumes)}
+        wide = {family: _bits(bit_of[volume.name] for volume in listed) for family, listed in self.listed.items()}
         suits: list[Bits] = []
-        for movable in self.movables:
-            for claim in range(len(movable.claims)):
-                wide = 0
-                for topology in movable.topologies:
-                    wide |= self.matching.suits[movable.kinds[topology][claim]]
-                suits.append(wide)
-        kinds = {wide: kind for kind, wide in enumerate(dict.fromkeys(suits))}
-        relaxed = BipartiteMatching(list(kinds), [0] * len(kinds), (1 << len(self.volumes)) - 1)
-        hopeless: set[int] = set()
-        missing = 0
-        for wide in suits:
-            if kinds[wide] in hopeless or not relaxed.add(kinds[wide]):
-                hopeless.add(kinds[wide])
-                missing += 1
-        return missing
+        for family, request in kinds:
+            low = bisect_left(self.volumes, request, key=lambda volume: volume.capacity)
+            suits.append(wide[family] >> low << low)
+        part_of = self._parts()
+        return BipartiteMatching(suits, [part_of[kind.family.topology] for kind in kinds], (1 << len(self.volumes)) - 1)
 
-    def settle(self, placing: Placing) -> None:
-        """Write the result back: least capacity for the same places, volumes assigned claim by claim."""
-        self.matching.tighten()
-        dealt: dict[int, Bits] = {}
-        for movable in self.movables:
-            place = self.at.get(movable.key)
-            if place is None:
-                continue
-            volumes: dict[str, Volume] = {}
-            for claim, kind in zip(movable.claims, movable.kinds[place.topology], strict=True):
-                left = dealt.get(kind, self.matching.held(kind))
-                lowest = left & -left
-                dealt[kind] = left ^ lowest
-                volumes[claim.key] = self.volumes[lowest.bit_length() - 1]
-            placing.booking.give_back(movable.demand, place.node, movable.attach)
-            placing.settle(movable.demand, self.topologies[place.topology], volumes)
+    def _parts(self) -> Mapping[int, int]:
+        """Return for each topology the part it belongs to: topologies joined by a volume that both list."""
+        part_of = {family.topology: family.topology for family in self.listed}
 
-    def sit(self, movable: MovablePod, place: Place) -> None:
-        """Book the node; volumes are left to the matching."""
-        self._take(movable, place)
-        self._moves.append((movable, place, True))
+        def root(number: int) -> int:
+            while part_of[number] != number:
+                part_of[number] = part_of[part_of[number]]
+                number = part_of[number]
+            return number
 
-    def stand(self, movable: MovablePod) -> Place:
-        """Undo `sit`."""
-        place = self._leave(movable)
-        self._moves.append((movable, place, False))
-        return place
-
-    def _take(self, movable: MovablePod, place: Place) -> None:
-        self.placing.booking.take(movable.demand, place.node, movable.attach)
-        self.at[movable.key] = place
-        self._members.setdefault(place.topology, {})[movable.key] = None
-
-    def _leave(self, movable: MovablePod) -> Place:
-        place = self.at.pop(movable.key)
-        del self._members[place.topology][movable.key]
-        self.placing.booking.give_back(movable.demand, place.node, movable.attach)
-        return place
+        first_in: dict[str, int] = {}
+        for family, listed in self.listed.items():
+            for volume in listed:
+                part_of[root(family.topology)] = root(first_in.setdefault(volume.name, family.topology))
+        return {number: root(number) for number in part_of}
 
 
 _MOST_TOPOLOGIES: Final = 256
-"""Topologies tried for one kind of pod; with a volume per node there are thousands, and few of them matter."""
+"""Topologies tried for one shape of pods; with a volume per node there are thousands, and few of them matter."""
+_FEWEST_TOPOLOGIES: Final = 4
+_MOST_COLUMNS: Final = 20_000
+"""Shapes of pods times topologies: with more shapes each is tried in fewer topologies."""
 
 
-def competition_of(placing: Placing, rivals: Sequence[Demand]) -> Competition:
-    """Remove the placed pods that compete with the rivals, and insert them into a competition where they were."""
-    lifted = _competing(placing, rivals)
-    placing.lift(lifted)
+def competition_of(placing: Placing, lifted: Sequence[PlacedPod], rivals: Sequence[Demand]) -> Competition:
+    """Return the competition of pods that were placed, and have just been lifted, and rivals that were not."""
     return _Setup(placing, lifted, rivals).competition()
 
 
-def _competing(placing: Placing, rivals: Sequence[Demand]) -> list[PlacedPod]:
+def competing(placing: Placing, rivals: Sequence[Demand]) -> list[PlacedPod]:
     """Return the placed pods that use, directly or through others, a class that a rival needs."""
     classes = _classes(rivals)
     while True:
         movable = (placed for placed in placing.placed.values() if not placing.booking.is_tied(placed.demand))
-        competing = [placed for placed in movable if not classes.isdisjoint(_classes([placed.demand]))]
-        wider = classes | _classes(placed.demand for placed in competing)
+        using = [placed for placed in movable if not classes.isdisjoint(_classes([placed.demand]))]
+        wider = classes | _classes(placed.demand for placed in using)
         if wider == classes:
-            return competing
+            return using
         classes = wider
 
 
@@ -196,44 +124,30 @@ def _classes(demands: Iterable[Demand]) -> set[str]:
 
 
 class _Setup:
-    """Collects the relevant volumes, numbers them by size, and the kinds of claims by shape and topology."""
+    """Collects the volumes in question and the kinds of claims."""
 
     def __init__(self, placing: Placing, lifted: Sequence[PlacedPod], rivals: Sequence[Demand]) -> None:
         self._placing = placing
-        self._lifted = lifted
-        self._demands = [*(placed.demand for placed in lifted), *rivals]
-        self._claims = sum(len(demand.required) for demand in self._demands)
+        self._alike: dict[tuple[object, ...], tuple[list[PlacedPod], list[Demand]]] = {}
+        for placed in lifted:
+            self._alike.setdefault(_alike(placed.demand), ([], []))[0].append(placed)
+        for demand in rivals:
+            self._alike.setdefault(_alike(demand), ([], []))[1].append(demand)
+        demands = [*(placed.demand for placed in lifted), *rivals]
+        self._claims = sum(len(demand.required) for demand in demands)
         self._least: dict[ClaimShape, tuple[Demand, Claim]] = {}
         self._most: dict[ClaimShape, int] = {}
-        for demand in self._demands:
+        for demand in demands:
             for claim in demand.required:
                 self._size_up(demand, claim)
-        self._listed: dict[tuple[ClaimShape, int], list[Volume]] = {}
-        self._open: dict[tuple[object, ...], tuple[Topology, ...]] = {}
-        self._kinds: dict[tuple[ClaimShape, int], int] = {}
+        self._most_topologies = min(max(_MOST_COLUMNS // len(self._alike), _FEWEST_TOPOLOGIES), _MOST_TOPOLOGIES)
+        self._listed: dict[ClaimFamily, list[Volume]] = {}
+        self._topologies: dict[int, Topology] = {}
 
     def competition(self) -> Competition:
-        drafts = [self._movable(demand, placed) for demand, placed in self._with_places()]
-        volumes, bit_of = self._numbered()
-        matching = BipartiteMatching(self._suits(volumes, bit_of), self._parts(), (1 << len(volumes)) - 1)
-        for movable, placed in zip(drafts, self._lifted, strict=False):
-            kinds = movable.kinds[placed.topology.number]
-            for claim, kind in zip(movable.claims, kinds, strict=True):
-                matching.give(kind, 1 << bit_of[placed.volumes[claim.key].name])
-        by_key = {movable.key: movable for movable in drafts}
-        topologies = {topology.number: topology for open_to in self._open.values() for topology in open_to}
-        topologies |= {placed.topology.number: placed.topology for placed in self._lifted}
-        competition = Competition(
-            self._placing, tuple(drafts), by_key, topologies, volumes, matching, [number for _, number in self._kinds]
-        )
-        for placed in self._lifted:
-            competition.sit(by_key[placed.demand.pod.key], Place(placed.topology.number, placed.node))
-        return competition
-
-    def _with_places(self) -> list[tuple[Demand, PlacedPod | None]]:
-        booking: list[PlacedPod | None] = [*self._lifted]
-        booking += [None] * (len(self._demands) - len(booking))
-        return list(zip(self._demands, booking, strict=True))
+        shapes = [self._shape(placed, rivals) for placed, rivals in self._alike.values()]
+        every = {volume.name: volume for volume in chain.from_iterable(self._listed.values())}
+        return Competition(shapes, self._topologies, sorted(every.values(), key=_by_size), self._listed)
 
     def _size_up(self, demand: Demand, claim: Claim) -> None:
         family = _family(demand, claim)
@@ -242,29 +156,28 @@ class _Setup:
             self._least[family] = (demand, claim)
         self._most[family] = max(self._most.get(family, 0), claim.request)
 
-    def _movable(self, demand: Demand, placed: PlacedPod | None) -> MovablePod:
-        open_to = self._open_to(demand)
-        if placed is not None:
-            self._include(placed)
-            if placed.topology not in open_to:
-                open_to = (placed.topology, *open_to)
-        kinds = {
-            topology.number: tuple(self._kind(demand, claim, topology) for claim in demand.required)
-            for topology in open_to
-        }
-        first = [self._volumes(demand, claim, open_to[0])[-1] for claim in demand.required] if open_to else []
-        return MovablePod(demand, tuple(topology.number for topology in open_to), kinds, attach_of(first))
+    def _shape(self, placed: Sequence[PlacedPod], rivals: Sequence[Demand]) -> PodShape:
+        demands = [*(each.demand for each in placed), *rivals]
+        at: dict[int, int] = {}
+        open_to = {topology.number: topology for topology in self._open_to(demands[0])}
+        for each in placed:
+            self._include(each)
+            open_to[each.topology.number] = each.topology
+            at[each.topology.number] = at.get(each.topology.number, 0) + 1
+        self._topologies |= open_to
+        kinds = {number: [_kind(demands[0], claim, number) for claim in demands[0].required] for number in open_to}
+        largest = [
+            self._volumes(demands[0], claim, topology)[-1]
+            for topology in list(open_to.values())[:1]
+            for claim in demands[0].required
+        ]
+        return PodShape(demands, len(placed), kinds, at, attach_of(largest))
 
-    def _open_to(self, demand: Demand) -> tuple[Topology, ...]:
-        """Return the topologies where each claim has volumes, and a node with room without the others of the batch."""
-        kind = demand.kind
-        topologies = self._open.get(kind)
-        if topologies is None:
-            hardest = max(demand.required, key=lambda claim: (claim.request, claim.key))
-            likely = self._placing.topologies_for(demand, hardest, _MOST_TOPOLOGIES)
-            topologies = tuple(topology for topology in likely if self._could_serve(demand, topology))
-            self._open[kind] = topologies
-        return topologies
+    def _open_to(self, demand: Demand) -> list[Topology]:
+        """Return the topologies where each claim has volumes, and a node with room if nobody else of the batch came."""
+        hardest = max(demand.required, key=lambda claim: (claim.request, claim.key))
+        likely = self._placing.topologies_for(demand, hardest, self._most_topologies)
+        return [topology for topology in likely if self._could_serve(demand, topology)]
 
     def _could_serve(self, demand: Demand, topology: Topology) -> bool:
         largest: list[Volume] = []
@@ -278,10 +191,10 @@ class _Setup:
     def _volumes(self, demand: Demand, claim: Claim, topology: Topology) -> list[Volume]:
         """Return the volumes that suit claims of the family in the topology, by size, as many as can matter.
 
-        Even all claims together cannot push any of them beyond as many volumes that are large enough for it.
+        Of all claims together no one can be driven beyond as many volumes that are large enough for it.
         """
         family = _family(demand, claim)
-        key = (family, topology.number)
+        key = ClaimFamily(family, topology.number)
         volumes = self._listed.get(key)
         if volumes is None:
             asker, least = self._least[family]
@@ -296,7 +209,7 @@ class _Setup:
         return volumes
 
     def _include(self, placed: PlacedPod) -> None:
-        """Ensure that what a placed pod holds is among the volumes listed."""
+        """Make sure that what a placed pod holds is among the volumes listed."""
         for claim in placed.demand.required:
             listed = self._volumes(placed.demand, claim, placed.topology)
             held = placed.volumes[claim.key]
@@ -304,42 +217,14 @@ class _Setup:
             if at == len(listed) or listed[at].name != held.name:
                 listed.insert(at, held)
 
-    def _kind(self, demand: Demand, claim: Claim, topology: Topology) -> int:
-        return self._kinds.setdefault((demand.shape_of(claim), topology.number), len(self._kinds))
 
-    def _numbered(self) -> tuple[list[Volume], Mapping[str, int]]:
-        volumes = {volume.name: volume for volume in chain.from_iterable(self._listed.values())}
-        ordered = sorted(volumes.values(), key=_by_size)
-        return ordered, {volume.name: bit for bit, volume in enumerate(ordered)}
+def _alike(demand: Demand) -> tuple[object, ...]:
+    return (demand.kind, demand.pod.priority)
 
-    def _parts(self) -> list[int]:
-        """Return for each kind its part: topologies connected by a volume that both list."""
-        part_of = {number: number for _, number in self._listed}
 
-        def root(number: int) -> int:
-            while part_of[number] != number:
-                part_of[number] = part_of[part_of[number]]
-                number = part_of[number]
-            return number
-
-        first_in: dict[str, int] = {}
-        for (_, number), listed in self._listed.items():
-            for volume in listed:
-                part_of[root(number)] = root(first_in.setdefault(volume.name, number))
-        return [root(number) for _, number in self._kinds]
-
-    def _suits(self, volumes: Sequence[Volume], bit_of: Mapping[str, int]) -> list[Bits]:
-        """Return for each kind the volumes that suit it: those listed for its family that are large enough."""
-        wide = {key: _bits(bit_of[volume.name] for volume in listed) for key, listed in self._listed.items()}
-        first_of: dict[int, int] = {}
-        suits: list[Bits] = []
-        for shape, number in self._kinds:
-            request = shape.request
-            if request not in first_of:
-                first_of[request] = bisect_left(volumes, request, key=lambda volume: volume.capacity)
-            low = first_of[request]
-            suits.append(wide[replace(shape, request=0), number] >> low << low)
-        return suits
+def _kind(demand: Demand, claim: Claim, topology: int) -> ClaimKind:
+    shape = demand.shape_of(claim)
+    return ClaimKind(ClaimFamily(replace(shape, request=0), topology), shape.request)
 
 
 def _family(demand: Demand, claim: Claim) -> ClaimShape:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from random import Random
 
 from immutables import Map
@@ -10,12 +11,15 @@ from binder.matching.index import VolumeIndex
 from binder.model.decision import Decision, Reserve
 from binder.model.view import PlanSettings, View
 from binder.planning.plan import plan
+from binder.rebalance.integer_program import IntegerProgram, Solution, solve
 from csi.health.verdict import Verdict
 from kube.objects.model import READ_WRITE_ONCE, LabelSelector, Pod, Record
 from kube.store.store import snapshot_of
 from tests.builders import EPOCH, claim, node, pod, storage_class, volume
 
 NOW = EPOCH
+MOST_SOLVED = 150
+"""Columns."""
 
 
 def view(
@@ -31,6 +35,13 @@ def view(
         settings=settings or PlanSettings(),
         verdicts=Map(verdicts or {}),
     )
+
+
+def without_a_clock(program: IntegerProgram, _: float, /) -> Solution:
+    """Solve what is solved soon on any machine, however long that takes; say of a whole large program nothing."""
+    if len(program.start) - len(program.fixed) > MOST_SOLVED:
+        return Solution(program.start, inf, 0.0)
+    return solve(program, 600.0)
 
 
 def planned(seen: View) -> dict[str, Decision]:

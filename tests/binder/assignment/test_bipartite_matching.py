@@ -1,4 +1,4 @@
-"""The matching that repacking rests on, against a search through all possibilities."""
+"""The matching that assignments rest on, against a search through all possibilities."""
 
 from collections.abc import Sequence
 from itertools import combinations, permutations
@@ -15,6 +15,10 @@ asked = st.lists(st.integers(0, 3), max_size=6)
 
 def matching(suits: Sequence[int]) -> BipartiteMatching:
     return BipartiteMatching(suits, [0] * len(suits), 2**VOLUMES - 1)
+
+
+def state(one: BipartiteMatching, suits: Sequence[int]) -> tuple[list[int], int]:
+    return [one.held(kind) for kind in range(len(suits))], one.free
 
 
 def can_hold(suits: Sequence[int], kinds: Sequence[int], volumes: Sequence[int]) -> bool:
@@ -43,13 +47,13 @@ def test_as_many_claims_are_served_as_can_be_and_tightening_uses_the_least(suits
     one = matching(suits)
     served: list[int] = []
     for kind in (kind for kind in kinds if kind < len(suits)):
-        mark = one.mark()
+        before = state(one, suits)
         possible = any(can_hold(suits, [*served, kind], some) for some in combinations(range(VOLUMES), len(served) + 1))
         assert one.add(kind) == possible
         if possible:
             served.append(kind)
         else:
-            assert one.mark() == mark
+            assert state(one, suits) == before
     check(one, suits, served)
     one.tighten()
     least = min(
@@ -59,18 +63,3 @@ def test_as_many_claims_are_served_as_can_be_and_tightening_uses_the_least(suits
     )
     # Taken from the smallest up, the set is also least when each volume outweighs all smaller ones together.
     assert check(one, suits, served) == least
-
-
-@given(suits=suitable, kinds=asked, removed=asked)
-def test_undo_brings_back_exactly_what_was(suits: list[int], kinds: list[int], removed: list[int]) -> None:
-    one = matching(suits)
-    for kind in kinds:
-        if kind < len(suits):
-            one.add(kind)
-    before, mark = ([one.held(kind) for kind in range(len(suits))], one.free), one.mark()
-    for kind in removed:
-        if kind < len(suits) and one.held(kind):
-            one.remove(kind)
-            one.add((kind + 1) % len(suits))
-    one.rollback(mark)
-    assert ([one.held(kind) for kind in range(len(suits))], one.free) == before

@@ -1,0 +1,159 @@
+"""Which pods can be served together, as an integer program.
+
+An integer for each shape of pods and each topology open to it says how many of them go there. Whether their claims can
+all have volumes is asked of the volumes by size, not volume by volume: going down from the largest, claims of a size
+take from the volumes of at least that size which larger claims have left. That is exact, because the volumes that suit
+a larger claim of a family suit each smaller one too. Where volumes suit several families a column for each of these
+says how many of its claims they serve; as in every network of flows these columns need not be declared integers.
+
+Of the room on nodes the program knows the sum over a topology: exact where each node is a topology of its own.
+"""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from binder.assignment.node_booking import NodeBooking
+from binder.rebalance.competition import ClaimFamily, ClaimKind, Competition, PodShape
+from binder.rebalance.integer_program import IntegerProgram, Row
+from kube.objects.model import Volume
+
+Place = tuple[int, int]
+"""A shape, by its place among the shapes of the competition, and a topology, by its number."""
+Factors = dict[int, float]
+
+
+@dataclass(slots=True)
+class Formulation:
+    """The columns and rows of a competition. `most`: by column, those of the places first, which are integers.
+
+    `start`: how many pods are at which place now.
+    """
+
+    places: Sequence[Place]
+    start: Sequence[int]
+    most: list[float]
+    rows: list[Row] = field(default_factory=list)
+
+    def program(self, gains: Sequence[int], start: Sequence[int], fixed: frozenset[int]) -> IntegerProgram:
+        """Return the program that begins at `start` and moves nobody to or from the `fixed` places."""
+        return IntegerProgram(self.most, self.rows, gains, start, fixed)
+
+    def new_column(self, most: float) -> int:
+        """Add a column that need not be an integer."""
+        self.most.append(most)
+        return len(self.most) - 1
+
+
+def formulate(competition: Competition, booking: NodeBooking, bounds: Mapping[Place, int]) -> Formulation:
+    """Return the formulation of a competition; `bounds` are for places that were found to take no more pods."""
+    shapes = competition.shapes
+    places = [(number, topology) for number, shape in enumerate(shapes) for topology in shape.kinds]
+    start = [shapes[number].at.get(topology, 0) for number, topology in places]
+    most = [bounds.get(place, len(shapes[place[0]].demands)) for place in places]
+    formulation = Formulation(places, start, [float(each) for each in most])
+    _add_pods(formulation, shapes)
+    _VolumeRows(formulation, competition).add()
+    _add_nodes(formulation, competition, booking)
+    return formulation
+
+
+def _add_pods(formulation: Formulation, shapes: Sequence[PodShape]) -> None:
+    """Who has a place keeps one, and nobody gets two."""
+    columns: defaultdict[int, Factors] = defaultdict(dict)
+    for column, (number, _) in enumerate(formulation.places):
+        columns[number][column] = 1.0
+    for number, factors in columns.items():
+        formulation.rows.append(Row(factors, shapes[number].placed, len(shapes[number].demands)))
+
+
+class _VolumeRows:
+    """`asked`: how many claims of a kind each column brings. `shares`: by kind, what each pool of volumes serves."""
+
+    def __init__(self, formulation: Formulation, competition: Competition) -> None:
+        self._formulation = formulation
+        self._asked: defaultdict[ClaimKind, Factors] = defaultdict(dict)
+        for column, (number, topology) in enumerate(formulation.places):
+            for kind, count in Counter(competition.shapes[number].kinds[topology]).items():
+                self._asked[kind][column] = float(count)
+        self._sizes: defaultdict[ClaimFamily, set[int]] = defaultdict(set)
+        for family, request in self._asked:
+            self._sizes[family].add(request)
+        self._pools = _pools(competition.listed)
+        self._shared = Counter(family for families in self._pools for family in families)
+        self._shares: defaultdict[ClaimKind, Factors] = defaultdict(dict)
+
+    def add(self) -> None:
+        for families, volumes in self._pools.items():
+            self._add_pool(families, volumes)
+        for kind, shares in self._shares.items():
+            self._formulation.rows.append(Row({**self._asked[kind], **shares}, 0.0, 0.0))
+
+    def _add_pool(self, families: Sequence[ClaimFamily], volumes: Sequence[Volume]) -> None:
+        """Add a row for each size asked for, the largest first: what it leaves over goes to the next."""
+        sizes = sorted(set().union(*(self._sizes[family] for family in families)))
+        counts = Counter(bisect_right(sizes, volume.capacity) for volume in volumes)
+        handed_down: Factors = {}
+        for place in range(len(sizes), 0, -1):
+            left_over = self._formulation.new_column(len(volumes))
+            factors: Factors = {left_over: 1.0, **handed_down}
+            for family in families:
+                for column, factor in self._taken(ClaimKind(family, sizes[place - 1]), len(volumes)).items():
+                    factors[column] = factors.get(column, 0.0) + factor
+            self._formulation.rows.append(Row(factors, counts[place], counts[place]))
+            handed_down = {left_over: -1.0}
+
+    def _taken(self, kind: ClaimKind, most: int) -> Factors:
+        """Return what claims of the kind take from a pool that has this many volumes."""
+        if kind not in self._asked or self._shared[kind.family] == 1:
+            return self._asked.get(kind, {})
+        share = self._formulation.new_column(most)
+        self._shares[kind][share] = -1.0
+        return {share: 1.0}
+
+
+def _pools(listed: Mapping[ClaimFamily, Sequence[Volume]]) -> dict[tuple[ClaimFamily, ...], list[Volume]]:
+    """Return the volumes by the families that they are listed for."""
+    families: defaultdict[str, list[ClaimFamily]] = defaultdict(list)
+    named: dict[str, Volume] = {}
+    for family, volumes in listed.items():
+        for volume in volumes:
+            families[volume.name].append(family)
+            named[volume.name] = volume
+    pools: defaultdict[tuple[ClaimFamily, ...], list[Volume]] = defaultdict(list)
+    for name, suited in families.items():
+        pools[tuple(suited)].append(named[name])
+    return pools
+
+
+def _add_nodes(formulation: Formulation, competition: Competition, booking: NodeBooking) -> None:
+    wanted: defaultdict[int, defaultdict[str, Factors]] = defaultdict(lambda: defaultdict(dict))
+    for column, (number, topology) in enumerate(formulation.places):
+        shape = competition.shapes[number]
+        for name, amount in booking.takes(shape.demands[0], shape.attach):
+            wanted[topology][name][column] = float(amount)
+    for topology, factors in wanted.items():
+        nodes = (node.name for node in competition.topologies[topology].nodes)
+        formulation.rows.extend(_short(formulation, factors, nodes, booking))
+
+
+def _short(
+    formulation: Formulation, wanted: Mapping[str, Factors], nodes: Iterable[str], booking: NodeBooking
+) -> Iterator[Row]:
+    """Yield a row for each resource of which the nodes have less than all pods that may come together want."""
+    missing = {
+        name: sum(amount * formulation.most[column] for column, amount in factors.items())
+        for name, factors in wanted.items()
+    }
+    have = dict.fromkeys(missing, 0.0)
+    for node in nodes:
+        for name in list(missing):
+            have[name] += booking.left(node, name)
+            if have[name] >= missing[name]:
+                del missing[name]
+        if not missing:
+            return
+    for name in missing:
+        unit = max(wanted[name].values())
+        yield Row({column: amount / unit for column, amount in wanted[name].items()}, most=have[name] / unit)

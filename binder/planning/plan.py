@@ -40,7 +40,7 @@ def plan(
 ) -> tuple[Decision, ...]:
     """Return one decision for each pod, in the order given.
 
-    `groupings` caches from pass to pass how nodes were grouped, and changes no decision. `solve` is called where volumes
+    `groupings` caches from pass to pass how nodes were grouped, and changes no decision. `solve` is called if volumes
     are short.
     """
     groupings = groupings or Groupings()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -76,6 +77,24 @@ class DevCluster:
     def kubectl(self) -> Path:
         """The kubectl built with the cluster."""
         return self._running_layout().kubectl
+
+    async def run_kubectl(self, *arguments: str, given: str = "") -> str:
+        """Run kubectl as the administrator with this on its standard input; return what it prints.
+
+        Raises ClusterError with its complaint.
+        """
+        process = await asyncio.create_subprocess_exec(
+            self.kubectl,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=os.environ | {"KUBECONFIG": str(self.kubeconfig)},
+        )
+        printed, complaint = await process.communicate(given.encode())
+        if process.returncode != 0:
+            raise ClusterError(f"kubectl {' '.join(arguments)}: {complaint.decode()}")
+        return printed.decode()
 
     async def start(self) -> None:
         """Build what is missing, start everything and return when it is ready; ClusterError says what went wrong."""

@@ -1,15 +1,15 @@
 """The ServiceAccounts and roles of manifests/, as shipped: `kubectl apply -k` without the Deployments."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 import yaml
 
 from devcluster.cluster import DevCluster
-from devcluster.errors import ClusterError
+from soak.stage.client import Document
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
 COMPONENTS: Final = ("complete", "scheduling-gate", "scheduler")
@@ -22,15 +22,18 @@ _LEFT_OUT: Final = frozenset({"Deployment"})
 
 async def apply(cluster: DevCluster, components: Sequence[str]) -> None:
     """Apply manifests/base with the components. Raises ClusterError with what kubectl said."""
+    await cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(await rendered(cluster, components)))
+
+
+async def rendered(cluster: DevCluster, components: Sequence[str]) -> list[Document]:
+    """Return what kustomize makes of manifests/base with these components, without Deployments."""
     overlay = _write_overlay(cluster.directory, components)
-    built = yaml.safe_load_all(await _kubectl(cluster, "kustomize", str(overlay)))
-    kept = [document for document in built if document["kind"] not in _LEFT_OUT]
-    await _kubectl(cluster, "apply", "-f", "-", given=yaml.safe_dump_all(kept))
+    built = yaml.safe_load_all(await cluster.run_kubectl("kustomize", str(overlay)))
+    return [document for document in built if document["kind"] not in _LEFT_OUT]
 
 
 def _write_overlay(directory: Path, components: Sequence[str]) -> Path:
-    overlay = directory / "overlay"
-    overlay.mkdir()
+    overlay = Path(mkdtemp(prefix="overlay-", dir=directory))
     # kustomize takes directories by relative paths only.
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -40,18 +43,3 @@ def _write_overlay(directory: Path, components: Sequence[str]) -> Path:
     }
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization), encoding="utf-8")
     return overlay
-
-
-async def _kubectl(cluster: DevCluster, *arguments: str, given: str = "") -> str:
-    process = await asyncio.create_subprocess_exec(
-        cluster.kubectl,
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"KUBECONFIG": str(cluster.kubeconfig)},
-    )
-    out, error = await process.communicate(given.encode())
-    if process.returncode != 0:
-        raise ClusterError(f"kubectl {' '.join(arguments)}: {error.decode()}")
-    return out.decode()

@@ -7,7 +7,6 @@ from devcluster.cluster import DevCluster
 from devcluster.driver.volumes import create_volume
 from tests.e2e.installation import SECONDS, rolled_out
 from tests.scenarios.admin import Admin, Document
-from tests.scenarios.controller import kubectl
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
 
@@ -30,7 +29,7 @@ class Driver:
 
 async def install_driver(cluster: DevCluster) -> Driver:
     """Install it; return when the kubelet knows it."""
-    await kubectl(cluster, "apply", "-f", str(_MANIFEST))
+    await cluster.run_kubectl("apply", "-f", str(_MANIFEST))
     await rolled_out(cluster, "daemonset/node", "directory-driver")
     async with Admin(cluster) as admin:
         await eventually(

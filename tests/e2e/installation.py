@@ -11,7 +11,7 @@ import yaml
 
 from devcluster.cluster import DevCluster
 from tests.scenarios.admin import Admin, Document
-from tests.scenarios.controller import MANIFESTS, SYSTEM, kubectl
+from tests.scenarios.controller import MANIFESTS, SYSTEM
 from tests.scenarios.waiting import eventually
 
 SECONDS: Final = 240.0
@@ -32,7 +32,7 @@ _numbers: Final = count(1)
 async def install(cluster: DevCluster, components: Sequence[str] = COMPONENTS) -> Path:
     """`kubectl apply -k` an overlay of base with these components; return it when all of it is ready."""
     overlay = write_overlay(cluster.directory, components)
-    await kubectl(cluster, "apply", "-k", str(overlay))
+    await cluster.run_kubectl("apply", "-k", str(overlay))
     await rolled_out(cluster, "deployment/pvc-prebinder")
     return overlay
 
@@ -61,12 +61,12 @@ def write_overlay(directory: Path, components: Sequence[str]) -> Path:
 
 
 async def rolled_out(cluster: DevCluster, what: str, namespace: str = SYSTEM) -> None:
-    await kubectl(cluster, "-n", namespace, "rollout", "status", what, f"--timeout={SECONDS:.0f}s")
+    await cluster.run_kubectl("-n", namespace, "rollout", "status", what, f"--timeout={SECONDS:.0f}s")
 
 
 async def controller_pods(cluster: DevCluster) -> dict[str, Document]:
     """Return the controller's pods by name, those on their way out left out."""
-    answer = await kubectl(cluster, "-n", SYSTEM, "get", "pods", "--selector", CONTROLLER, "--output", "json")
+    answer = await cluster.run_kubectl("-n", SYSTEM, "get", "pods", "--selector", CONTROLLER, "--output", "json")
     return {
         pod["metadata"]["name"]: pod
         for pod in json.loads(answer)["items"]

@@ -15,7 +15,7 @@ from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import break_volume, create_volume, make_well
 from tests.e2e.installation import SECONDS, rolled_out
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS, kubectl
+from tests.scenarios.controller import MANIFESTS
 from tests.scenarios.documents import PREFIX, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -60,12 +60,12 @@ async def test_a_volume_that_becomes_unhealthy_is_quarantined_until_it_recovers(
 @asynccontextmanager
 async def driver_with_agent(cluster: DevCluster) -> AsyncIterator[None]:
     overlay = str(write_agent_overlay(cluster.directory / "driver-with-agent"))
-    await kubectl(cluster, "create", "namespace", NAMESPACE)
-    await kubectl(cluster, "apply", "-k", overlay)
+    await cluster.run_kubectl("create", "namespace", NAMESPACE)
+    await cluster.run_kubectl("apply", "-k", overlay)
     await rolled_out(cluster, "deployment/controller", NAMESPACE)
     yield
-    await kubectl(cluster, "delete", "-k", overlay)
-    await kubectl(cluster, "delete", "namespace", NAMESPACE)
+    await cluster.run_kubectl("delete", "-k", overlay)
+    await cluster.run_kubectl("delete", "namespace", NAMESPACE)
 
 
 def write_agent_overlay(overlay: Path) -> Path:

@@ -6,7 +6,6 @@ from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import SECONDS
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import kubectl
 from tests.scenarios.documents import PREFIX, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -25,7 +24,7 @@ async def test_pods_of_a_labelled_namespace_are_gated_bound_and_run(
 
     # The API server heeds a new policy, and a new label, a moment after it has accepted them.
     async def gates() -> list[Document]:
-        shown = await kubectl(real, "create", "--dry-run=server", "-o", "json", "-f", "-", given=json.dumps(pod))
+        shown = await real.run_kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", given=json.dumps(pod))
         gates: list[Document] = json.loads(shown)["spec"].get("schedulingGates", [])
         return gates
 

@@ -10,7 +10,7 @@ from tests.e2e.driver import Driver
 from tests.e2e.installation import CONTROLLER, SECONDS, controller_pods, leader, rolled_out
 from tests.scenarios.admin import Admin, Document
 from tests.scenarios.bindings import PRODUCT, writers
-from tests.scenarios.controller import SYSTEM, kubectl
+from tests.scenarios.controller import SYSTEM
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -44,7 +44,7 @@ def projected(volume: Document) -> list[Document]:
 async def test_metrics_are_served_by_every_replica(real: DevCluster, installed: None) -> None:
     for name in await controller_pods(real):
         path = f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics"
-        assert "pvc_prebinder_" in await kubectl(real, "get", "--raw", path)
+        assert "pvc_prebinder_" in await real.run_kubectl("get", "--raw", path)
 
 
 @pytest.mark.parametrize("end", ["deleted", "killed"])
@@ -57,7 +57,7 @@ async def test_another_replica_goes_on_in_the_middle_of_fifty_binds(
     await eventually(world.bound, lambda bound: bound, "the first claims are bound", SECONDS)
     grace = "30" if end == "deleted" else "0"
     flags = [f"--grace-period={grace}", "--wait=false", *(["--force"] if end == "killed" else [])]
-    await kubectl(real, "-n", SYSTEM, "delete", "pod", first, *flags)
+    await real.run_kubectl("-n", SYSTEM, "delete", "pod", first, *flags)
     await pods_with_claims(world, disks, range(PODS // 2, PODS - 1))
     await eventually(partial(leader, admin), lambda name: name != first, "another replica leads", SECONDS)
     await pods_with_claims(world, disks, range(PODS - 1, PODS))
@@ -69,7 +69,7 @@ async def test_a_rolling_upgrade_loses_no_bind(world: World, real: DevCluster, a
     disks = await storage(world, driver)
     before = set(await controller_pods(real))
     await pods_with_claims(world, disks, range(PODS // 2))
-    await kubectl(real, "-n", SYSTEM, "rollout", "restart", "deployment/pvc-prebinder")
+    await real.run_kubectl("-n", SYSTEM, "rollout", "restart", "deployment/pvc-prebinder")
     creating = asyncio.create_task(pods_with_claims(world, disks, range(PODS // 2, PODS)))
     await rolled_out(real, "deployment/pvc-prebinder")
     await creating
@@ -79,8 +79,8 @@ async def test_a_rolling_upgrade_loses_no_bind(world: World, real: DevCluster, a
     )
     assert await leader(admin) in after
     # A replica that is told to end does so by itself: nobody had to kill it.
-    reasons = await kubectl(
-        real, "-n", SYSTEM, "get", "events", "--output", "jsonpath={.items[*].reason}", "--selector", CONTROLLER
+    reasons = await real.run_kubectl(
+        "-n", SYSTEM, "get", "events", "--output", "jsonpath={.items[*].reason}", "--selector", CONTROLLER
     )
     assert "ExceededGracePeriod" not in reasons
 

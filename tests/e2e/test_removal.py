@@ -7,7 +7,7 @@ from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import COMPONENTS, SECONDS, controller_pods, install, write_overlay
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS, SYSTEM, kubectl
+from tests.scenarios.controller import MANIFESTS, SYSTEM
 from tests.scenarios.documents import PREFIX, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -39,7 +39,7 @@ async def test_removal_leaves_nothing_but_what_is_bound(world: World, real: DevC
     assert await world.bound() == kept
     assert (await world.pod_phases())["app"] == "Running"
     assert (await world.own_volumes())[lost]["spec"].get("claimRef") is None
-    left = await kubectl(real, "get", KINDS, "--selector", "app.kubernetes.io/part-of=pvc-prebinder", "-o", "name")
+    left = await real.run_kubectl("get", KINDS, "--selector", "app.kubernetes.io/part-of=pvc-prebinder", "-o", "name")
     assert left == ""
     # Other stories go on: it can be installed again.
     await install(real)
@@ -49,14 +49,14 @@ async def remove(cluster: DevCluster) -> None:
     """Do what manifests/uninstall/kustomization.yaml says, in its order."""
     overlay = str(write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler")))
     job, timeout = "job/pvc-prebinder-uninstall", f"--timeout={SECONDS:.0f}s"
-    await kubectl(cluster, "delete", "mutatingadmissionpolicy", "pvc-prebinder-gate")
-    await kubectl(cluster, "-n", SYSTEM, "scale", "deployment", "--all", "--replicas=0")
+    await cluster.run_kubectl("delete", "mutatingadmissionpolicy", "pvc-prebinder-gate")
+    await cluster.run_kubectl("-n", SYSTEM, "scale", "deployment", "--all", "--replicas=0")
     await eventually(partial(controller_pods, cluster), lambda pods: not pods, "no controller runs", SECONDS)
     uninstall = str(MANIFESTS / "uninstall")
-    await kubectl(cluster, "apply", "-k", uninstall)
-    await kubectl(cluster, "-n", SYSTEM, "wait", "--for=condition=complete", job, timeout)
-    await kubectl(cluster, "delete", "-k", uninstall, timeout)
-    await kubectl(cluster, "delete", "-k", overlay, "--ignore-not-found", timeout)
+    await cluster.run_kubectl("apply", "-k", uninstall)
+    await cluster.run_kubectl("-n", SYSTEM, "wait", "--for=condition=complete", job, timeout)
+    await cluster.run_kubectl("delete", "-k", uninstall, timeout)
+    await cluster.run_kubectl("delete", "-k", overlay, "--ignore-not-found", timeout)
 
 
 async def traces(world: World) -> set[str]:

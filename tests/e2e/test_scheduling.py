@@ -14,7 +14,7 @@ from devcluster.control_plane.certificates import Authority, KeyPair
 from devcluster.node import archive
 from tests.e2e.driver import Driver
 from tests.e2e.installation import COMPONENTS, SECONDS, rolled_out, write_overlay
-from tests.scenarios.controller import SYSTEM, kubectl
+from tests.scenarios.controller import SYSTEM
 from tests.scenarios.documents import PREFIX, claim_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -31,7 +31,7 @@ async def schedulers(real: DevCluster, installed: None) -> None:
     directory = real.directory / "node" / "kube-scheduler"
     client = await install_schedulers(real, directory)
     selector = "app.kubernetes.io/component=extender"
-    shown = await kubectl(real, "-n", SYSTEM, "get", "pods", "--selector", selector, "--output", "json")
+    shown = await real.run_kubectl("-n", SYSTEM, "get", "pods", "--selector", selector, "--output", "json")
     address = json.loads(shown)["items"][0]["status"]["podIP"]
     await start_kube_scheduler(real, directory, configuration(directory, f"https://{address}:8443", client))
 
@@ -40,9 +40,9 @@ async def install_schedulers(cluster: DevCluster, directory: Path) -> KeyPair:
     """Add extender and scheduler to base; return the certificate of the extender's client."""
     authority = authority_in(directory)
     serving = authority.serving("extender", (SERVER,), ())
-    await kubectl(cluster, "apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
+    await cluster.run_kubectl("apply", "-f", "-", given=json.dumps(secret(authority.certificate, serving)))
     overlay = write_overlay(cluster.directory, (*COMPONENTS, "extender", "scheduler"))
-    await kubectl(cluster, "apply", "-k", str(overlay))
+    await cluster.run_kubectl("apply", "-k", str(overlay))
     for name in ("pvc-prebinder-extender", "pvc-prebinder-scheduler"):
         await rolled_out(cluster, f"deployment/{name}")
     return authority.client("kube-scheduler")

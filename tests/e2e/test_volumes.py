@@ -6,7 +6,6 @@ from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import SECONDS
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import kubectl
 from tests.scenarios.documents import claim_spec, stateful_set
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -34,7 +33,7 @@ async def test_files_written_before_a_restart_are_read_after_it(
         await says(world, f"web-{number}", EMPTY)
     await world.all_run("web-0", "web-1", seconds=SECONDS)
 
-    await kubectl(real, "-n", world.namespace, "delete", "pods", "web-0", "web-1")
+    await real.run_kubectl("-n", world.namespace, "delete", "pods", "web-0", "web-1")
     for number in range(2):
         await says(world, f"web-{number}", written_by(f"web-{number}"))
 
@@ -71,7 +70,7 @@ async def says(world: World, pod: str, log: str) -> None:
 
 async def logs(world: World, pod: str) -> str:
     try:
-        return await kubectl(world.cluster, "-n", world.namespace, "logs", pod)
+        return await world.cluster.run_kubectl("-n", world.namespace, "logs", pod)
     except AssertionError as error:  # the container is not there yet, or was not told to the kubelet
         return str(error)
 

@@ -13,7 +13,7 @@ from devcluster.control_plane.api import answers_ok
 from devcluster.driver.process import Driver
 from devcluster.processes.ports import LOOPBACK, free_ports
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS, Controller, kubectl
+from tests.scenarios.controller import MANIFESTS, Controller
 from tests.scenarios.drivers import endpoint_flag
 from tests.scenarios.world import World
 
@@ -66,11 +66,11 @@ async def agent_account(world: World, driver: str, *beside: str) -> Path:
     cluster = world.cluster
     overlay = cluster.directory / f"agent-overlay-{next(_numbers)}"
     write_overlay(overlay, world.namespace, driver, *beside)
-    built = list(yaml.safe_load_all(await kubectl(cluster, "kustomize", str(overlay))))
+    built = list(yaml.safe_load_all(await cluster.run_kubectl("kustomize", str(overlay))))
     who = {"name": DRIVERS_ACCOUNT, "namespace": world.namespace}
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": who}
     kept = [account, *(document for document in built if document["kind"] != "Deployment")]
-    await kubectl(cluster, "apply", "-f", "-", given=yaml.safe_dump_all(kept))
+    await cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(kept))
     return await cluster.kubeconfig_for_service_account(world.namespace, DRIVERS_ACCOUNT)
 
 

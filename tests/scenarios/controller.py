@@ -1,7 +1,5 @@
 """The real command `pvc-prebinder controller` as a process, with the rights of manifests/ and nothing more."""
 
-import asyncio
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -16,7 +14,8 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.api import answers_ok
 from devcluster.processes.component import Component
 from devcluster.processes.ports import LOOPBACK, free_ports
-from tests.scenarios.admin import Admin, Document
+from soak.stage import rights
+from tests.scenarios.admin import Admin
 from tests.scenarios.world import World
 
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
@@ -109,28 +108,7 @@ async def account(cluster: DevCluster) -> Path:
 
 async def apply_manifests(cluster: DevCluster, components: Sequence[str] = COMPONENTS) -> None:
     """`kubectl apply -k manifests/base` with these components, without the Deployment: there are no images here."""
-    await kubectl(cluster, "apply", "-f", "-", given=yaml.safe_dump_all(await rendered(cluster, components)))
-
-
-async def rendered(cluster: DevCluster, components: Sequence[str]) -> list[Document]:
-    """Return what kustomize makes of manifests/base with these components, without Deployments."""
-    overlay = _write_overlay(cluster.directory, components)
-    built = yaml.safe_load_all(await kubectl(cluster, "kustomize", str(overlay)))
-    return [document for document in built if document["kind"] != "Deployment"]
-
-
-def _write_overlay(directory: Path, components: Sequence[str]) -> Path:
-    overlay = directory / f"overlay-{next(_numbers)}"
-    overlay.mkdir()
-    # kustomize takes directories by relative paths only.
-    kustomization = {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [os.path.relpath(MANIFESTS / "base", overlay)],
-        "components": [os.path.relpath(MANIFESTS / "components" / name, overlay) for name in components],
-    }
-    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    return overlay
+    await rights.apply(cluster, components)
 
 
 async def lease_rights(admin: Admin, namespace: str) -> None:
@@ -149,17 +127,3 @@ async def lease_rights(admin: Admin, namespace: str) -> None:
 async def release_lease(world: World) -> None:
     """Do by hand what time does after a crash: the Lease of the dead is over, and the next may take it at once."""
     await world.admin.patch("Lease", ACCOUNT, {"spec": {"holderIdentity": ""}}, world.namespace)
-
-
-async def kubectl(cluster: DevCluster, *arguments: str, given: str = "") -> str:
-    process = await asyncio.create_subprocess_exec(
-        cluster.kubectl,
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | {"KUBECONFIG": str(cluster.kubeconfig)},
-    )
-    out, error = await process.communicate(given.encode())
-    assert process.returncode == 0, f"kubectl {' '.join(arguments)}: {error.decode()}"
-    return out.decode()

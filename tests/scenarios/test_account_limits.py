@@ -11,9 +11,10 @@ import yaml
 
 from devcluster.cluster import DevCluster
 from devcluster.driver.health import VolumeFault
+from soak.stage.rights import rendered
 from tests.scenarios.admin import Admin, Document, Refused
 from tests.scenarios.agent import agent_account, start_agent
-from tests.scenarios.controller import ACCOUNT, COMPONENTS, MANIFESTS, SYSTEM, kubectl, rendered, start_controller
+from tests.scenarios.controller import ACCOUNT, COMPONENTS, MANIFESTS, SYSTEM, start_controller
 from tests.scenarios.documents import PREFIX, claim_spec
 from tests.scenarios.drivers import endpoint_flag, start_directories
 from tests.scenarios.test_quarantine import health, quarantined, volumes
@@ -40,14 +41,14 @@ def policies(component: str) -> list[Document]:
 async def limited(cluster: DevCluster, admin: Admin) -> AsyncIterator[World]:
     """A world in which all accounts are limited. Afterwards none is: other stories use other annotation prefixes."""
     built = yaml.safe_dump_all(await rendered(cluster, (*COMPONENTS, "scheduler", "account-limits")))
-    await kubectl(cluster, "apply", "-f", "-", given=built)
+    await cluster.run_kubectl("apply", "-f", "-", given=built)
     async with lived_in(World(cluster, admin, PREFIX)) as world:
         try:
             await eventually(partial(in_force, world), bool, "the policies are in force")
             yield world
         finally:
             given = yaml.safe_dump_all(policies("account-limits"))
-            await kubectl(cluster, "delete", "--ignore-not-found", "-f", "-", given=given)
+            await cluster.run_kubectl("delete", "--ignore-not-found", "-f", "-", given=given)
 
 
 async def in_force(world: World) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.scenarios.controller import Controller, kubectl, start_controller
+from tests.scenarios.controller import Controller, start_controller
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.proxy import Proxy
 from tests.scenarios.waiting import eventually
@@ -82,7 +82,7 @@ async def read_only_account(world: World) -> Path:
         {**about, "kind": "ClusterRole", "rules": [rule]},
         {**about, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]},
     ]
-    await kubectl(world.cluster, "apply", "-f", "-", given=yaml.safe_dump_all(documents))
+    await world.cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(documents))
     return await world.cluster.kubeconfig_for_service_account(world.namespace, "reads")
 
 

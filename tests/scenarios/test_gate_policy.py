@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from devcluster.cluster import DevCluster
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS, kubectl
+from tests.scenarios.controller import MANIFESTS
 from tests.scenarios.documents import PREFIX, claim_spec, pod, pod_spec, stateful_set
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -20,9 +20,9 @@ LABEL = f"{PREFIX}gate"
 @pytest_asyncio.fixture
 async def policy(cluster: DevCluster) -> AsyncIterator[None]:
     """The policy as shipped. The API server takes a moment to heed it: see `in_force`."""
-    await kubectl(cluster, "apply", "-f", str(POLICY))
+    await cluster.run_kubectl("apply", "-f", str(POLICY))
     yield
-    await kubectl(cluster, "delete", "-f", str(POLICY))
+    await cluster.run_kubectl("delete", "-f", str(POLICY))
 
 
 def waiting(world: World, name: str, **how: object) -> Document:

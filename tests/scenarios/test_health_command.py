@@ -10,7 +10,6 @@ import yaml
 
 from devcluster.driver.health import VolumeFault
 from tests import command_process
-from tests.scenarios.controller import kubectl
 from tests.scenarios.drivers import Directories, endpoint_flag
 from tests.scenarios.test_quarantine import quarantined, volumes, watched
 from tests.scenarios.waiting import eventually
@@ -58,7 +57,7 @@ async def viewer(world: World) -> Path:
             for granted in ("view", "pvc-prebinder-view")
         ),
     ]
-    await kubectl(world.cluster, "apply", "-f", "-", given=yaml.safe_dump_all(documents))
+    await world.cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(documents))
     return await world.cluster.kubeconfig_for_service_account(world.namespace, "views")
 
 

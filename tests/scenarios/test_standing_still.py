@@ -14,7 +14,7 @@ import pytest_asyncio
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.admin import Admin
-from tests.scenarios.controller import ACCOUNT, SYSTEM, Controller, account, kubectl, start_controller
+from tests.scenarios.controller import ACCOUNT, SYSTEM, Controller, account, start_controller
 from tests.scenarios.documents import claim, claim_spec, pod, pod_spec, storage_class
 from tests.scenarios.proxy import Call, Proxy
 from tests.scenarios.settling import settled
@@ -201,7 +201,7 @@ def parts_of(call: Call) -> tuple[str, str, str, str]:
 async def granted(cluster: DevCluster) -> set[Right]:
     """Return what the roles of manifests/ allow the controller, as they were applied."""
     kinds = "clusterroles,roles,clusterrolebindings,rolebindings"
-    found = json.loads(await kubectl(cluster, "get", kinds, "-n", SYSTEM, "-o", "json"))["items"]
+    found = json.loads(await cluster.run_kubectl("get", kinds, "-n", SYSTEM, "-o", "json"))["items"]
     controller = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM}
     bound = {(one["roleRef"]["kind"], one["roleRef"]["name"]) for one in found if controller in one.get("subjects", ())}
     roles = [one for one in found if (one["kind"], one["metadata"]["name"]) in bound]

@@ -15,7 +15,7 @@ import yaml
 from devcluster.cluster import DevCluster
 from devcluster.driver.health import VolumeFault
 from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS, SYSTEM, kubectl, start_controller
+from tests.scenarios.controller import MANIFESTS, SYSTEM, start_controller
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.drivers import Directories, endpoint_flag, start_directories
 from tests.scenarios.waiting import eventually
@@ -28,9 +28,9 @@ CHANGING = ("generation", "resourceVersion", "managedFields", "uid", "creationTi
 @pytest_asyncio.fixture
 async def account(cluster: DevCluster, rights: None) -> Path:
     """A kubeconfig with the rights of manifests/uninstall and no others."""
-    built = yaml.safe_load_all(await kubectl(cluster, "kustomize", str(ROLE)))
+    built = yaml.safe_load_all(await cluster.run_kubectl("kustomize", str(ROLE)))
     kept = [document for document in built if document["kind"] != "Job"]
-    await kubectl(cluster, "apply", "-f", "-", given=yaml.safe_dump_all(kept))
+    await cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(kept))
     return await cluster.kubeconfig_for_service_account(SYSTEM, "pvc-prebinder-uninstall")
 
 

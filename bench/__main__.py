@@ -1,4 +1,4 @@
-"""`python -m bench`: run the measurements, print a table, and write what was found to bench/results/."""
+"""`python -m bench`: run the measurements, print a table, and write the results to bench/results/."""
 
 import argparse
 import sys
@@ -42,7 +42,7 @@ PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
 
 
 def main() -> None:
-    """Run what was asked for, all by default; about an hour and a half on 2 cores."""
+    """Run the requested measurements, all by default; about an hour and a half on 2 cores."""
     arguments = _arguments()
     machine, started, found = this_machine(), datetime.now(UTC), {}
     for letter in arguments.only or PARTS:
@@ -101,7 +101,7 @@ def _print(title: str, rows: list[Row]) -> None:
     for row in rows:
         met = "" if row.met is None else "yes" if row.met else "NO"
         table.add_row(row.name, f"{row.value:,.4g} {row.unit}", _goal(row), met, row.detail)
-    # Not cut to 80 columns where there is no terminal.
+    # Not truncated to 80 columns without a terminal.
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(table)
 

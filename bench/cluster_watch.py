@@ -1,4 +1,4 @@
-"""What anybody sees who watches the API server, and when: the measure of what others write."""
+"""What a watcher of the API server sees, and when: the measure of what others write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -36,7 +36,7 @@ class _Status(msgspec.Struct):
 
 
 class SeenObject(msgspec.Struct):
-    """What measurements look at in a pod, a claim or a volume."""
+    """The fields of a pod, a claim or a volume that measurements use."""
 
     metadata: _Metadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -50,7 +50,7 @@ Look = Callable[[SeenObject, float], None]
 
 
 class ClusterWatch:
-    """Watches some kinds of objects; what is made of them is up to the `looks` of whoever inherits from it."""
+    """Watches some kinds of objects; subclasses process them in their `looks`."""
 
     def __init__(self, api: KubeApi, looks: Mapping[Resource, Look]) -> None:
         self._api = api
@@ -59,7 +59,7 @@ class ClusterWatch:
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
-        """Watch while inside, from now on."""
+        """Watch from now on while inside the context."""
         async with asyncio.TaskGroup() as tasks:
             running = []
             for resource, look in self._looks.items():

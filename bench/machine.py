@@ -1,4 +1,4 @@
-"""The machine a run was made on, without which its numbers say little."""
+"""A description of the machine a run was made on, without which its numbers mean little."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Machine(msgspec.Struct):
-    """`load` is that of the minute before the run; above the number of cores somebody else was measured too."""
+    """`load` is that of the minute before the run; above the number of cores other work was measured too."""
 
     processor: str
     cores: int

@@ -1,4 +1,4 @@
-"""Lines on standard error that say what is being done: a whole run takes a while."""
+"""Progress lines on standard error: a whole run takes a while."""
 
 import sys
 from time import monotonic

@@ -1,4 +1,4 @@
-"""What a measurement yields."""
+"""The result of a measurement."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number: what was measured, how much, in which unit, and what one must know to read it.
+    """A number: what was measured, how much, in which unit, and what is needed to interpret it.
 
     `at_most` or `at_least` is the goal, if there is one.
     """

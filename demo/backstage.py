@@ -1,4 +1,4 @@
-"""The stage's process (`demo.stage`) as seen by whoever started it."""
+"""The stage's process (`demo.stage`) from the side of its parent process."""
 
 import asyncio
 import signal
@@ -19,7 +19,7 @@ _GONE_SECONDS: Final = 60.0
 class Backstage:
     """Runs the stage for the length of an `async with` block; nothing of it is left afterwards unless it is kept.
 
-    The stage also ends by itself when this process dies, because its standard input ends.
+    The stage also ends if this process dies, because its standard input ends.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -39,7 +39,7 @@ class Backstage:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            # Ctrl-C in the terminal is for us; the stage ends when we let go of it.
+            # Ctrl-C in the terminal is for us; the stage ends when we close its standard input.
             start_new_session=True,
         )
 
@@ -55,7 +55,7 @@ class Backstage:
         self._errors.close()
 
     async def ready(self, tell: Callable[[str], object]) -> Ready:
-        """Tell each step and return when all of them are done; ClusterError says why they were not."""
+        """Report each step and return when all of them are done; ClusterError has the reason if they were not."""
         assert self._process.stdout is not None
         while line := await asyncio.to_thread(self._process.stdout.readline):
             match read_line(line):
@@ -68,7 +68,7 @@ class Backstage:
         raise ClusterError(self._errors.read().strip() or "the demo's cluster process exited without an error message")
 
     def keep(self) -> None:
-        """Let the stage stay up after the block, and after this process."""
+        """Keep the stage up after the block, and after this process."""
         assert self._process.stdin is not None
         self._process.stdin.write(KEEP)
         self._process.stdin.flush()

@@ -64,11 +64,11 @@ def command(keep: bool, timeout: float, picture: Path | None) -> int:
     """Shows on a real local control plane how pods get their volumes.
 
     Starts a control plane with 6 nodes in 3 zones and a CSI driver whose volumes are directories, runs the controller,
-    and creates pods whose claims have to be met together, in one zone, from healthy volumes. Then a volume becomes
-    unhealthy, is kept from pending pods, recovers, and is used again. Last, the same StatefulSets are placed by plain
-    kube-scheduler and by `pvc-prebinder scheduler`, side by side.
+    and creates pods whose claims need healthy volumes in the same zone. Then a volume becomes unhealthy, is withheld
+    from pending pods, recovers, and is used again. Last, the same StatefulSets are placed by plain kube-scheduler and
+    by `pvc-prebinder scheduler`, side by side.
 
-    The first run builds Kubernetes from source, which takes some minutes, and shows meanwhile what Kubernetes alone
+    The first run builds Kubernetes from source, which takes several minutes, and shows meanwhile what Kubernetes alone
     would choose; later runs take about a minute.
     """
     console = Console(highlight=False)
@@ -121,12 +121,12 @@ async def _demo(console: Console, keep: bool, timeout: float, picture: Path | No
 
 
 def _program() -> str:
-    """Return what to type to call us: the name where the shell finds it, else the path beside the interpreter."""
+    """Return the command that runs this program: its name if it is on PATH, else the path beside the interpreter."""
     return "pvc-prebinder" if which("pvc-prebinder") else str(Path(sys.executable).with_name("pvc-prebinder"))
 
 
 async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> None:
-    """Play the three acts; NotInTimeError if one does not come to its end."""
+    """Play the three acts; NotInTimeError if one does not finish in time."""
     create = partial(_create, ready, directory)
     storage, pods = demo_scene.storage_documents(), demo_scene.pod_documents()
     await create("storage", storage)
@@ -145,14 +145,14 @@ async def _play(show: Show, watcher: Watcher, ready: Ready, directory: Path) -> 
 
 
 async def _create(ready: Ready, directory: Path, name: str, documents: list[Document]) -> None:
-    """Hand documents to kubectl, as a person would; the file stays beside the cluster to be looked at."""
+    """Apply documents by kubectl, as a user would; the file stays in the cluster's directory for reference."""
     file = directory / f"{name}.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}, indent=1))
     await _kubectl(ready, "create", f"--filename={file}")
 
 
 async def _open_shop(ready: Ready) -> None:
-    """Lift the shop's own scheduling gate from its pods."""
+    """Remove the shop's own scheduling gate from its pods."""
     for number in range(demo_scene.REPLICAS):
         pod = f"pod/{demo_scene.SHOP}-{number}"
         without = json.dumps({"spec": {"schedulingGates": []}})
@@ -160,7 +160,7 @@ async def _open_shop(ready: Ready) -> None:
 
 
 async def _kubectl(ready: Ready, *arguments: str) -> None:
-    """Raise ClusterError with what kubectl says if it does not succeed."""
+    """Run kubectl; raise ClusterError with its output if it fails."""
     kubectl = await asyncio.create_subprocess_exec(
         ready.kubectl,
         f"--kubeconfig={ready.kubeconfig}",
@@ -174,7 +174,7 @@ async def _kubectl(ready: Ready, *arguments: str) -> None:
 
 
 def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:
-    """Whether every pod runs, but for the one that cannot, and that one has been told why."""
+    """Whether every pod runs except the one that cannot, and that one has an Event with the reason."""
     pods = watcher.snapshot.pods.values()
     waiting = [pod.name for pod in pods if pod.phase != "Running"]
     open_claims = {row.pod for row in rows if row.state != "Bound"}
@@ -183,7 +183,7 @@ def first_act_is_over(rows: Sequence[Row], watcher: Watcher) -> bool:
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """Return the last lines of a log, or that there is none."""
+    """Return the last lines of a log, or a note that there is none."""
     try:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How the demo's objects are written down: classes, volumes, claims and pods as Kubernetes documents."""
+"""The demo's objects: classes, volumes, claims and pods as Kubernetes documents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where pods and claims go. `gated`: nobody schedules a pod before the controller has reserved its volumes."""
+    """Where pods and claims go. `gated`: the pod is not scheduled before the controller has reserved its volumes."""
 
     namespace: str
     storage_class: str
@@ -28,7 +28,7 @@ def namespace_document(name: str) -> Document:
 
 
 def storage_class(name: str, mode: Mode | None = None) -> Document:
-    """Return a class of pre-made volumes. Without a mode the controller's default is for it."""
+    """Return a class of pre-provisioned volumes. Without a mode the controller's default applies to it."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -41,7 +41,7 @@ def storage_class(name: str, mode: Mode | None = None) -> Document:
 def volume_document(
     name: str, size: str, storage_class: str, place: tuple[str, str], driver: str, labels: Mapping[str, str]
 ) -> Document:
-    """Return a volume that nodes with the label `place` reach; its handle at the driver is its name."""
+    """Return a volume accessible from nodes with the label `place`; its handle at the driver is its name."""
     key, value = place
     terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
     return {
@@ -82,7 +82,7 @@ def stateful_set(name: str, sizes: Mapping[str, str], plan: Plan, replicas: int)
 
 
 def claims_and_pod(pod: str, claims: Sequence[tuple[str, str, Mapping[str, str]]], plan: Plan) -> list[Document]:
-    """Return a pod behind its claims, each a name, a size and the labels of the volumes it selects."""
+    """Return a pod preceded by its claims, each a name, a size and the labels of the volumes it selects."""
     made: list[Document] = [
         {
             "apiVersion": "v1",

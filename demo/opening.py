@@ -1,6 +1,6 @@
-"""What the demo shows while Kubernetes is being built: what it would do with the demo's own pods, answered offline.
+"""What the demo shows while Kubernetes is being built: what it would do with the demo's own pods, computed offline.
 
-The answer is that of `pvc-prebinder match` for the same objects, which stay in a file to be asked about.
+The result is that of `pvc-prebinder match` for the same objects, which are saved in a file for further use.
 """
 
 import json
@@ -42,7 +42,7 @@ def play_opening(console: Console, file: Path, program: str) -> None:
 
 
 def objects() -> Iterator[Document]:
-    """Yield what is in the demo's cluster before anything reacts to it, StatefulSets written out as their pods."""
+    """Yield the initial objects of the demo's cluster, StatefulSets expanded to their pods."""
     yield from (demo_node(name, zone).manifest() for name, zone in scene.node_names())
     for document in scene.storage_documents():
         yield document | ({"status": {"phase": "Available"}} if document["kind"] == "PersistentVolume" else {})
@@ -52,7 +52,7 @@ def objects() -> Iterator[Document]:
 
 
 def _replicas(stateful_set: Document) -> Iterator[Document]:
-    """Yield the pods of a StatefulSet behind their claims, named as its controller names them."""
+    """Yield the pods of a StatefulSet preceded by their claims, named as its controller names them."""
     metadata, spec = stateful_set["metadata"], stateful_set["spec"]
     for number in range(spec["replicas"]):
         pod = deepcopy(spec["template"]["spec"]) | {"volumes": []}

@@ -1,4 +1,4 @@
-"""The demo's second act: a free volume becomes unhealthy while pods wait that want such volumes, and recovers."""
+"""The demo's second act: an Available volume becomes unhealthy while pods wait for such volumes, and recovers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -20,7 +20,9 @@ async def play_outage(
     create_shop: Callable[[], Awaitable[None]],
     open_shop: Callable[[], Awaitable[None]],
 ) -> None:
-    """Let pods wait, make the volume unhealthy, let them go, make it well; return when each has a volume and runs."""
+    """Let pods wait, make the volume unhealthy, release them, let it recover; return when each has a volume and
+    runs.
+    """
     await create_shop()
     await show.until(all_wait, f"{REPLICAS} pods of {SHOP} to wait")
     show.tell(f"{REPLICAS} pods are held by a scheduling gate; each needs a volume of the class of {PATIENT}")
@@ -43,7 +45,7 @@ async def play_outage(
 
 
 def quarantined(watcher: Watcher) -> bool:
-    """Whether the volume is kept from claims at this moment."""
+    """Whether the volume is in quarantine at this moment."""
     volume = watcher.snapshot.volumes.get(PATIENT)
     return volume is not None and in_quarantine(volume, Annotations())
 
@@ -55,12 +57,12 @@ def running(watcher: Watcher) -> bool:
 
 
 def all_wait(rows: Sequence[Row]) -> bool:
-    """Whether every claim of the shop is there and has nothing yet."""
+    """Whether every claim of the shop exists and has no volume yet."""
     return [row.state for row in of_the_shop(rows)] == ["Pending"] * REPLICAS
 
 
 def all_but_one_served(rows: Sequence[Row]) -> bool:
-    """Whether every claim of the shop is bound, but for one whose pod was told why it is not."""
+    """Whether every claim of the shop is bound except one whose pod has an Event with the reason."""
     states = sorted(row.state.partition(" ")[0] for row in of_the_shop(rows))
     return states == ["Bound"] * (REPLICAS - 1) + ["Rejected"]
 
@@ -76,10 +78,10 @@ def of_the_shop(rows: Sequence[Row]) -> list[Row]:
 
 
 def served(rows: Sequence[Row]) -> str:
-    """Say which pods of the shop have which volumes."""
+    """Return which pods of the shop have which volumes."""
     return ", ".join(f"{row.pod} has {row.volume}" for row in of_the_shop(rows) if row.state == "Bound")
 
 
 def refused(rows: Sequence[Row]) -> str:
-    """Return the name of the pod of the shop that was refused, empty if none was."""
+    """Return the name of the rejected pod of the shop, empty if none was."""
     return next((row.pod for row in of_the_shop(rows) if row.state.startswith("Rejected")), "")

@@ -26,7 +26,7 @@ from kube.store.snapshot import Snapshot
 SCHEDULER: Final = "zone-scheduler"
 _PLAIN: Final = "default-scheduler"
 _DRIVER: Final = "san.csi.demo"
-"""Nobody asks it: this act is not about health."""
+"""It is never probed: this act is not about health."""
 LEDGER: Final = "ledger"
 ARCHIVE: Final = "archive"
 REPLICAS: Final = {LEDGER: 3, ARCHIVE: 1}
@@ -89,12 +89,14 @@ def storage_documents(side: Side) -> list[Document]:
 
 
 def set_document(side: Side, name: str) -> Document:
-    """Return one of the two sets: the ledger wants the small volumes, the archive comes last and wants the large."""
+    """Return one of the two sets: the ledger needs the small volumes, the archive comes last and needs the large
+    ones.
+    """
     return stateful_set(name, _SIZES[name], side.plan, REPLICAS[name])
 
 
 async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
-    """Play it until every pod runs, or was told why it cannot."""
+    """Play it until every pod runs, or has an Event with the reason why it cannot."""
     storage = [document for side in SIDES for document in storage_documents(side)]
     await create("twice-the-storage", storage)
     await show.until(lambda _: watcher.may_use(storage), "the volumes of the comparison to be Available")
@@ -115,14 +117,14 @@ async def play_placement(show: Show, watcher: Watcher, create: Create) -> None:
 
 
 async def refused(watcher: Watcher) -> dict[str, str]:
-    """Return what was said against the pods of this act that have no node, by their keys."""
+    """Return the schedulers' messages about the pods of this act that have no node, by their keys."""
     names = {side.name for side in SIDES}
     waiting = [pod.key for pod in watcher.snapshot.pods.values() if pod.namespace in names and not pod.node_name]
     return {key: await _refusal(watcher.api, key) for key in waiting}
 
 
 def placements(snapshot: Snapshot, refused: Mapping[str, str]) -> Iterator[str]:
-    """Say where each pod is, beside its twin on the other side."""
+    """Return where each pod is, beside its twin on the other side."""
     names = [f"{name}-{number}" for name, replicas in REPLICAS.items() for number in range(replicas)]
     rows = [row for name in names for side in SIDES if (row := _row(snapshot, refused, side, name))]
     if not rows:
@@ -140,7 +142,7 @@ def _runs(snapshot: Snapshot, key: str) -> bool:
 
 
 async def _refusal(api: KubeApi, key: str) -> str:
-    """Return what a scheduler said against the pod, empty if nothing; that it waits for its gate is no refusal."""
+    """Return a scheduler's message about the pod, empty if none; a message about the gate does not count."""
     namespace, _, name = key.partition("/")
     try:
         pod = msgspec.json.decode(await api.get(PODS, name, namespace), type=_Object)
@@ -150,7 +152,7 @@ async def _refusal(api: KubeApi, key: str) -> str:
 
 
 def _row(snapshot: Snapshot, refused: Mapping[str, str], side: Side, name: str) -> tuple[str, ...] | None:
-    """Return pod, scheduler, zone, node, and the volumes with what they waste, or why it waits."""
+    """Return pod, scheduler, zone, node, and the volumes with their waste, or why it waits."""
     pod = snapshot.pods.get(f"{side.name}/{name}")
     if pod is None:
         return None
@@ -162,7 +164,7 @@ def _row(snapshot: Snapshot, refused: Mapping[str, str], side: Side, name: str) 
 
 
 def _volumes(snapshot: Snapshot, pod: Pod) -> Iterator[str]:
-    # A StatefulSet names its claims in any order.
+    # The order of a StatefulSet's claims is not defined.
     for claim in sorted((snapshot.claims[key] for key in pod.claim_keys), key=lambda claim: claim.request):
         volume = snapshot.volumes.get(claim.volume_name)
         wanted, given = claim.request, volume.capacity if volume else 0

@@ -1,10 +1,11 @@
 """The demo's stage: nodes, volumes and pods, as Kubernetes documents and as volumes of the directory driver.
 
-Every zone holds volumes that Kubernetes alone would take first: the smallest that fits is unhealthy, or its driver
-reports another zone. Only one volume a zone is large enough for an archive, so the three replicas of the database must
-end up in three zones, each with all of its claims; and a pod that wants two of them in one zone cannot have them.
+Every zone has volumes that Kubernetes alone would take first: the smallest that fits is unhealthy, or its driver
+reports another zone. Only one volume per zone is large enough for an archive, so the three replicas of the database
+must be placed in three zones, each with all of its claims; and a pod that needs two of them in one zone cannot have
+them.
 
-A class of its own has as many volumes as the pods that wait want, and the one to be taken first becomes unhealthy.
+A separate class has as many volumes as there are waiting pods, and the one that would be taken first becomes unhealthy.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ HINTS_CLASS: Final = "disks-hints"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 FAST_CLASS: Final = "fast"
 OPENING_HOURS: Final = "demo.example/opening-hours"
-"""The scheduling gate of the shop's pods, which is nobody's business but the shop's."""
+"""The scheduling gate of the shop's pods, which only the shop removes."""
 DATABASE: Final = "db"
 SHOP: Final = "shop"
 REPLICAS: Final = 3
@@ -45,8 +46,8 @@ PATIENT: Final = "a-fast"
 class DemoVolume:
     """A volume of the stage.
 
-    `reported_zone` is where the driver says it is; `fault` is None, "gone", "read-only" or "full".
-    `node` is set for a volume that only one node reaches.
+    `reported_zone` is where the driver reports it; `fault` is None, "gone", "read-only" or "full". `node` is set for a
+    volume that is accessible from one node only.
     """
 
     name: str
@@ -59,7 +60,7 @@ class DemoVolume:
 
     @property
     def note(self) -> str:
-        """Say in a few words what its driver would report."""
+        """Return in a few words what its driver would report."""
         if self.fault:
             return f"unhealthy: {self.fault}"
         return f"accessible from {self.reported_zone}" if self.reported_zone != self.zone else HEALTHY
@@ -103,7 +104,7 @@ def volumes() -> list[DemoVolume]:
 
 
 def storage_documents() -> list[Document]:
-    """Return what is there before any pod: namespace, classes and volumes."""
+    """Return the initial objects: namespace, classes and volumes."""
     return [
         namespace_document(NAMESPACE),
         storage_class(CLASS),
@@ -124,9 +125,9 @@ def pod_documents() -> list[Document]:
 
 
 def shop_documents() -> list[Document]:
-    """Return the pods that wait while a volume becomes unhealthy, behind a gate of their own.
+    """Return the pods that wait while a volume becomes unhealthy, with a gate of their own.
 
-    Without ours: once that gate is lifted nothing but quarantine keeps kube-scheduler from the volume.
+    Without our gate: once theirs is removed only quarantine keeps kube-scheduler from the volume.
     """
     shop = stateful_set(SHOP, {"index": "10Gi"}, Plan(NAMESPACE, FAST_CLASS, gated=False), REPLICAS)
     shop["spec"]["template"]["spec"]["schedulingGates"] = [{"name": OPENING_HOURS}]

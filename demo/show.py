@@ -1,4 +1,4 @@
-"""How the demo shows what it sees: a live table on a terminal, plain lines elsewhere, and a diary of what it tells."""
+"""How the demo is shown: a live table on a terminal, plain lines elsewhere, and a diary of its messages."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -14,14 +14,13 @@ _LOOK_SECONDS: Final = 0.25
 
 
 class NotInTimeError(Exception):
-    """The time was up; the text says what was waited for."""
+    """The time was up; the text states what was waited for."""
 
 
 class Show:
     """Draws the rows that `look` returns for the length of a `with` block.
 
-    `until` gives up `timeout` seconds after the show was made.
-    `diary` holds what was told, and when.
+    `until` gives up `timeout` seconds after the show was created. `diary` holds the messages, with their times.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Show:
             self._console.print(table(self.rows))
 
     async def until(self, reached: Callable[[Sequence[Row]], bool], what: str) -> None:
-        """Look and draw until that is so; NotInTimeError names it if the time is up before."""
+        """Refresh and draw until the condition holds; NotInTimeError names it if the time is up before."""
 
         async def found() -> bool:
             return reached(self.rows)
@@ -54,7 +53,7 @@ class Show:
         await self.until_found(found, what)
 
     async def until_found(self, reached: Callable[[], Awaitable[bool]], what: str) -> None:
-        """Do as `until` with something that has to be asked for."""
+        """Like `until`, for a condition that has to be queried."""
         while True:
             await self._draw()
             if await reached():
@@ -68,7 +67,7 @@ class Show:
         print_lines(self._console, [f"- {words}"])
 
     def tell(self, words: str) -> None:
-        """Say it, and write it into the diary."""
+        """Print it, and add it to the diary."""
         self.diary.append((self._clock.now(), words))
         self.say(words)
 
@@ -87,6 +86,6 @@ def told(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
 
 
 def print_lines(console: Console, lines: Iterable[str]) -> None:
-    """Print texts as they are, however long."""
+    """Print texts without wrapping them."""
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)

@@ -1,6 +1,6 @@
 """The demo's cluster as a process of its own: control plane, nodes, CSI driver, controller.
 
-It lives as long as whoever started it holds its standard input open, or, after the word `keep` came that way, until
+It lives as long as its parent holds its standard input open, or, after the word `keep` was sent that way, until
 `pvc-prebinder dev devcluster down`. It prints one JSON line for each step and one when all is ready.
 """
 
@@ -27,7 +27,7 @@ from kube.rules.topology import ZONE_LABEL
 
 KEEP: Final = "keep\n"
 SWEEP_INTERVAL: Final = "1s"
-"""How often the demo's controller looks at every volume: often, so that nobody waits long for what it finds."""
+"""How often the demo's controller probes every volume: often, so that changes are detected soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the stage is doing, in words."""
+    """The current step, in words."""
 
     doing: str
 
@@ -60,7 +60,7 @@ def read_line(line: str) -> Ready | Step:
 
 
 async def play(directory: Path, keeper: TextIO) -> None:
-    """Build the stage, say that it is ready, and stay until told to go; ClusterError if it cannot be built."""
+    """Build the stage, report that it is ready, and stay until told to end; ClusterError if it cannot be built."""
     _say(Step("starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok"))
     async with DevCluster(directory=directory) as cluster:
         _say(Step("adding 6 nodes in 3 zones and a CSI driver with its volumes"))
@@ -96,7 +96,9 @@ async def play(directory: Path, keeper: TextIO) -> None:
 
 
 def demo_node(name: str, zone: str) -> NodeSpec:
-    """Return a node. Those of zone-a are large, so that a scheduler that only looks for room goes there first."""
+    """Return a node. Those of zone-a are large, so that a scheduler that only considers free resources goes there
+    first.
+    """
     return NodeSpec(name, zone, cpu="64", memory="256Gi") if zone == demo_scene.ZONES[0] else NodeSpec(name, zone)
 
 
@@ -109,7 +111,7 @@ async def _start_scheduler(cluster: DevCluster) -> Component:
 
 
 def make_volumes(root: Path) -> None:
-    """Make the driver's side of the scene: directories that say where they are, some of them unhealthy."""
+    """Create the driver's side of the scene: directories with their topology, some of them unhealthy."""
     for volume in demo_scene.volumes():
         segment = {ZONE_LABEL: volume.reported_zone}
         create_volume(root, volume.name, parse_quantity(volume.size) // NANO, segment)

@@ -1,4 +1,4 @@
-"""What the demo says at its end: counts, times, refusals with their evidence, and how to look around."""
+"""The end of the demo: counts, times, rejections with their evidence, and how to explore the cluster."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from kube.store.snapshot import Snapshot
 
 
 def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
-    """Say how many claims were bound, how fast, where each pod's volumes are, and what was passed over."""
+    """Return how many claims were bound, how fast, where each pod's volumes are, and what was rejected."""
     bound = [row for row in rows if row.state == "Bound"]
     refused = [row for row in rows if row.state.startswith("Rejected")]
     times = sorted((row.settled_after, row.claim) for row in bound if row.settled_after is not None)
@@ -57,7 +57,7 @@ def summary(rows: Sequence[Row], snapshot: Snapshot, verdicts: Mapping[str, Verd
 
 
 def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
-    """Say what became of the volume that became unhealthy, with times."""
+    """Return what happened to the volume that became unhealthy, with times."""
     if diary:
         yield ""
         yield "A volume became unhealthy while pods waited:"
@@ -65,7 +65,7 @@ def outage(diary: Sequence[tuple[datetime, str]]) -> Iterator[str]:
 
 
 def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[str]:
-    """Say which pods still get nothing and why, in the words of the Events on them."""
+    """Return which pods still get nothing and why, from their Events."""
     waiting = {f"{demo_scene.NAMESPACE}/{row.pod}" for row in rows if row.state.startswith("Rejected")}
     for pod, event in sorted(events.items()):
         if pod not in waiting:
@@ -76,7 +76,7 @@ def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[s
 
 
 def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
-    """Say how to use the cluster that was kept; `program` is how to call us."""
+    """Return how to use the cluster that was kept; `program` is the command that runs this program."""
     yield "The cluster keeps running:"
     yield f"  export KUBECONFIG={ready.kubeconfig}"
     yield f"  alias kubectl={ready.kubectl}"
@@ -91,7 +91,7 @@ def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
 
 
 def _faulty(snapshot: Snapshot, verdicts: Mapping[str, Verdict], *, kept: bool) -> Iterator[tuple[str, str]]:
-    """Yield the volumes, in quarantine or not, that the driver speaks ill of or contradicts, and what it says."""
+    """Yield the volumes, in quarantine or not, that the driver reports as unhealthy or elsewhere, with its report."""
     for name, volume in sorted(snapshot.volumes.items()):
         why = _fault(volume, verdicts)
         if why and in_quarantine(volume, Annotations()) is kept:

@@ -36,9 +36,9 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One claim as the table shows it, or a volume that nobody claims; `claim` and `pod` are empty then.
+    """A row of the table: a claim, or a volume without a claim; `claim` and `pod` are empty then.
 
-    Ages are in seconds. `settled_after` is None until the claim is bound or refused.
+    Ages are in seconds. `settled_after` is None until the claim is bound or rejected.
     """
 
     claim: str
@@ -57,12 +57,12 @@ class Row:
 
     @property
     def settled(self) -> bool:
-        """Whether the claim has its volume, or was told that there is none."""
+        """Whether the claim has its volume, or was rejected."""
         return self.state == "Bound" or self.state.startswith("Rejected")
 
     @property
     def name(self) -> str:
-        """What the row is about."""
+        """The subject of the row."""
         return self.claim or self.volume
 
 
@@ -76,8 +76,8 @@ def claim_rows(
 ) -> list[Row]:
     """Return a row for every claim of the namespace, by pod and name.
 
-    `verdicts` is by volume name, `refused` maps a pod's key to the reason in one word, `settled` says when a claim
-    was first seen bound or refused.
+    `verdicts` is by volume name, `refused` maps a pod's key to the reason in one word, `settled` is when a claim was
+    first seen bound or rejected.
     """
     rows = []
     for key, claim in snapshot.claims.items():
@@ -120,7 +120,9 @@ def patient_row(snapshot: Snapshot, verdicts: Mapping[str, Verdict], patient: Pa
 
 
 def volume_of(snapshot: Snapshot, claim: Claim) -> str:
-    """Return the volume a claim is bound to, is being bound to, or is reserved for it; empty when there is none."""
+    """Return the volume that a claim is bound to, is being bound to, or that is reserved for it; empty if there is
+    none.
+    """
     if claim.volume_name:
         return claim.volume_name
     held = sorted(snapshot.volumes_by_claim.get(claim.key, ()))
@@ -128,7 +130,7 @@ def volume_of(snapshot: Snapshot, claim: Claim) -> str:
 
 
 def zone_of_volume(snapshot: Snapshot, volume: Volume | None) -> str:
-    """Return the zone a volume's node affinity names, directly or through the one node that reaches it."""
+    """Return the zone in a volume's node affinity, directly or through the only node from which it is accessible."""
     if volume is None or volume.node_affinity is None:
         return ""
     for term in volume.node_affinity.terms:

@@ -1,4 +1,4 @@
-"""What the demo looks at while it runs: the cluster, its Events, and what the CSI driver says of the volumes."""
+"""What the demo observes while it runs: the cluster, its Events, and the CSI driver's volume health."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -46,7 +46,7 @@ class SeenEvent(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def refuses_pod(self) -> bool:
-        """Whether it is ours and says why a pod gets no volumes."""
+        """Whether it is ours and explains why a pod gets no volumes."""
         ours = self.reporting_controller.rpartition("/")[2].startswith("pvc-prebinder")
         return ours and self.note.startswith("No volumes") and self.regarding.kind == "Pod" and self._in_the_scene
 
@@ -70,10 +70,11 @@ class _Silent:
 
 @dataclass
 class Watcher:
-    """Follows the demo's namespace. `look` brings it up to date and returns the table's rows.
+    """Follows the demo's namespace. `look` updates it and returns the table's rows.
 
-    `refusals` holds the last refusal of each pod, though it may have been served since; `settled` says as what a claim
-    was seen last that was bound or refused, and since when. The `patient` has a row of its own while no claim has it.
+    `refusals` holds the last rejection of each pod, though it may have got volumes since; `settled` is the last state
+    in which a claim was seen bound or rejected, and since when. The `patient` has a row of its own while no claim has
+    it.
     """
 
     api: KubeApi
@@ -103,7 +104,7 @@ class Watcher:
         return self._rows(snapshot, now)
 
     def may_use(self, documents: Iterable[Document]) -> bool:
-        """Whether Kubernetes has looked at all volumes among these documents: before that nobody is given one.
+        """Whether Kubernetes has processed all volumes among these documents: before that none is given to a claim.
 
         A pod created earlier would have to choose among those that happen to be there.
         """
@@ -121,7 +122,7 @@ class Watcher:
         return [*rows, row] if row else rows
 
     async def ask_about(self, volumes: list[Volume]) -> None:
-        """Ask the driver how these volumes are, unless it said so a moment ago."""
+        """Probe these volumes, unless they were probed a moment ago."""
         answers = await asyncio.gather(
             *(self.drivers.verdict(volume.driver, volume.handle, _VERDICT_AGE) for volume in volumes)
         )

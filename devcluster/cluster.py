@@ -1,4 +1,6 @@
-"""A whole control plane: certificates, etcd, API server, controller manager, scheduler, and kwok for kubelets."""
+"""A whole control plane: certificates, etcd, API server, controller manager, scheduler, and kwok instead of
+kubelets.
+"""
 
 import asyncio
 import json
@@ -33,8 +35,8 @@ _TOKEN_SECONDS = 24 * 3600
 class DevCluster:
     """A control plane in one directory, on loopback. Use it as an async context manager, or `start` and `stop`.
 
-    Nothing of it survives the process that started it, and the directory goes when it stops. Components can be
-    stopped, killed, paused and restarted one by one; they keep their ports and their data.
+    Nothing of it survives its owner process, and the directory is removed when it stops. Components can be stopped,
+    killed, paused and restarted individually; they keep their ports and their data.
     """
 
     etcd: Component
@@ -97,7 +99,9 @@ class DevCluster:
         return printed.decode()
 
     async def start(self) -> None:
-        """Build what is missing, start everything and return when it is ready; ClusterError says what went wrong."""
+        """Build what is missing, start everything and return when it is ready; ClusterError has the reason of a
+        failure.
+        """
         if self.options.real_node:
             prerequisites.require(prerequisites.PROGRAMS)
         programs = await asyncio.to_thread(ensure, modules(self.options))
@@ -200,7 +204,9 @@ class DevCluster:
         return await self.start_component(name, command, lambda: answers_ok(url, self.trust))
 
     async def start_component(self, name: str, command: Sequence[str | Path], probe: Probe) -> Component:
-        """Start another process beside the cluster, such as the controller; it logs to NAME.log and goes with it."""
+        """Start another process beside the cluster, such as the controller; it logs to NAME.log and ends with the
+        cluster.
+        """
         component = Component(name, command, owner=self._running_state(), directory=self.directory, probe=probe)
         await component.start()
         return component
@@ -213,12 +219,12 @@ class DevCluster:
         await self.etcd.start()
         await self.apiserver.start()
         others = (component.start() for component in self.components()[2:])
-        # Not a task group: the caller wants the error of the first component that failed, not a group of them.
+        # Not a task group: the caller needs the error of the first component that failed, not a group of them.
         for outcome in await asyncio.gather(*others, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
         if self.options.controller_manager:
-            # The first thing that controllers do which anybody waits for; their health check says ready before it.
+            # The first result of the controllers that others wait for; their health check reports ready before it.
             await self._service_account_exists("default")
         if self.options.real_node:
             await self._start_node(layout, state)
@@ -256,6 +262,6 @@ class DevCluster:
 
 
 def modules(options: Options) -> list[Module]:
-    """Return what has to be built for a cluster with these options."""
+    """Return the modules needed for a cluster with these options."""
     kwok, node = [KWOK] if options.kwok else [], NODE if options.real_node else ()
     return [control_plane(), *kwok, *node]

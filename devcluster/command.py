@@ -23,7 +23,7 @@ _STOP_SECONDS = 30.0
 def up(directory: Path, nodes: int, real_node: bool = False) -> None:
     """Start a cluster that lives until `down`; ClusterError if there is one already or it does not start.
 
-    `nodes` is how many kwok plays; a real node is instead of them.
+    `nodes` is the number of nodes simulated by kwok; a real node replaces them.
     """
     if is_owned(directory):
         raise ClusterError(
@@ -71,7 +71,9 @@ def down(directory: Path) -> None:
 
 
 def load(directory: Path, archive: Path) -> None:
-    """Give the real node of the cluster in this directory the images of an archive; ClusterError if it has none."""
+    """Load the images of an archive into the real node of the cluster in this directory; ClusterError if it has
+    none.
+    """
     node = directory / "node"
     if not is_owned(directory) or not node.exists():
         start = command("up --node real", directory)
@@ -80,7 +82,7 @@ def load(directory: Path, archive: Path) -> None:
 
 
 def env(directory: Path) -> str:
-    """Return shell lines that make kubectl talk to the cluster in this directory; ClusterError if there is none."""
+    """Return shell commands that point kubectl at the cluster in this directory; ClusterError if there is none."""
     if not is_owned(directory):
         raise ClusterError(f"no cluster in {directory}; start one with `{command('up', directory)}`")
     kubeconfig = shlex.quote(str(directory / "admin.kubeconfig"))
@@ -88,12 +90,12 @@ def env(directory: Path) -> str:
 
 
 def command(action: str, directory: Path) -> str:
-    """Return what a person types to do that with the cluster in this directory."""
+    """Return the command line for that action on the cluster in this directory."""
     named = "" if directory == default_directory() else f" --directory {shlex.quote(str(directory))}"
     return f"pvc-prebinder dev devcluster {action}{named}"
 
 
 def default_directory() -> Path:
-    """Return where `up` puts a cluster unless told otherwise: below XDG_STATE_HOME, or ~/.local/state."""
+    """Return where `up` creates a cluster by default: below XDG_STATE_HOME, or ~/.local/state."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "pvc-prebinder" / "devcluster"

@@ -1,8 +1,8 @@
-"""What goes wrong with a cluster, in words for the person who started it."""
+"""Errors of a cluster, for the person who started it."""
 
 
 class ClusterError(Exception):
-    """The cluster cannot be built, started or used as asked; the message says why and what to do."""
+    """The cluster cannot be built, started or used as requested; the message has the reason and the next step."""
 
 
 class ComponentFailedError(ClusterError):
@@ -10,4 +10,4 @@ class ComponentFailedError(ClusterError):
 
 
 class AddressInUseError(ComponentFailedError):
-    """A component found its port taken: starting again with other ports helps."""
+    """A component found its port in use: starting again with other ports helps."""

@@ -1,6 +1,7 @@
-"""Holds a cluster for `pvc-prebinder dev devcluster up`: starts it, says so on stdout, and stays until it is killed.
+"""Holds a cluster for `pvc-prebinder dev devcluster up`: starts it, reports that on stdout, and stays until it is
+killed.
 
-There is nothing to do at the end: a killed owner is what `reaper` cleans up after.
+Nothing has to be done at the end: `reaper` cleans up after a killed owner.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ REAL = "real"
 
 
 async def keep(directory: Path, nodes: int, real_node: bool) -> None:
-    """Start a cluster with that many nodes played by kwok, or a real one, and never return.
+    """Start a cluster with that many nodes simulated by kwok, or a real one, and never return.
 
     ClusterError if it cannot be started.
     """
@@ -32,7 +33,7 @@ async def keep(directory: Path, nodes: int, real_node: bool) -> None:
 
 
 def detach(log: Path) -> None:
-    """Let go of the pipes to whoever started this: they wait for their end."""
+    """Close the pipes to the parent process, which waits for their end."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, sys.stdout.fileno())
     os.dup2(descriptor, sys.stderr.fileno())

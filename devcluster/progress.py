@@ -1,4 +1,4 @@
-"""Says on stderr what takes so long: in place on a terminal, else a line every few seconds."""
+"""Progress on stderr: in place on a terminal, else a line every few seconds."""
 
 import sys
 import time
@@ -19,14 +19,14 @@ class Progress:
         self._show(f"{what} ...")
 
     def tick(self) -> None:
-        """Show how long it has been, if it is time to."""
+        """Show the elapsed time, if it is due."""
         now = time.monotonic()
         if now - self._shown >= (_TERMINAL_SECONDS if self._in_place else _LINE_SECONDS):
             self._shown = now
             self._show(f"{self._what} ... {duration(now - self._start)}")
 
     def done(self, outcome: str = "done") -> None:
-        """Show the end of it."""
+        """Show the result."""
         self._show(f"{self._what}: {outcome} in {duration(time.monotonic() - self._start)}")
         if self._in_place:
             self._stream.write("\n")

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from devcluster.command import default_directory
 from prebinder.cli import main_group
 from prebinder.config.config_file import AGENT, CONTROLLER
 from scheduler.framework.config import FILE as SCHEDULER
@@ -108,6 +109,7 @@ def _default(value: Mapping[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
+    text = text.replace(str(default_directory()), "~/.local/state/pvc-prebinder/devcluster")
     return re.sub(r"\s+", " ", text).replace("|", r"\|").strip()
 
 

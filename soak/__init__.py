@@ -1,5 +1,6 @@
-"""A soak: random users, administrators and faults on a real control plane, recorded whole and judged by an outsider.
+"""A soak: random users, administrators and faults on a real control plane, recorded completely and checked
+independently.
 
-Here belong: the schedule that a seed gives, the hands that carry it out, the recorder, and in `soak.judge` the rules.
-Read `__main__` first. Never: a rule of `soak.judge` that asks the product what is right.
+Here belong: the schedule of a seed, the clients that execute it, the recorder, and in `soak.judge` the rules. Read
+`__main__` first. Never: a rule of `soak.judge` that uses the product.
 """

@@ -1,4 +1,4 @@
-"""`python -m soak`: soak with a seed and print what was found; the exit code is 1 if anything was violated."""
+"""`python -m soak`: soak with a seed and print the result; the exit code is 1 if any rule was violated."""
 
 import argparse
 import asyncio
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _judge_again(directory: Path) -> int:
-    """Ask the rules about a record; what was left at the end and the logs are not looked at again."""
+    """Apply the rules to a record; the final state and the logs are not checked again."""
     with (directory / "audit.log").open(encoding="utf-8", errors="replace") as lines:
         authors = Authors(read(lines, Parties()))
     changes = read_file(directory / "history.jsonl")

@@ -1,4 +1,4 @@
-"""Carries out faults: each begins, lasts, and is taken back; none leaves anything behind."""
+"""Executes faults: each begins, lasts, and is undone; none leaves anything behind."""
 
 import asyncio
 from collections import Counter
@@ -102,7 +102,7 @@ async def _paused(component: Component) -> AsyncIterator[None]:
 
 
 async def all_well(stage: Stage) -> None:
-    """Bring back whatever does not run, so that the cluster can come to rest."""
+    """Restart whatever does not run, so that the cluster can settle."""
     for network in stage.networks:
         network.recover()
     for component in stage.cluster.components():

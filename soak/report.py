@@ -100,7 +100,7 @@ def _described(change: Change) -> str:
 
 
 def _value(part: object, path: str) -> str:
-    """Return what is at a path; annotation keys hold dots, so each step takes the longest key that fits."""
+    """Return the value at a path; annotation keys contain dots, so each step takes the longest key that fits."""
     while path and isinstance(part, dict):
         here = [key for key in part if path == key or path.startswith(f"{key}.")]
         if not here:

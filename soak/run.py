@@ -1,4 +1,4 @@
-"""One soak: carry out a schedule, let the cluster come to rest, judge what was recorded."""
+"""One soak: execute a schedule, let the cluster settle, check the record."""
 
 import asyncio
 import time
@@ -42,12 +42,12 @@ _CANARY: Final[Document] = {
         "hostPath": {"path": "/canary"},
     },
 }
-"""A volume with a broken reservation, which a leader takes away."""
+"""A volume with a broken reservation, which a leader removes."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a soak did and found. `changes` and `authors` are the evidence."""
+    """The result of a soak. `changes` and `authors` are the evidence."""
 
     schedule: Schedule
     directory: Path
@@ -87,7 +87,7 @@ async def soak(plan: Schedule, directory: Path, say: Callable[[str], None]) -> O
 
 
 async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -> list[Violation]:
-    """Carry out the three lanes side by side; return who ended by itself."""
+    """Execute the three lanes concurrently; return the processes that ended by themselves."""
     start, ended = time.monotonic(), dict[str, Violation]()
 
     async def lane(operations: Sequence[Operation], do: Callable[[Operation], Awaitable[None]]) -> None:
@@ -120,7 +120,9 @@ async def _trouble(plan: Schedule, users: Users, faults: Faults, stage: Stage) -
 
 
 async def _undisturbed(plan: Schedule, stage: Stage) -> None:
-    """End all faults. A replica with a request a second would take minutes for what is left: it gets the usual rate."""
+    """End all faults. A replica with one request a second would take minutes for what is left: it gets the usual
+    rate.
+    """
     slow = plan.setting.slow_replica
     if slow is not None:
         replica = stage.replicas[slow]
@@ -130,7 +132,7 @@ async def _undisturbed(plan: Schedule, stage: Stage) -> None:
 
 
 async def _leader_at_work(stage: Stage, outcome: Outcome) -> None:
-    """Wait until a leader tidies up after a canary: quiet for want of a leader is no rest."""
+    """Wait until a leader has cleaned up a canary: a cluster that is quiet because it has no leader has not settled."""
     await stage.client.create(_CANARY)
     deadline = time.monotonic() + _QUIET_WITHIN
     while time.monotonic() < deadline:
@@ -182,7 +184,7 @@ def _judge(outcome: Outcome, logs: dict[str, str], quiet_since: float, now: floa
 
 
 def judge_rest(cluster: Cluster, writes: Sequence[Write], quiet_since: float, now: float) -> list[Violation]:
-    """Judge what is left, and that nobody of ours wrote since it was quiet."""
+    """Check the final state, and that none of ours wrote since it was quiet."""
     violations = list(judge_remains(cluster, now, "annotate"))
     late = [
         write

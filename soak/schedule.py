@@ -1,7 +1,7 @@
-"""What happens when, as a seed has it: the same seed gives the same operations at the same times.
+"""The schedule of a seed: the same seed gives the same operations at the same times.
 
-How the processes interleave between them is not in the seed's hands: a seed that found something finds it again often,
-not always.
+How the processes interleave between them is not determined by the seed: a seed that found something finds it again
+often, but not always.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _USERS: Final[dict[str, float]] = {
     "recreate-pod-and-claims": 8,
     "delete-claims": 2,
 }
-# Whoever mends comes more often than whoever breaks, or nothing could be bound any more after a while.
+# Repairs are more frequent than damage, or nothing could be bound any more after a while.
 _ADMINISTRATORS: Final[dict[str, float]] = {
     "free-released": 12,
     "recreate-volume": 5,
@@ -82,7 +82,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How the replicas of this seed differ."""
+    """The differences between the replicas of this seed."""
 
     skews: tuple[float, float]
     """Seconds by which each replica's clock is ahead."""
@@ -100,12 +100,12 @@ class Schedule:
     operations: tuple[Operation, ...]
     faults: tuple[Operation, ...]
     network: tuple[Operation, ...]
-    """The three are carried out side by side."""
+    """The three are executed concurrently."""
 
 
 def schedule(seed: int, seconds: float) -> Schedule:
-    """Return the schedule of a seed. A longer run of the same seed begins alike."""
-    # One source each: what one of them draws does not move the others.
+    """Return the schedule of a seed. A longer run of the same seed begins with the same operations."""
+    # One source each: draws from one do not affect the others.
     setting = _setting(Random(f"{seed}/setting"))
     operations = _operations(Random(f"{seed}/operations"), seconds)
     faults = _one_by_one(Random(f"{seed}/faults"), seconds, _FAULTS)
@@ -161,7 +161,7 @@ def _about(kind: str, throw: Random) -> tuple[str, str]:
 
 
 def _one_by_one(throw: Random, seconds: float, kinds: dict[str, float]) -> tuple[Operation, ...]:
-    """Faults that do not overlap, each with room to recover after it."""
+    """Faults that do not overlap, each followed by time to recover."""
     at = throw.uniform(4, 10)
     operations: list[Operation] = []
     while at < seconds:

@@ -1,7 +1,7 @@
-"""What the users of a soak work on: six nodes, four classes, a fixed set of names, all of it from numbers alone.
+"""The objects of a soak: six nodes, four classes, a fixed set of names, all of it derived from numbers.
 
-A name always means the same object: a pod that is created again has the claims it had, a volume its place and size.
-So deleting and recreating under one name is the rule here, not the exception.
+A name always means the same object: a pod that is recreated has the claims it had, a volume its zone and size. So
+deleting and recreating under one name is the rule here, not the exception.
 """
 
 from random import Random
@@ -17,7 +17,7 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 NODES: Final = tuple(f"node-{number}" for number in range(1, 7))
 CLASSES: Final[dict[str, str]] = {"disks": "complete", "shares": "prebind", "local": "complete", "hints": "annotate"}
-"""Class -> the mode it begins with."""
+"""Class -> its initial mode."""
 PODS: Final = 40
 VOLUMES_OF_A_CLASS: Final = 14
 GROUPS: Final = 4
@@ -43,7 +43,9 @@ def volumes() -> list[tuple[str, int]]:
 
 
 def volume(class_name: str, number: int) -> Document:
-    """A volume of 1 to 3 Gi; a local one on a node, one in eight of the others everywhere, the rest in a zone."""
+    """A volume of 1 to 3 Gi; a local one on a node, one in eight of the others accessible everywhere, the rest in a
+    zone.
+    """
     name = volume_name(class_name, number)
     spec: Document = {
         "capacity": {"storage": f"{1 + number % 3}Gi"},
@@ -64,12 +66,12 @@ def pod_name(number: int) -> str:
 
 
 def is_ephemeral(number: int) -> bool:
-    """Whether the pod's claims are made for it by Kubernetes and go with it (generic ephemeral volumes)."""
+    """Whether Kubernetes creates the pod's claims and deletes them with it (generic ephemeral volumes)."""
     return number % 8 == 5
 
 
 def claims(number: int) -> list[Document]:
-    """The claims of a pod: one to three, mostly of one class. Also those that Kubernetes makes for it.
+    """The claims of a pod: one to three, mostly of one class. Also those that Kubernetes creates for it.
 
     One pod in ten shares its first claim with the pod before it.
     """
@@ -88,7 +90,7 @@ def claims(number: int) -> list[Document]:
 
 
 def pod(number: int, *, gated: bool) -> Document:
-    """A pod that mounts its claims. Some keep apart from others of their group, some name our scheduler."""
+    """A pod that mounts its claims. Some have anti-affinity to others of their group, some name our scheduler."""
     throw = Random(1000 + number)
     name = pod_name(number)
     mounts = [_mounted(name, claim)["name"] for claim in claims(number)]

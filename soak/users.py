@@ -1,4 +1,4 @@
-"""Carries out what users and administrators do. What the API server refuses is counted, nothing else comes of it."""
+"""Executes the operations of users and administrators. Requests that the API server rejects are only counted."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +21,7 @@ _TAINT: Final = {"key": "soak.example/keep-away", "effect": "NoSchedule"}
 
 
 class Users:
-    """One administrator's client behind many hands."""
+    """One administrator's client for many concurrent operations."""
 
     def __init__(self, client: Client, node_documents: dict[str, Document]) -> None:
         self._client = client
@@ -31,7 +31,7 @@ class Users:
         self.refused: Counter[str] = Counter()
 
     async def carry_out(self, operation: Operation) -> None:
-        """Do it; a refusal or an API server that is away is part of the game."""
+        """Do it; a rejection or an unavailable API server is expected."""
         hand: Callable[[str, str], Awaitable[None]] = getattr(self, "_" + operation.kind.replace("-", "_"))
         async with self._room:
             try:
@@ -48,7 +48,9 @@ class Users:
         await self._unless_there(terrain.pod(int(pod), gated=detail == "gated"))
 
     async def _create_claims(self, pod: str, _: str) -> None:
-        """Claims without a pod yet; such as an ephemeral volume's, which the pod then does not own."""
+        """Claims without a pod yet; also one with the name of an ephemeral volume's, which the pod then does not
+        own.
+        """
         for claim in terrain.claims(int(pod)):
             await self._unless_there(claim)
 
@@ -71,7 +73,7 @@ class Users:
     # Administrators, about volumes
 
     async def _free_released(self, _: str, __: str) -> None:
-        """Give released volumes back, as an administrator does who has looked after the data."""
+        """Make released volumes Available, as an administrator does who has dealt with the data."""
         for volume in await self._client.list("PersistentVolume"):
             if volume["status"].get("phase") == "Released":
                 marks = {"pv.kubernetes.io/bound-by-controller": None}
@@ -86,7 +88,7 @@ class Users:
             await self._created(terrain.volume(class_name, int(number)))
 
     async def _set_claim_ref(self, volume: str, detail: str) -> None:
-        """Commit a free volume to a claim by hand, as an administrator may."""
+        """Commit an Available volume to a claim by hand, as an administrator may."""
         pod, form = detail.split(" ")
         name, document = await self._volume(volume)
         claim = terrain.claims(int(pod))[0]["metadata"]["name"]
@@ -120,7 +122,7 @@ class Users:
         await self._client.patch("PersistentVolumeClaim", name, _annotations(values), NAMESPACE)
 
     async def _steal_annotations(self, volume: str, other: str) -> None:
-        """Copy what one volume says of its reservation to another."""
+        """Copy the reservation annotations of one volume to another."""
         source = await self._client.get("PersistentVolume", other)
         ours = {key: value for key, value in _annotations_of(source).items() if key.startswith(PREFIX)}
         await self._client.patch("PersistentVolume", terrain.volume_name(*_split(volume)), _annotations(ours))
@@ -167,7 +169,7 @@ class Users:
 
     @staticmethod
     def _own_claims(pod: str) -> list[Document]:
-        """The claims that the user has to create; Kubernetes makes those of ephemeral volumes."""
+        """The claims that the user has to create; Kubernetes creates those of ephemeral volumes."""
         return [] if terrain.is_ephemeral(int(pod)) else terrain.claims(int(pod))
 
     async def _volume(self, volume: str) -> tuple[str, Document]:

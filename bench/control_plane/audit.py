@@ -1,4 +1,4 @@
-"""The API server's audit log, at level Metadata: who asked for what, and what the answer was.
+"""The API server's audit log, at level Metadata: which component sent which request, and the response.
 
 Counts show causes that times hide, and are the same on a busy machine.
 """
@@ -23,7 +23,7 @@ _AGENTS: Final[Mapping[str, str]] = {
     "kube-controller-manager": "controller manager",
     "kube-scheduler": "kube-scheduler",
 }
-"""User agent, up to its version -> what we call it."""
+"""User agent, up to its version -> our name for it."""
 
 _ACCOUNTS: Final = "system:serviceaccount:"
 _LEASES: Final = "leases"
@@ -43,7 +43,7 @@ class _Answer(msgspec.Struct):
 
 
 class Request(msgspec.Struct):
-    """One of the API server's notes."""
+    """An entry of the API server's log."""
 
     audit_id: str = msgspec.field(name="auditID")
     verb: str
@@ -54,7 +54,7 @@ class Request(msgspec.Struct):
 
     @property
     def agent(self) -> str:
-        """Which component asked, in our words; empty for the measurement itself, which asks by our client."""
+        """The component that sent the request, by our name; empty for the measurement itself, which uses our client."""
         agent = _AGENTS.get(self.user_agent.partition("/")[0], "")
         return "" if agent == OURS and not self.user.name.startswith(_ACCOUNTS) else agent
 
@@ -66,7 +66,7 @@ class Request(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Requests that count as the same."""
+    """Requests that count as equal."""
 
     agent: str
     verb: str
@@ -78,7 +78,7 @@ class Asked:
 
 
 def write_policy(audit: Path, *rules: Mapping[str, Any]) -> Path:
-    """Write the policy for an audit log beside it: finished requests, by the first rule that fits, else none."""
+    """Write the policy for an audit log beside it: completed requests, by the first matching rule, else none."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
@@ -98,7 +98,7 @@ def entries(audit: Path) -> list[Request]:
 
 
 def counts(requests: Iterable[Request]) -> Counter[Asked]:
-    """Count what the components asked of single objects, Leases apart. Lists and watches do not grow with objects."""
+    """Count the components' requests for single objects, except Leases. Lists and watches do not grow with objects."""
     return Counter(
         Asked(request.agent, request.verb, request.subject, request.answer.code)
         for request in requests
@@ -112,7 +112,7 @@ def conflicts(counted: Mapping[Asked, int]) -> int:
 
 
 def by(agent: str, counted: Mapping[Asked, int], *, writes: bool = False) -> dict[Asked, int]:
-    """Return what one of them asked, or only what it wrote, most frequent first."""
+    """Return the requests of one component, or only its writes, most frequent first."""
     chosen = [(asked, count) for asked, count in counted.items() if asked.agent == agent]
     ordered: Sequence[tuple[Asked, int]] = sorted(chosen, key=lambda pair: (-pair[1], str(pair[0])))
     return {asked: count for asked, count in ordered if not (writes and asked.verb in READING)}

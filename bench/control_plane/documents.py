@@ -1,4 +1,4 @@
-"""The objects that the measurements on a control plane create, as small as the API server takes them."""
+"""The objects that the measurements on a control plane create, as small as the API server accepts them."""
 
 from typing import Any, Final
 
@@ -12,7 +12,9 @@ CLASS: Final = "bench"
 
 
 def storage_class() -> Document:
-    """A class without a provisioner, whose claims wait for a pod. The controller's --mode decides how far we go."""
+    """A class without a provisioner, whose claims wait for a pod. The controller's --mode determines how they are
+    handled.
+    """
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -23,12 +25,14 @@ def storage_class() -> Document:
 
 
 def volume(name: str, zone: str, gibibytes: int = 1) -> Document:
-    """A volume that the nodes of one zone reach; its source needs no driver, so nobody attaches or detaches it."""
+    """A volume accessible from the nodes of one zone; its source needs no driver, so it is never attached or
+    detached.
+    """
     return _volume(name, zone, gibibytes, {"hostPath": {"path": f"/volumes/{name}"}})
 
 
 def csi_volume(name: str, zone: str, driver: str, handle: str) -> Document:
-    """A volume of a CSI driver, which can be asked how it is."""
+    """A volume of a CSI driver, whose health can be probed."""
     return _volume(name, zone, 1, {"csi": {"driver": driver, "volumeHandle": handle}})
 
 
@@ -63,7 +67,9 @@ def claim(name: str, gibibytes: int = 1) -> Document:
 
 
 def pod(name: str, claims: list[str], *, gated: bool) -> Document:
-    """A pod that uses these claims; gated, it carries our scheduling gate, so that kube-scheduler waits for us."""
+    """A pod that uses these claims; `gated`: with our scheduling gate, so that kube-scheduler waits for the
+    controller.
+    """
     gate = {"schedulingGates": [{"name": Annotations().gate}]} if gated else {}
     return {
         "apiVersion": "v1",

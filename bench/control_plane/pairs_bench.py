@@ -32,10 +32,10 @@ LINEAR: Final = 0.8
 """Binds a second with 10,000 pairs are at least this share of those with 500."""
 
 CONFLICTS: Final[Mapping[tuple[str, bool], float]] = {("prebind", True): 0.02, ("complete", False): 0.05}
-"""Mode, with a gate or without -> the goal: requests of anybody a pair that are answered 409, at most."""
+"""Mode, with a gate or without -> the goal: the maximum number of requests per pair answered with 409."""
 
 LONGEST = 600.0
-"""Seconds after which a run ends as it is."""
+"""Seconds after which a run is ended as it is."""
 EVENTS_SECONDS: Final = 2.0
 """Events are still being sent then."""
 
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds from the creation of the pod, of those that got there."""
+    """Seconds from the creation of the pod, for those that succeeded."""
 
     count: int
     p50: float
@@ -76,7 +76,7 @@ class Outcome:
     bound: Latency
     placed: Latency
     asked: Mapping[Asked, int]
-    """What components asked of the API server, by its audit log: from the first pair on until all pods had nodes."""
+    """Requests of components to the API server, by its audit log: from the first pair on until all pods had nodes."""
 
 
 async def run_case(case: Case) -> Outcome:
@@ -154,7 +154,7 @@ def run(quick: bool) -> list[Row]:
 def measure(chosen: Sequence[Case]) -> list[Row]:
     """Run these cases one after the other and compare each with the in-tree one of the same size and limits.
 
-    Repeated, that alternates each case with its reference.
+    With repetitions, each case alternates with its reference.
     """
     outcomes: list[Outcome] = []
     rows: list[Row] = []
@@ -180,7 +180,7 @@ def _rows(outcome: Outcome) -> list[Row]:
 
 
 def _requests(outcome: Outcome) -> list[Row]:
-    """What a pair costs the API server, by who asks. Counts hardly depend on the machine."""
+    """The API server requests of a pair, by component. Counts hardly depend on the machine."""
     case, asked = outcome.case, outcome.asked
     late = {each: count for each, count in asked.items() if each.code == CONFLICT}
     told = ", ".join(f"{each.agent} {_share(each, count, case)}" for each, count in late.items())

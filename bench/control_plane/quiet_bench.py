@@ -1,4 +1,4 @@
-"""(e) What our controller asks of the API server when nothing happens, by the API server's own audit log."""
+"""(e) The controller's requests to the API server when nothing happens, by the API server's own audit log."""
 
 import asyncio
 import tempfile
@@ -22,7 +22,7 @@ SECONDS: Final = 300.0
 
 
 def run(quick: bool) -> list[Row]:
-    """Count for five minutes with 100 bound pairs, as many free volumes and some pending claims; quick: 5 s."""
+    """Count for five minutes with 100 bound pairs, as many Available volumes and some pending claims; quick: 5 s."""
     return asyncio.run(
         count_requests(PAIRS // 10, 1.0, 5.0) if quick else count_requests(PAIRS, SETTLE_SECONDS, SECONDS)
     )

@@ -21,7 +21,7 @@ PATIENCE: Final = 45.0
 
 @dataclass(frozen=True, slots=True)
 class Puzzle:
-    """Pods by name with the sizes of their claims, and volumes that the hidden solution fills to the last."""
+    """Pods by name with the sizes of their claims, and volumes that the hidden solution uses completely."""
 
     pods: dict[str, list[int]]
     volumes: list[Document]
@@ -45,7 +45,7 @@ class Puzzle:
 class Outcome:
     placed: int
     partly: int
-    """Pods that are not placed while some of their claims are bound."""
+    """Pods that are not placed although some of their claims are bound."""
 
 
 def run(quick: bool) -> list[Row]:

@@ -104,7 +104,7 @@ class Stage:
         await in_parallel(self._create(resource, each) for each in documents)
 
     async def add_volumes(self, documents: Sequence[Document]) -> None:
-        """Create volumes and make them Available, in place of the controller manager with its 20 requests a second."""
+        """Create volumes and make them Available, instead of the controller manager with its 20 requests a second."""
         await self.cluster.controller_manager.stop()
         await in_parallel(self._create_available(each) for each in documents)
         await self.cluster.controller_manager.start()
@@ -123,7 +123,7 @@ class Stage:
         )
 
     async def _grant_rights(self) -> None:
-        """Apply what `kubectl apply -k` would, but for the Deployment: there are no images here."""
+        """Apply what `kubectl apply -k` would, except the Deployment: there are no images here."""
         found = [one for name in RIGHTS for one in yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))]
         for one in found:
             for subject in one.get("subjects", ()):
@@ -175,7 +175,7 @@ async def in_parallel(steps: Iterable[Awaitable[object]], at_once: int = AT_ONCE
 
 
 def _node(number: int, room: int) -> Document:
-    """A node that is ready because it says so: nobody else would say it without a kubelet."""
+    """A node whose status is Ready from the start, because there is no kubelet to report it."""
     zone = DEFAULT_ZONES[number % len(DEFAULT_ZONES)]
     node = NodeSpec(f"node-{number}", zone, pods=room).manifest()
     node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -188,7 +188,7 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """Yield a control plane with nodes for so many pods in three zones, our class and our namespace.
 
-    `audit` is a file for the API server's notes on each request that `audited`, a rule of an audit policy, is about.
+    `audit` is a file for the API server's log of the requests that match `audited`, a rule of an audit policy.
     """
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(DevCluster(options(lifted=lifted, audit=audit, audited=audited)))

@@ -1,4 +1,4 @@
-"""When each claim got its volume and each pod its node, as somebody sees it who watches the API server."""
+"""When each claim got its volume and each pod its node, as seen by a watcher of the API server."""
 
 from typing import Final
 
@@ -17,9 +17,9 @@ class Timeline(ClusterWatch):
     def __init__(self, api: KubeApi) -> None:
         super().__init__(api, {VOLUMES: self._volume, CLAIMS: self._claim, PODS: self._pod})
         self.created: dict[str, float] = {}
-        """Pod -> when it was sent to the API server. The caller notes it."""
+        """Pod -> when it was sent to the API server. The caller records it."""
         self.reserved: dict[str, float] = {}
-        """Claim -> when a volume first said that it is for the claim: our annotation, or anybody's claimRef."""
+        """Claim -> when a volume first named the claim: by our annotation, or by any claimRef."""
         self.bound: dict[str, float] = {}
         self.placed: dict[str, float] = {}
 

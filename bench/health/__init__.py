@@ -1,4 +1,4 @@
-"""How soon a change of a volume's health is known, and what it costs to ask for the health of many.
+"""How soon a change of a volume's health is detected, and what it costs to probe many volumes.
 
 Open `delay` first. Never waits for a pod.
 """

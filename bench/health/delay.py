@@ -1,7 +1,6 @@
-"""How long a volume is unhealthy, or well again, before we know: with the jobs of the controller, at its intervals.
+"""How long a change of a volume's health stays undetected: with the controller's jobs, at its intervals.
 
-Three drivers at once, in one process, as the controller has them. Each volume changes at a random moment of one
-interval.
+Three drivers at once, in one process, as in the controller. Each volume changes at a random moment of one interval.
 """
 
 import asyncio
@@ -33,14 +32,15 @@ from prebinder.controller.sweeps import ClusterSweeps, sweep_jobs
 from prebinder.runtime.jobs import scheduled
 
 CHANGES: Final = 100
-"""Volumes that become unhealthy and as many that recover, of each driver."""
+"""Volumes that become unhealthy, and as many that recover, for each driver."""
 THEIRS_BY_GET: Final = 6.0
-"""Seconds for each volume of a driver after which external-health-monitor 0.18 has looked at all of them: its ten
-workers take one volume a minute each."""
+"""Seconds for each volume of a driver after which external-health-monitor 0.18 has probed all of them: its ten workers
+take one volume a minute each.
+"""
 THEIRS_BY_LIST: Final = 300.0
 """Seconds between its lists."""
 _LATE: Final = 3
-"""Intervals to wait for what was not seen; more of them would not help."""
+"""Intervals to wait for changes that were not seen; more of them would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ class Case:
 
     @property
     def theirs(self) -> float:
-        """Seconds after which external-health-monitor knows at the latest."""
+        """Seconds after which external-health-monitor detects a change at the latest."""
         by_list = self.generation in (Generation.HEALTH, Generation.CONDITION, Generation.CONDITION_LIST)
         return THEIRS_BY_LIST if by_list else self.count * THEIRS_BY_GET
 
 
 @dataclass(slots=True)
 class Delays:
-    """For each driver the seconds from a change to our knowledge of it."""
+    """For each driver the seconds from a change to its detection."""
 
     waiting: dict[tuple[str, str], float] = field(default_factory=dict)
-    """(driver, handle) -> when it changed, of those that are not known yet."""
+    """(driver, handle) -> when it changed, for changes that are not detected yet."""
     unhealthy: dict[str, list[float]] = field(default_factory=dict)
     well: dict[str, list[float]] = field(default_factory=dict)
     seen: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,7 +85,7 @@ class Delays:
             self.seen.set()
 
     async def settled(self, seconds: float) -> None:
-        """Wait until all changes are known, and give up after that time."""
+        """Wait until all changes are detected, but no longer than that."""
         try:
             async with asyncio.timeout(seconds):
                 while self.waiting:
@@ -96,7 +96,7 @@ class Delays:
 
 
 async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
-    """Let volumes become unhealthy and recover while sweeps go on, and tell how late that is known."""
+    """Let volumes become unhealthy and recover during sweeps, and report how late that is detected."""
     delays, store = Delays(), Store()
     async with AsyncExitStack() as stack:
         endpoints = []
@@ -123,14 +123,14 @@ async def measure(cases: Sequence[Case], interval: float) -> list[Row]:
 
 
 def fill(store: Store, case: Case) -> None:
-    """Put the driver's volumes into the store as the watch would."""
+    """Add the driver's volumes to the store as the watch would."""
     for handle in handles(case.count):
         name = f"{case.word}-{case.count}-{handle}"
         store.volumes.upsert(Volume(name, name, 1, "disks", phase="Available", driver=case.driver, handle=handle))
 
 
 async def _change(case: Case, delays: Delays, interval: float, rng: Random) -> None:
-    """At random moments of one interval, spread over all places in the order of asking."""
+    """At random moments of one interval, spread over the whole order of probes."""
 
     def fail(handle: str) -> None:
         break_volume(case.root, handle, VolumeFault.GONE)

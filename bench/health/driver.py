@@ -20,7 +20,7 @@ _CAPACITY: Final = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class RunningDriver:
-    """A driver that answers; `pid` is its process."""
+    """A running driver; `pid` is its process."""
 
     endpoint: Endpoint
     pid: int
@@ -32,7 +32,7 @@ def handles(count: int) -> list[str]:
 
 
 def make_volumes(root: Path, names: Sequence[str]) -> None:
-    """Make these volumes below `root`, all well."""
+    """Create these volumes below `root`, all healthy."""
     for name in names:
         create_volume(root, name, _CAPACITY)
 
@@ -50,6 +50,6 @@ async def running(name: str, root: Path, generation: Generation) -> AsyncIterato
         yield RunningDriver(Endpoint(name, str(socket)), process.pid)
     finally:
         if process.returncode is None:
-            # It may be stopped, and then answers to no other signal.
+            # It may be suspended, and then reacts to no other signal.
             process.send_signal(signal.SIGKILL)
             await process.wait()

@@ -1,4 +1,4 @@
-"""What the measurements of sweeps are told while they run."""
+"""Collects what the measurements of sweeps report while they run."""
 # ruff: noqa: ARG002  (the ports give the arguments)
 
 from csi.health.verdict import HealthState

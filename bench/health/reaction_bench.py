@@ -1,5 +1,5 @@
-"""(g) The controller beside a driver with 10,000 volumes: what it costs while nothing changes, how soon it says that a
-volume became unhealthy, and what the API server feels when many do at once.
+"""(g) The controller beside a driver with 10,000 volumes: its cost while nothing changes, how soon it publishes that a
+volume became unhealthy, and the load on the API server when many do at once.
 
 All of it is real: API server, driver, and the controller as a process with the rights and the rates it ships with. It
 is the driver's generation without lists, which costs most.
@@ -37,7 +37,7 @@ TOLD: Final = "pvc_prebinder_events_total"
 SWEPT: Final = "pvc_prebinder_health_sweep_last_duration_seconds"
 HELD_BACK: Final = "pvc_prebinder_quarantine_held_back_volumes"
 _LATE: Final = 3
-"""Intervals to wait for what was not seen; more of them would not help."""
+"""Intervals to wait for changes that were not seen; more of them would not help."""
 _EVENTS_SECONDS: Final = 180.0
 
 
@@ -62,7 +62,7 @@ def run(quick: bool) -> list[Row]:
 
 
 async def react(scale: Scale) -> list[Row]:
-    """Start everything, look, let volumes become unhealthy one by one, then many at once, then all recover."""
+    """Start everything, let volumes become unhealthy one by one, then many at once, then let all recover."""
     with tempfile.TemporaryDirectory(prefix="pvc-prebinder-bench-") as name:
         directory = Path(name)
         root, audit = directory / "volumes", directory / "audit.log"
@@ -91,7 +91,7 @@ async def _start(ready: Stage, driver: RunningDriver, scale: Scale) -> Controlle
 
 
 class Story:
-    """What happens, in this order, and what is measured of it."""
+    """The steps, in this order, and their measurements."""
 
     def __init__(self, scale: Scale, root: Path, audit: Path, ready: Stage, controller: Controller) -> None:
         self._scale, self._root, self._audit, self._controller = scale, root, audit, controller
@@ -100,7 +100,7 @@ class Story:
         """Volume -> when it last changed."""
         first, second = handles(scale.volumes // 2), handles(scale.volumes)[scale.volumes // 2 :]
         self._spread = first[:: len(first) // scale.spread][: scale.spread]
-        # Neighbors, so that one sweep finds them faster than they may be written.
+        # Neighbours, so that one sweep finds them faster than they may be written.
         self._at_once = second[: scale.at_once]
 
     async def tell(self) -> list[Row]:
@@ -184,7 +184,7 @@ class Story:
             change(one)
 
     async def _known(self, unhealthy: int) -> None:
-        """Wait until so many volumes say that they are unhealthy."""
+        """Wait until so many volumes are annotated as unhealthy."""
         if not await self._watch.until(lambda watch: watch.unhealthy() == unhealthy, _LATE * self._scale.interval + 60):
             say(f"only {self._watch.unhealthy()} volumes are annotated as unhealthy, expected {unhealthy}")
 
@@ -201,7 +201,7 @@ class Story:
 
     @property
     def _latest(self) -> float:
-        """By when one must be known. Many at once wait for the rate of our writes besides."""
+        """The deadline for the detection of one change. Many at once also wait for the rate of our writes."""
         return self._scale.interval + Limits().deadline
 
 

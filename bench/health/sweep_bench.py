@@ -1,6 +1,7 @@
-"""(f) How long it takes to look at all volumes of a driver, one by one and by lists, at the cap that ships and without.
+"""(f) How long a sweep over all volumes of a driver takes, one by one and by lists, at the default rate limit and
+without.
 
-Asked is a real driver in a process of its own, through csi/ as the controller uses it.
+The driver is real and runs in a process of its own; it is called through csi/ as the controller does.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ INTERVAL: Final = 60.0
 """Seconds, the controller's default: also the goal of a sweep."""
 UNLIMITED: Final = Pace(rate=1e9)
 APART: Final = 1.1
-"""A driver that hangs may lengthen another's sweep by so much at most."""
+"""A driver that hangs may lengthen another's sweep by this factor at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Order:
 
 
 class Sweeper:
-    """Everything that is needed to sweep one driver again and again."""
+    """Everything that is needed to sweep a driver repeatedly."""
 
     def __init__(self, driver: RunningDriver, count: int, pace: Pace) -> None:
         self.meter, self._name = Meter(), driver.endpoint.driver
@@ -59,7 +60,7 @@ class Sweeper:
         self._sweep: Sweep = self.drivers.sweep(self._name, Order(handles(count)), pace, self.meter)
 
     async def once(self) -> Swept:
-        """Sweep, and fail if the driver did not answer to the end: its seconds would say nothing."""
+        """Sweep, and fail if the driver did not respond to the end: the time would mean nothing."""
         swept = await self.attempt()
         if not self.meter.ended[self._name].answered:
             raise RuntimeError(f"{self._name} did not answer to the end of a sweep")
@@ -136,7 +137,7 @@ async def _apart(root: Path, count: int) -> list[Row]:
     generation = Generation.CONDITION_GET
     async with running("a.csi.example", root, generation) as one, running("b.csi.example", root, generation) as other:
         sweepers = [Sweeper(driver, count, Pace()) for driver in (one, other)]
-        for _ in range(2):  # the first shakes hands too
+        for _ in range(2):  # the first includes the handshake
             before = (await asyncio.gather(*(sweeper.once() for sweeper in sweepers)))[1]
         os.kill(one.pid, signal.SIGSTOP)
         _, beside = await asyncio.gather(sweepers[0].attempt(), sweepers[1].once())

@@ -1,4 +1,4 @@
-"""What volumes say of their health, as somebody sees it who watches the API server."""
+"""The health annotations of volumes, as seen by a watcher of the API server."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from kube.objects.api_resource import VOLUMES
 
 
 class Seen(NamedTuple):
-    """One version of a volume, and when it was seen by the monotonic clock. Volumes that say nothing are well."""
+    """A version of a volume, and when it was seen by the monotonic clock. Volumes without annotations are healthy."""
 
     at: float
     name: str

@@ -1,7 +1,7 @@
-"""An API server of lists and watches only, over plain HTTP on loopback: a cluster stands, then hostile objects appear.
+"""An API server of lists and watches only, over plain HTTP on loopback: a cluster exists, then hostile objects appear.
 
-It keeps the Lease, takes Events and every other write, and notes when each came. Nothing reacts: no PV controller, no
-scheduler. Where the API server would only add its own delays this shows ours.
+It keeps the Lease, accepts Events and every other write, and records when each arrived. Nothing reacts: there is no PV
+controller and no scheduler. Where a real API server would only add its own delays this shows ours.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class HostileCluster:
         """Set when somebody leads."""
         self.renewals: list[float] = []
         self.told: set[str] = set()
-        """Names of the pods that an Event was about."""
+        """Names of the pods for which an Event was sent."""
 
     @property
     def longest_without_renewal(self) -> float:

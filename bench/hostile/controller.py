@@ -1,7 +1,8 @@
-"""The controller, run as it ships in a process of its own, with a clock beside it that notices when it stands still.
+"""The controller, run as it ships in a process of its own, with a clock beside it that measures pauses of the event
+loop.
 
-`python -m bench.hostile.controller KUBECONFIG`: says "leading" on a line, works until its standard input ends, and
-prints the longest pause of its event loop since it led.
+`python -m bench.hostile.controller KUBECONFIG`: prints "leading" on a line, works until its standard input ends, and
+prints the longest pause of its event loop since it became leader.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from prebinder.runtime.informers import calm_collector
 from prebinder.runtime.logs import configure
 
 SETTLING: float = 2.0
-"""Seconds of leading before anything is measured: reading and filing what stands is part b's business."""
+"""Seconds as leader before anything is measured: reading and indexing the existing objects belongs to part b."""
 
 
 async def run(kubeconfig: str) -> float:

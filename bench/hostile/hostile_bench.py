@@ -1,4 +1,4 @@
-"""(k) What one user can create to stop others: the longest pause of the event loop, and whether the Lease is kept.
+"""(k) What one user can create to block others: the longest pause of the event loop, and whether the Lease is kept.
 
 The controller is a process of its own with its shipped settings, against an API server of lists and watches only
 (`bench.hostile.cluster`). The scheduler's part is `bench.hostile.scheduling`.
@@ -22,7 +22,7 @@ from kube.leaderelection.lease import LeaseTiming
 
 ROUNDS: Final = 3
 SECONDS: Final = 25.0
-"""For an input: the first look at every pod, and some looks again."""
+"""For an input: the first attempt for every pod, and some retries."""
 GOAL_MS: Final = 100.0
 
 
@@ -41,7 +41,7 @@ async def _rows(quick: bool) -> list[Row]:
 
 
 class Outcome:
-    """`pause` in seconds; `answered` after how many seconds an Event was about every pod, None if not all were."""
+    """`pause` in seconds; `answered`: after how many seconds every pod had an Event, None if not all had."""
 
     def __init__(self, pause: float, cluster: HostileCluster, answered: float | None) -> None:
         self.pause = pause

@@ -1,4 +1,4 @@
-"""What a user of a namespace can create to make a controller stand still, each beside a cluster where it hurts most."""
+"""What a user of a namespace can create to block a controller, each beside a cluster where it hurts most."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ Made = tuple[list[Document], list[Document]]
 
 
 def _alike(pods: int) -> Made:
-    """As many pods of one shape; every volume of the class is bound to somebody else."""
+    """As many pods of one shape; every volume of the class is bound to another claim."""
     return [*nodes(30), *_bound(4900)], list(_pods(pods, lambda _: [10]))
 
 
 def _of_all_shapes(pods: int) -> Made:
-    """As many pods, each with a request of its own; the volumes are free and too small, or another's."""
+    """As many pods, each with a different request; the volumes are Available and too small, or taken."""
     free = [_free(number, 1) for number in range(2000)]
     return [*nodes(30), *_bound(2900), *free], list(_pods(pods, lambda number: [10 + number]))
 
@@ -63,7 +63,7 @@ def _local(count: int) -> Made:
 
 
 def _shared(pods: int) -> Made:
-    """As many pods that use one claim, which nothing fits, each with requests of its own."""
+    """As many pods that use one claim, which no volume fits, each with different requests."""
     shared = [claim("shared", 10)]
     users = [_with_cpu(pod(f"hostile-{number:04}", ["shared"], gated=True), number + 1) for number in range(pods)]
     return [*nodes(30), *_bound(4900)], [*shared, *users]
@@ -104,7 +104,7 @@ def _noded(terms: int) -> Made:
 
 
 def _nothing(_: int) -> Made:
-    """What this machine makes of a controller that nobody disturbs: the other inputs are to be read beside it."""
+    """The baseline of an undisturbed controller on this machine, to compare the other inputs with."""
     return [*nodes(30), *_bound(4900)], []
 
 
@@ -162,7 +162,7 @@ def _bound(count: int) -> Iterator[Document]:
 
 
 def local_volume(node: int, number: int) -> Document:
-    """Return a volume that one node alone reaches."""
+    """Return a volume that is accessible from one node only."""
     document = _in_phase(volume(f"local-{node:04}-{number}", "", 10), "Available")
     asked = {"key": HOSTNAME, "operator": "In", "values": [f"node-{node:04}"]}
     document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [asked]}]}}

@@ -1,7 +1,7 @@
-"""(k) The scheduler's part: the longest that one decision keeps the event loop, which gets its turn after each.
+"""(k) The scheduler's part: the longest time that one decision blocks the event loop, which runs after each.
 
-In this process, over a store filled from the API's documents: what follows from a pod's turn in the queue to its
-placement or refusal, whom to evict and the diagnosis included. Writing adds nothing to the length of a decision.
+In this process, over a store filled from the API's documents: everything from a pod's turn in the queue to its
+placement or rejection, choice of victims and diagnosis included. Writes add nothing to the duration of a decision.
 """
 
 import gc
@@ -47,7 +47,7 @@ class Hostile:
 
 
 class _Nobody:
-    """Evicts nobody, and writes no status."""
+    """Evicts no pod, and writes no status."""
 
     def going(self) -> frozenset[str]:
         return frozenset()
@@ -148,7 +148,7 @@ def _many_terms(count: int) -> Hostile:
 
 
 def _full(count: int) -> Hostile:
-    """As many nodes filled by pods of low priority, and pods that nodes have to be cleared for."""
+    """As many nodes filled by pods of low priority, and pods that need preemption."""
     standing = [_on(_asking(f"s{number}", {"cpu": "60"}), number) for number in range(count)]
     arriving = [_asking(f"p{number}", {"cpu": "32"}) for number in range(60)]
     for document in arriving:

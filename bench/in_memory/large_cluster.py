@@ -34,7 +34,7 @@ class LargeCluster:
             CLAIMS: (pairs, _claim),
             NODES: (nodes, _node),
         }
-        # Encoded before anybody asks: what is measured is the reader.
+        # Encoded in advance: what is measured is the reader.
         self.lists = {
             resource.plural: [msgspec.Raw(msgspec.json.encode(make(number))) for number in range(count)]
             for resource, (count, make) in makers.items()

@@ -1,6 +1,6 @@
 """Match one claim among many volumes: our index beside the FindMatchingVolume of Kubernetes, in one run.
 
-Both sides answer the same 64 claims on the same volumes, and the answers are compared before anything is timed.
+Both sides match the same 64 claims on the same volumes, and the results are compared before anything is timed.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The volumes, claims and nodes of the matching measurement; `match_test.go` in upstream/ makes the same ones."""
+"""The volumes, claims and nodes of the matching measurement; `match_test.go` in upstream/ creates the same ones."""
 
 from typing import Final
 
@@ -24,7 +24,9 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def volumes(count: int, layout: str) -> list[Volume]:
-    """Two of five are free; an eighth is in each zone, or each is local to a node of its own; one of 20 is gold."""
+    """Two of five are Available; an eighth is in each zone, or each is local to a node of its own; one of 20 is
+    gold.
+    """
     return [_volume(number, layout) for number in range(count)]
 
 

@@ -1,7 +1,7 @@
-"""Our controller as it is, reading a cluster and doing nothing, watched from inside: a process of its own.
+"""Our controller as it is, reading a cluster and doing nothing, measured from inside: a process of its own.
 
-`python -m bench.in_memory.reader KUBECONFIG` prints one line of JSON when all kinds are in memory and
-the heap is settled.
+`python -m bench.in_memory.reader KUBECONFIG` prints one line of JSON when all kinds are in memory and the heap is
+settled.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ from prebinder.runtime.logs import configure
 
 TICK: Final = 0.001
 WATCHED_SECONDS: Final = 3.0
-"""How long it is watched after everything is in memory."""
+"""How long it is measured after everything is in memory."""
 
 
 class Report(msgspec.Struct):
-    """What the process saw of itself. Memory in MB, times in seconds."""
+    """The measurements from inside the process. Memory in MB, times in seconds."""
 
     imported_mb: float
     seconds: float
@@ -112,7 +112,7 @@ async def read(kubeconfig: str) -> Report:
 
 
 def _notice(synced: asyncio.Event, record: logging.LogRecord) -> bool:
-    """The controller says when it has everything in memory."""
+    """The controller logs when it has everything in memory."""
     if record.msg == "Synced":
         synced.set()
     return False

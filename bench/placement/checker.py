@@ -1,7 +1,7 @@
-"""Judges where pods were placed, by the API server's own JSON and rules written down a second time.
+"""Checks where pods were placed, by the API server's own JSON and a second implementation of the rules.
 
-It imports nothing of the product, so that a mistake in the product's rules cannot hide itself. It judges the state at
-the end, when no pod was removed and no node changed but for what says when it did: taints, and that it is not ready.
+It imports nothing of the product, so that a mistake in the product's rules cannot hide itself. It checks the final
+state, if no pod was removed and nodes changed only in ways that record their time: taints, and readiness.
 """
 
 from collections import defaultdict
@@ -17,9 +17,9 @@ Judged = Callable[[Document], bool]
 
 
 def violations(cluster: Cluster, judged: Judged = lambda _: True) -> list[str]:
-    """Return a line for each thing that is wrong with a placement, none if all is right.
+    """Return a line for each violation, none if every placement is right.
 
-    Only pods that are `judged` are asked about; the others stand where they stand and count as neighbours.
+    Only pods that are `judged` are checked; the others stay where they are and count as neighbours.
     """
     nodes, storage, neighbourhood = by_name(cluster.nodes), Storage(cluster), Neighbourhood(cluster)
     placed, found = cluster.placed(), list(storage.pairs())
@@ -35,7 +35,7 @@ def violations(cluster: Cluster, judged: Judged = lambda _: True) -> list[str]:
 
 
 def _alone(pod: Document, node: Document) -> Iterator[str]:
-    """What node and pod say about each other, whoever else is there."""
+    """The rules about one pod and its node, independent of other pods."""
     ready = next((one for one in node["status"].get("conditions") or () if one["type"] == "Ready"), None)
     if ready is None or (ready["status"] != "True" and was_so(ready.get("lastTransitionTime"), pod)):
         yield "the node is not ready"
@@ -45,7 +45,7 @@ def _alone(pod: Document, node: Document) -> Iterator[str]:
 
 
 def _together(nodes: dict[str, Document], placed: list[Document], storage: Storage, judged: Judged) -> Iterator[str]:
-    """What the pods of one node do to each other."""
+    """The rules about the pods of one node."""
     tenants: defaultdict[str, list[Document]] = defaultdict(list)
     for pod in placed:
         tenants[node_of(pod)].append(pod)

@@ -1,4 +1,4 @@
-"""A cluster as its API server tells it, in plain JSON, for a checker that shares nothing with what it checks."""
+"""A cluster as returned by its API server, in plain JSON, for a checker that shares nothing with what it checks."""
 
 import asyncio
 import re
@@ -42,7 +42,7 @@ class Cluster:
     attachments: Sequence[Document] = ()
 
     def placed(self) -> list[Document]:
-        """Pods that hold something of a node: assigned, and neither succeeded nor failed."""
+        """Pods that use resources of a node: assigned, and neither succeeded nor failed."""
         return [one for one in self.pods if node_of(one) and phase_of(one) not in {"Succeeded", "Failed"}]
 
 
@@ -84,7 +84,7 @@ def placed_at(pod: Document) -> str:
 
 
 def was_so(since: object, pod: Document) -> bool:
-    """Whether what is so since then was when the pod was placed, as far as is known: in doubt it was."""
+    """Whether a state that has existed since then existed when the pod was placed, as far as known: in doubt it did."""
     placed = placed_at(pod)
     return not (since and placed) or str(since) < placed
 

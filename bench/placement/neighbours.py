@@ -1,7 +1,7 @@
-"""What pods demand of each other: required affinity and anti-affinity, and hard topology spread.
+"""What pods require of each other: required affinity and anti-affinity, and hard topology spread.
 
-Judged by the state at the end, where the order in which pods came is known to the second only. So each check says what
-is wrong whatever the order was, as long as no pod was removed and no node changed; it may miss what only the order
+Checked on the final state, where the order in which pods were placed is known to the second only. So each check reports
+what is wrong whatever the order was, as long as no pod was removed and no node changed; it may miss what only the order
 would show.
 """
 
@@ -17,7 +17,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Neighbourhood:
-    """The placed pods of a cluster, and where they stand."""
+    """The placed pods of a cluster, and their nodes."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._nodes = by_name(cluster.nodes)
@@ -25,7 +25,7 @@ class Neighbourhood:
         self._pods = [one for one in cluster.placed() if node_of(one) in self._nodes]
 
     def repelled(self, pod: Document) -> Iterator[str]:
-        """Say which pods stand where the pod's required anti-affinity wants none, whoever came first."""
+        """Return which pods are where the pod's required anti-affinity excludes them, whatever the order."""
         for term in _terms(pod, "podAntiAffinity"):
             place = self._place(pod, term["topologyKey"])
             for other in self._pods if place is not None else ():
@@ -37,9 +37,9 @@ class Neighbourhood:
                     yield f"its anti-affinity by {term['topologyKey']} excludes {key_of(other)}, which is in its domain"
 
     def lonely(self, pod: Document) -> Iterator[str]:
-        """Say which required affinity nobody satisfies.
+        """Return which required affinity no pod satisfies.
 
-        One pod has to satisfy all terms. The first of a group that wants to be together has nobody to stand with.
+        A single pod has to satisfy all terms. The first of a group with affinity to itself is exempt.
         """
         terms = _terms(pod, "podAffinity")
         if not terms:

@@ -1,4 +1,4 @@
-"""What a node has and what the pods on it want of it: resources and ports."""
+"""What a node offers and what its pods use of it: resources and ports."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ def requests(pod: Document) -> Amounts:
 
 
 def overcommitted(node: Document, pods: Sequence[Document]) -> Iterator[str]:
-    """Say which resources, the number of pods among them, are promised beyond what the node allocates."""
+    """Return which resources, the number of pods among them, exceed the node's allocatable ones."""
     offered = _amounts(node["status"].get("allocatable"))
     wanted = {key_of(pod): {**requests(pod), "pods": Fraction(1)} for pod in pods}
     for name, total in _sum(wanted.values()).items():

@@ -1,4 +1,4 @@
-"""Label selectors, node selectors and taints, written down once more, on plain JSON.
+"""Label selectors, node selectors and taints, implemented once more, on plain JSON.
 
 Source: the API reference of LabelSelector, NodeSelectorTerm and Toleration.
 """
@@ -13,7 +13,7 @@ _CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedu
 
 
 def selects(selector: Document | None, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector takes these labels: none takes nothing, an empty one everything."""
+    """Whether a label selector matches these labels: none matches nothing, an empty one everything."""
     if selector is None:
         return False
     wanted = selector.get("matchLabels") or {}
@@ -38,7 +38,7 @@ def narrowed(term: Document, pod: Document) -> Document | None:
 
 
 def node_fits(pod: Document, node: Document) -> str:
-    """Say which of nodeSelector and required node affinity keeps the pod off the node; empty if none does."""
+    """Return which of nodeSelector and required node affinity excludes the node; empty if none does."""
     labels = labels_of(node)
     wanted: Mapping[str, str] = pod["spec"].get("nodeSelector") or {}
     for key, value in wanted.items():
@@ -52,7 +52,7 @@ def node_fits(pod: Document, node: Document) -> str:
 
 
 def node_selected(selector: Document, node: Document) -> bool:
-    """Whether one of the terms matches the node; a term that says nothing takes none."""
+    """Whether one of the terms matches the node; an empty term matches none."""
     return any(_term_takes(term, node) for term in selector.get("nodeSelectorTerms") or ())
 
 

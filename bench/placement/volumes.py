@@ -1,4 +1,4 @@
-"""Whether a placed pod's volumes are its own, bound, and within reach of its node."""
+"""Whether a placed pod's volumes are its own, bound, and accessible from its node."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Storage:
                 self._users[claim].append(key_of(pod))
 
     def pairs(self) -> Iterator[str]:
-        """Say which claims have two volumes and which volumes two claims, pods or not."""
+        """Return which claims have two volumes and which volumes two claims, whether or not pods use them."""
         claims: defaultdict[str, list[str]] = defaultdict(list)
         for key, claim in self._claims.items():
             if name := claim["spec"].get("volumeName"):
@@ -51,7 +51,7 @@ class Storage:
         yield from (f"claim {key} has volumes {', '.join(names)}" for key, names in volumes.items() if len(names) > 1)
 
     def wrong(self, pod: Document) -> Iterator[str]:
-        """Say what is wrong with the pod's volumes, each by itself."""
+        """Return what is wrong with the pod's volumes, each separately."""
         for key in claims_of(pod):
             claim = self._claims.get(key)
             if claim is None:
@@ -66,7 +66,7 @@ class Storage:
                 yield from _out_of_reach(volume, self._nodes[node_of(pod)])
 
     def crowded(self, node: str, pods: list[Document]) -> Iterator[str]:
-        """Say which drivers have more volumes on the node than they allow: those of its pods, and those attached."""
+        """Return which drivers have more volumes on the node than allowed: those of its pods, and those attached."""
         names = {self._volume_of(key) for pod in pods for key in claims_of(pod)}
         names |= {
             one["spec"]["source"].get("persistentVolumeName")
@@ -103,7 +103,7 @@ def claims_of(pod: Document) -> list[str]:
 
 
 def _mismatches(key: str, claim: Document, volume: Document) -> Iterator[str]:
-    """Say why claim and volume are no pair."""
+    """Return why claim and volume do not match."""
     name, wanted, offered = volume["metadata"]["name"], claim["spec"], volume["spec"]
     if phase_of(claim) != "Bound":
         yield f"claim {key} is {phase_of(claim) or 'without a phase'}, not Bound"

@@ -1,4 +1,4 @@
 """Our scheduler and our extender beside kube-scheduler, in the same run.
 
-Open `contest` first. Never judges where a pod was placed; that is `bench.placement`.
+Open `contest` first. Never checks where a pod was placed; that is `bench.placement`.
 """

@@ -27,7 +27,7 @@ from kube.objects.api_resource import CLAIMS, PODS, STORAGE_CLASSES
 
 NAME: Final = "bench-scheduler"
 LONGEST: Final = 600.0
-"""Seconds after which a run ends as it is."""
+"""Seconds after which a run is ended as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Size:
     nodes: int
     pods: int
     volumes: bool = False
-    """Each pod has a claim whose volume is there and waits for its first consumer."""
+    """Each pod has a claim whose volume exists and waits for its first consumer."""
     rounds: int = 1
 
     @property
@@ -45,7 +45,9 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Who schedules. `lifted`: kube-scheduler and controller manager without client limits; ours has its own always."""
+    """The scheduler to measure. `lifted`: kube-scheduler and controller manager without client limits; ours always has
+    its own.
+    """
 
     ours: bool
     lifted: bool
@@ -58,7 +60,9 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Seconds from the moment all pods are there and the scheduler goes on to each pod's node, as a watcher sees it."""
+    """Seconds from the moment when all pods exist and the scheduler is resumed to each pod's node, as seen by a
+    watcher.
+    """
 
     placed: int
     per_second: float
@@ -85,7 +89,7 @@ async def run(size: Size, contender: Contender) -> Outcome:
         scheduler = await _start(stage.cluster) if contender.ours else stage.cluster.scheduler
         timeline = Timeline(stage.api)
         async with timeline.following():
-            # One that is placed before shows that it is ready to: health checks say so too early.
+            # A pod that is placed first shows that it is ready: health checks report that too early.
             await _create(stage, "first", size, contender)
             if not await timeline.until(lambda seen: "first" in seen.placed, LONGEST):
                 raise RuntimeError(f"{contender.title} placed nothing; the end of its log:\n{scheduler.log_tail()}")
@@ -128,12 +132,12 @@ async def _stage(size: Size, contender: Contender) -> AsyncIterator[Stage]:
 
 
 def _batches(nodes: list[NodeSpec]) -> Iterator[list[NodeSpec]]:
-    """So many that kwok makes them ready in time on a loaded machine too."""
+    """As many as kwok makes ready in time even on a loaded machine."""
     return (nodes[start : start + 200] for start in range(0, len(nodes), 200))
 
 
 def _options(contender: Contender) -> Options:
-    # On a loaded machine kwok is late to say that its nodes are well.
+    # On a loaded machine kwok is late with heartbeats.
     patient = ["--node-monitor-grace-period=10m"]
     if not contender.lifted:
         return Options(scheduler=not contender.ours, flags={"kube-controller-manager": patient})

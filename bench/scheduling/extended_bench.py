@@ -1,7 +1,7 @@
-"""(i) How many pods a second kube-scheduler places on 1,000 nodes when it asks the extender, and when it does not.
+"""(i) How many pods a second kube-scheduler places on 1,000 nodes with the extender, and without.
 
-Two kube-schedulers of one cluster, in turn: all pods are created while the one they name is stopped in its tracks; time
-runs from the moment it goes on to the last pod that has a node. Its client limits are those it ships with, or lifted.
+Two kube-schedulers of one cluster, in turn: all pods are created while the one they name is suspended; time runs from
+when it is resumed to the last pod that has a node. Its client limits are the default ones, or lifted.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ PODS_EACH: Final = 1_000
 ROUNDS: Final = 3
 KEEPS: Final = 0.9
 LIFTED: Final = {"qps": LIMIT, "burst": LIMIT}
-"""clientConnection without limits worth the name."""
+"""clientConnection with limits that have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ async def _extender(cluster: DevCluster) -> AsyncIterator[Document]:
 
 
 def _settings(case: Case, extender: Document) -> Document:
-    """Not ignorable: a pod that was placed has been asked about."""
+    """Not ignorable: every pod that was placed was sent to the extender."""
     connection = {"clientConnection": LIFTED} if case.lifted else {}
     return connection | ({"extenders": [extender]} if case.extended else {})
 

@@ -1,7 +1,7 @@
-"""(h) How long the extender takes to answer about 5,000 nodes, beside a server of the same library that only echoes.
+"""(h) How long the extender takes to answer about 5,000 nodes, beside an echo server of the same library.
 
-Both run as processes of their own and are asked in turn, one request at a time as kube-scheduler does, so that
-whatever else the machine does meets both alike.
+Both run as processes of their own and are called in turn, one request at a time as kube-scheduler does, so that other
+load on the machine affects both equally.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ CASES: Final = (
 """Claim, and what it is."""
 VERBS: Final = ("filter", "prioritize")
 _WORST: Final = frozenset({("filter", PLAIN), ("filter", LOCAL), ("prioritize", LOCAL)})
-"""Not compared: they answer with two thousand reasons, or look at as many volumes as there are nodes."""
+"""Not compared: they answer with two thousand reasons, or evaluate as many volumes as there are nodes."""
 LISTS: Final = 16
-"""Different orders of the names, as kube-scheduler finds nodes in another order for each pod."""
+"""Different orders of the names, because kube-scheduler filters nodes in another order for each pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Times:
 
 
 def run(quick: bool) -> list[Row]:
-    """Ask 1,000 times for each case about 5,000 nodes; quick: 20 times about 100."""
+    """Send 1,000 requests for each case about 5,000 nodes; quick: 20 about 100."""
     return asyncio.run(_run(100, 20) if quick else _run(NODES, REQUESTS))
 
 

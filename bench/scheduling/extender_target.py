@@ -1,9 +1,9 @@
-"""A server to be asked, on a port that it prints: `python -m bench.scheduling.extender_target ours|echo NODES`.
+"""A server to be measured, on a port that it prints: `python -m bench.scheduling.extender_target ours|echo NODES`.
 
 It ends with its standard input.
 
-`echo` reads the same JSON with the same library and writes an answer of the same form, but thinks nothing: every node
-passes, every score is 0.
+`echo` reads the same JSON with the same library and writes a response of the same form, but evaluates nothing: every
+node passes, every score is 0.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _SOON: Final = timedelta(hours=1)
 
 
 class Echo:
-    """The verbs without a thought."""
+    """The verbs without any evaluation."""
 
     def filter(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
         asked = read(body)
@@ -52,7 +52,7 @@ class Echo:
 
 
 def ours(nodes: int, now: datetime) -> Extender:
-    """Return an extender that knows a cluster of so many nodes, whose reservations were made at `now`."""
+    """Return an extender with a cluster of so many nodes, whose reservations were made at `now`."""
     store = Store(DEFAULT_PREFIX)
     extender = Extender(store, Annotations())
     store.classes.replace((_class(name) for name in ("zonal", "local")), "1")

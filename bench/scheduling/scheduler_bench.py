@@ -1,8 +1,8 @@
 """(j) Our scheduler beside kube-scheduler: pods a second, time to a node, memory and processor, in one run.
 
 Each placement begins with an empty control plane of its own, with kwok's nodes. All pods are created while the
-scheduler is stopped in its tracks; from the moment it goes on time runs for each pod until a watcher sees the pod's
-node. Every placement is judged by a checker that shares no rule with either scheduler.
+scheduler is suspended; from the moment it is resumed time runs for each pod until a watcher sees the pod's node. Every
+placement is verified by a checker that shares no rule with either scheduler.
 """
 
 import asyncio
@@ -36,12 +36,14 @@ def measure(sizes: Sequence[Size]) -> list[Row]:
 
 
 def contenders(size: Size) -> tuple[Contender, ...]:
-    """Return who is measured. Volumes are bound by the controller manager, whose limits then count for ours too."""
+    """Return the schedulers to measure. Volumes are bound by the controller manager, whose limits then count for ours
+    too.
+    """
     return (DEFAULT, OURS, LIFTED, OURS_LIFTED) if size.volumes else (DEFAULT, OURS, LIFTED)
 
 
 def _outcomes(size: Size) -> dict[Contender, list[Outcome]]:
-    """Run all contenders in turn, in the other order in every other round."""
+    """Run all contenders in turn, in reverse order in every other round."""
     found: dict[Contender, list[Outcome]] = {each: [] for each in contenders(size)}
     for number in range(size.rounds):
         for each in contenders(size)[:: -1 if number % 2 else 1]:

@@ -174,7 +174,7 @@ class _Setup:
         return PodShape(demands, len(placed), kinds, at, attach_of(largest))
 
     def _open_to(self, demand: Demand) -> list[Topology]:
-        """Return the topologies where each claim has volumes, and a node with room if nobody else of the batch came."""
+        """Return the topologies where each claim has volumes, and a node with room without the others of the batch."""
         hardest = max(demand.required, key=lambda claim: (claim.request, claim.key))
         likely = self._placing.topologies_for(demand, hardest, self._most_topologies)
         return [topology for topology in likely if self._could_serve(demand, topology)]
@@ -191,7 +191,7 @@ class _Setup:
     def _volumes(self, demand: Demand, claim: Claim, topology: Topology) -> list[Volume]:
         """Return the volumes that suit claims of the family in the topology, by size, as many as can matter.
 
-        Of all claims together no one can be driven beyond as many volumes that are large enough for it.
+        Even all claims together cannot push any of them beyond as many volumes that are large enough for it.
         """
         family = _family(demand, claim)
         key = ClaimFamily(family, topology.number)
@@ -209,7 +209,7 @@ class _Setup:
         return volumes
 
     def _include(self, placed: PlacedPod) -> None:
-        """Make sure that what a placed pod holds is among the volumes listed."""
+        """Ensure that what a placed pod holds is among the volumes listed."""
         for claim in placed.demand.required:
             listed = self._volumes(placed.demand, claim, placed.topology)
             held = placed.volumes[claim.key]

@@ -23,7 +23,7 @@ with room for them although the nodes together have it."""
 
 
 def rebalance(placing: Placing, rivals: Sequence[Demand], solve: Solve) -> None:
-    """Place as many of the rivals as can be found room for; rivals could each be served if they were alone."""
+    """Place as many of the rivals as possible; each of them could be served alone."""
     lifted = competing(placing, rivals)
     placing.lift(lifted)
     competition = competition_of(placing, lifted, rivals)

@@ -1,6 +1,6 @@
 """Builds the binaries of the control plane, once for each set of pinned versions.
 
-What is built is kept in the user's cache directory under a hash of go.mod, go.sum and our own Go sources.
+The results are kept in the user's cache directory under a hash of go.mod, go.sum and our own Go sources.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ _TAIL_LINES = 20
 def ensure(modules: Sequence[Module]) -> dict[str, Path]:
     """Return the paths of all binaries of these modules, building what is missing.
 
-    It may take minutes and says so on stderr. Several processes may call it at once: one builds, the others wait.
+    That may take minutes and is reported on stderr. Several processes may call it at once: one builds, the others wait.
     ClusterError if there is no Go, or a build fails.
     """
     given = os.environ.get(BINARIES_VARIABLE)
@@ -92,11 +92,11 @@ def _built(module: Module, cache: Path) -> Path:
 
 
 def _build(module: Module, directory: Path) -> None:
-    """Build into a directory beside it and rename that at the end: an interrupted build leaves nothing half done."""
+    """Build into a temporary directory and rename it at the end: an interrupted build leaves nothing incomplete."""
     required = toolchain.required_version((module.source / "go.mod").read_text(encoding="utf-8"))
     go = toolchain.find(required, directory.parent, run)
     partial = _beside(directory, ".partial")
-    # Holding the lock, whatever is there was left by a build that was killed.
+    # With the lock held, anything that exists was left by a build that was killed.
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
     flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", f"-ldflags={module.linker_flags}"]
@@ -107,7 +107,7 @@ def _build(module: Module, directory: Path) -> None:
 
 
 def _beside(directory: Path, ending: str) -> Path:
-    """Return the directory's name with an ending; the point in a version is no suffix to be replaced."""
+    """Return the directory's name with an ending; the dot in a version is not a suffix to be replaced."""
     return directory.with_name(directory.name + ending)
 
 

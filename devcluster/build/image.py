@@ -1,7 +1,7 @@
 """Builds the image of the Containerfile with buildah, which needs no daemon: `python -m devcluster.build.image`.
 
-Where no registry can be reached, the base is made of Debian's packages by mmdebstrap. Images are kept in the user's
-cache directory; a layer is built again when what it depends on has changed.
+Where no registry can be reached, the base is built from Debian packages by mmdebstrap. Images are kept in the user's
+cache directory; a layer is rebuilt when its inputs have changed.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def build_image(base: str, archive: Path) -> str:
 
 
 def _debian_base() -> str:
-    """Return the name of an image of Debian with Python, made now if it has not been made before."""
+    """Return the name of an image of Debian with Python, building it if necessary."""
     prerequisites.require(prerequisites.BASE_PROGRAMS)
     recipe = 'FROM scratch\nADD base.tar /\nCMD ["python3"]\n'
     version = hashlib.sha256(f"{_SUITE} {_PACKAGES} {recipe}".encode()).hexdigest()[:12]
@@ -78,7 +78,7 @@ def _buildah() -> list[str]:
 
 
 def _secrets(scratch: Path) -> list[str]:
-    """Return what lets pip in the build reach the index that pip reaches here."""
+    """Return the build secrets with which pip in the build reaches the same index as pip here."""
     settings = {key: os.environ.get(f"PIP_{key.upper().replace('-', '_')}") for key in ("index-url", "cert")}
     lines = [f"{key} = {'/etc/pip-ca.pem' if key == 'cert' else value}" for key, value in settings.items() if value]
     configuration = scratch / "pip.conf"

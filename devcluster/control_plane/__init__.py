@@ -1,4 +1,4 @@
-"""What a control plane is made of: files, certificates, the command line of each component, nodes without kubelets.
+"""The parts of a control plane: files, certificates, the command line of each component, nodes without kubelets.
 
 Open `assembly` first, `components` for a flag. Never starts a process.
 """

@@ -50,7 +50,7 @@ class Api:
 
 
 async def answers_ok(url: str, trust: ssl.SSLContext | bool = True) -> bool:
-    """Whether a GET of this URL is answered with 200; anything else, silence included, is False."""
+    """Whether a GET of this URL returns 200; anything else, a missing response included, is False."""
     try:
         async with (
             aiohttp.ClientSession(timeout=_PROBE_TIMEOUT) as session,
@@ -62,7 +62,7 @@ async def answers_ok(url: str, trust: ssl.SSLContext | bool = True) -> bool:
 
 
 async def accepts(socket_path: str) -> bool:
-    """Whether somebody accepts connections on this unix socket."""
+    """Whether a process accepts connections on this unix socket."""
     try:
         _, writer = await asyncio.open_unix_connection(socket_path)
     except OSError:

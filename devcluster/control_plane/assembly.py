@@ -1,4 +1,4 @@
-"""Puts a cluster's files into its directory and its components together, not yet started."""
+"""Writes a cluster's files into its directory and composes its components, not yet started."""
 
 import json
 import ssl
@@ -15,20 +15,20 @@ from devcluster.node import files
 from devcluster.processes.component import Component, Probe, ProcessOwner
 from devcluster.processes.ports import LOOPBACK, free_ports
 
-# Who has a kubeconfig, the user the API server takes it for, and that user's groups.
+# The kubeconfigs, with the user and groups that the API server sees.
 _USERS = {
     "admin": ("admin", ("system:masters",)),
-    # All controllers act as this one user. With a service account each, as kubeadm has it, they would need 5 seconds
+    # All controllers act as this one user. With a service account each, as with kubeadm, they would take 5 seconds
     # longer to start.
     "controller-manager": ("system:kube-controller-manager", ("system:masters",)),
     "scheduler": ("system:kube-scheduler", ()),
-    # It acts for every node at once, which the Node authoriser has no role for.
+    # It acts for every node at once, for which the Node authoriser has no role.
     "kwok": ("kwok", ("system:masters",)),
 }
 
 
 def prepare(directory: Path, binaries: Mapping[str, Path], options: Options) -> Layout:
-    """Draw ports and write certificates, kubeconfigs and configuration files into the directory."""
+    """Choose ports and write certificates, kubeconfigs and configuration files into the directory."""
     certificates = directory / "certificates"
     certificates.mkdir()
     authority = Authority(certificates, datetime.now(UTC))

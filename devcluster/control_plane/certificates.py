@@ -1,6 +1,6 @@
-"""The certificates of one cluster: its own authority, a serving certificate and one client certificate a user.
+"""The certificates of one cluster: its own CA, a serving certificate and one client certificate per user.
 
-Keys are ECDSA P-256: an RSA key takes longer to make than etcd takes to start. Kubernetes reads a user's name from
+Keys are ECDSA P-256: an RSA key takes longer to generate than etcd takes to start. Kubernetes reads a user's name from
 the certificate's common name and the groups from its organisations.
 """
 
@@ -19,7 +19,7 @@ SERVING_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.de
 SERVING_ADDRESSES = ("127.0.0.1", "10.0.0.1")
 
 _LIFETIME = timedelta(days=365)
-# A certificate is valid from a little before now, for machines whose clocks are set back after a boot.
+# A certificate is valid from shortly before now, for machines whose clocks are set back after a boot.
 _MARGIN = timedelta(hours=1)
 
 
@@ -58,7 +58,7 @@ class Authority:
         return self._issue(name, (), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """Issue a client certificate that the API server takes for this user in these groups."""
+        """Issue a client certificate for this user and these groups."""
         return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def _issue(

@@ -1,4 +1,4 @@
-"""The command line of every component: which flags, and why those. Nothing here starts anything."""
+"""The command line of every component: which flags, and why. Nothing here starts anything."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ STAGES = Path(__file__).with_name("stages.yaml")
 
 @dataclass(frozen=True)
 class Options:
-    """What a cluster consists of and how its components are started.
+    """The parts of a cluster and how its components are started.
 
     `flags` are added to a component's command line, where a later flag wins: keys are etcd, kube-apiserver,
     kube-controller-manager, kube-scheduler and kwok. `scheduler_configuration` is laid over the
     KubeSchedulerConfiguration (profiles, extenders, clientConnection with qps and burst). A real node runs containers
-    (devcluster.node); kwok would play that node too, so it is one or the other.
+    (devcluster.node); kwok would simulate that node too, so they exclude each other.
     """
 
     controller_manager: bool = True
@@ -34,7 +34,7 @@ class Options:
 
     @property
     def ready_nodes(self) -> bool:
-        """Whether anybody makes nodes ready and sends their heartbeat."""
+        """Whether anything makes nodes ready and sends their heartbeats."""
         return self.kwok or self.real_node
 
 
@@ -50,7 +50,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a cluster's binaries, files and ports are."""
+    """The locations of a cluster's binaries, files and ports."""
 
     binaries: Mapping[str, Path]
     directory: Path
@@ -92,7 +92,7 @@ def etcd(layout: Layout, options: Options) -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=devcluster={peer}",
-        # The data outlives a crash of etcd, not of the machine: no wait for the disk, which would dominate every write.
+        # The data survives a crash of etcd, not of the machine: waiting for the disk would dominate every write.
         "--unsafe-no-fsync",
         f"--quota-backend-bytes={8 << 30}",
         "--log-level=warn",
@@ -106,7 +106,7 @@ def apiserver(layout: Layout, options: Options) -> list[str]:
         f"--etcd-servers={_url('http', layout.ports.etcd)}",
         *_serving(layout, layout.ports.apiserver),
         f"--advertise-address={LOOPBACK}",
-        # A loopback address is not a valid endpoint of the service "kubernetes", and nobody here uses that service.
+        # A loopback address is not a valid endpoint of the service "kubernetes", and nothing here uses that service.
         "--endpoint-reconciler-type=none",
         f"--client-ca-file={layout.authority}",
         f"--service-account-key-file={layout.service_account_key}",
@@ -114,7 +114,7 @@ def apiserver(layout: Layout, options: Options) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
-        # If nobody makes a node ready, the taint that every new node gets would stay for ever.
+        # If nothing makes a node ready, the taint of new nodes would stay for ever.
         *([] if options.ready_nodes else ["--disable-admission-plugins=TaintNodesByCondition"]),
         *(apiserver_flags(layout.node, layout.administrator, layout.authority) if options.real_node else []),
         *_feature_gates(options),
@@ -159,7 +159,7 @@ def scheduler(
 
 
 def scheduler_configuration(layout: Layout, options: Options) -> dict[str, Any]:
-    """Return the KubeSchedulerConfiguration: a single scheduler, with the caller's settings laid over."""
+    """Return the KubeSchedulerConfiguration: a single scheduler, overridden by the caller's settings."""
     settings = dict(options.scheduler_configuration)
     connection = {"kubeconfig": str(layout.kubeconfig("scheduler"))}
     return {
@@ -192,8 +192,9 @@ def _serving(layout: Layout, port: int) -> list[str]:
 
 
 def _client_authentication(layout: Layout) -> list[str]:
-    """Name the authority outright: looked up in the cluster it would bring a retry, and an error, every few seconds,
-    because this API server has no front proxy to trust."""
+    """Name the CA explicitly: looked up in the cluster it would cause a retry, and an error, every few seconds, because
+    this API server has no front proxy to trust.
+    """
     return [f"--client-ca-file={layout.authority}", "--authentication-skip-lookup"]
 
 

@@ -1,4 +1,4 @@
-"""Kubeconfig files: how a client finds the API server, trusts it and proves who it is."""
+"""Kubeconfig files: how a client finds, trusts and authenticates to the API server."""
 
 import json
 from base64 import b64encode
@@ -41,7 +41,7 @@ def _write(path: Path, server: str, authority: Path, user: dict[str, str]) -> Pa
         "current-context": "devcluster",
     }
     path.touch(mode=0o600)
-    # JSON is YAML, which is all that a kubeconfig has to be.
+    # JSON is valid YAML, and that is enough for a kubeconfig.
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return path
 

@@ -1,4 +1,4 @@
-"""Nodes for a cluster without kubelets: what they offer and where they stand."""
+"""Nodes for a cluster without kubelets: their resources and zones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,12 +33,12 @@ class NodeSpec:
 
 
 def spread(count: int, zones: tuple[str, ...] = DEFAULT_ZONES, prefix: str = "node") -> list[NodeSpec]:
-    """Return that many nodes named prefix-1, prefix-2, ..., dealt out to the zones in turn."""
+    """Return that many nodes named prefix-1, prefix-2, ..., distributed over the zones in turn."""
     return [NodeSpec(f"{prefix}-{number + 1}", zones[number % len(zones)]) for number in range(count)]
 
 
 def is_schedulable(node: Mapping[str, Any]) -> bool:
-    """Whether the node is Ready and the not-ready taint, which every new node gets, is gone again."""
+    """Whether the node is Ready and the not-ready taint, which every new node has, is removed."""
     conditions = node.get("status", {}).get("conditions", ())
     taints = node.get("spec", {}).get("taints", ())
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions) and not any(

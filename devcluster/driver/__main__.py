@@ -1,8 +1,8 @@
 """A CSI driver whose volumes are directories, for demonstrations and tests: `python -m devcluster.driver --help`.
 
 Its volumes become unhealthy when their directory is removed, made unreadable or read-only, or filled
-(devcluster.driver.volumes), and it reports that in the words of any generation of CSI. It is a correct driver by
-csi-sanity. It publishes by links or, on a node with a kubelet, by mounts.
+(devcluster.driver.volumes), and it reports that in the form of any generation of CSI. It passes csi-sanity. It
+publishes by links or, on a node with a kubelet, by mounts.
 """
 
 import argparse
@@ -43,7 +43,7 @@ async def serve(options: argparse.Namespace) -> None:
     """Serve on the socket until the process is asked to end; raise RuntimeError if it cannot be opened."""
     root, generation, segment = options.root, options.generation, _segment(options)
     server = grpc.aio.server()
-    # The generated functions carry no types.
+    # The generated functions have no type annotations.
     services.add_IdentityServicer_to_server(Identity(options.name), server)  # type: ignore[no-untyped-call]
     publisher: Publisher = Mounts() if options.publish == "mount" else Links()
     controller, node = Controller(root, segment, generation), Node(root, options.node, segment, generation, publisher)

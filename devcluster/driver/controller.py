@@ -26,7 +26,7 @@ _ALWAYS: Final = (_Rpc.CREATE_DELETE_VOLUME, _Rpc.GET_CAPACITY)
 
 
 class Identity(services.IdentityServicer):
-    """Says who the driver is."""
+    """Returns the driver's identity."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -47,10 +47,10 @@ class Identity(services.IdentityServicer):
 
 
 class Controller(services.ControllerServicer):
-    """Makes, removes, finds and lists directories.
+    """Creates, removes, finds and lists directories.
 
-    Unless told otherwise they lie in `segment`. They are made in any segment of the same keys, because for a
-    directory the place is a mere label.
+    By default they are in `segment`. They are created in any segment of the same keys, because for a directory the
+    segment is only a label.
     """
 
     def __init__(self, root: Path, segment: dict[str, str], generation: Generation) -> None:
@@ -160,7 +160,7 @@ class Controller(services.ControllerServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "max_entries is negative")
         if token and not token.startswith(_PAGE_TOKEN):
             await context.abort(grpc.StatusCode.ABORTED, f"starting_token {token!r} is unknown")
-        # The token is an id and not a position: a volume removed between two pages moves none of the others.
+        # The token is an id and not a position: removing a volume between two pages moves none of the others.
         last = token.removeprefix(_PAGE_TOKEN)
         remaining = [volume_id for volume_id in volume_ids(self._root) if volume_id > last]
         page = remaining[: max_entries or None]
@@ -176,7 +176,7 @@ class Controller(services.ControllerServicer):
         return volume
 
     def _choose_segment(self, required: csi.TopologyRequirement) -> dict[str, str] | None:
-        """Return the first demanded segment that is served, our own if none is demanded, else None."""
+        """Return the first requested segment that is served, our own if none is requested, else None."""
         demanded = [dict(topology.segments) for topology in (*required.preferred, *required.requisite)]
         if not demanded:
             return self._segment

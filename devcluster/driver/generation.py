@@ -1,4 +1,4 @@
-"""Which calls about health the directory driver offers, and how it words what is wrong in each generation of CSI."""
+"""Which health calls the directory driver offers, and how it reports faults in each generation of CSI."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +13,7 @@ _NodeRpc = csi.NodeServiceCapability.RPC
 
 
 class Generation(StrEnum):
-    """What a driver knows of volume health, named for the CSI version and the calls it has of it."""
+    """What a driver supports of volume health, named for the CSI version and its calls."""
 
     HEALTH = "1.13"
     HEALTH_GET = "1.13-get"
@@ -70,7 +70,7 @@ def node_calls(generation: Generation) -> tuple[csi.NodeServiceCapability.RPC.Ty
 
 
 def condition(generation: Generation, root: Path, volume: Volume) -> csi.VolumeCondition | None:
-    """Return the health of a volume in the words of CSI up to 1.12, None in a generation without them."""
+    """Return the health of a volume in the form of CSI up to 1.12, None in a generation without it."""
     if not generation.reports_conditions:
         return None
     finding = diagnose(look_at(root, volume.volume_id), volume.capacity)
@@ -80,7 +80,7 @@ def condition(generation: Generation, root: Path, volume: Volume) -> csi.VolumeC
 
 
 def volume_health(root: Path, volume: Volume) -> csi.VolumeHealth:
-    """Return the health of a volume in the words of CSI 1.13; without entries it is well."""
+    """Return the health of a volume in the form of CSI 1.13; without entries it is healthy."""
     finding = diagnose(look_at(root, volume.volume_id), volume.capacity)
     health = csi.VolumeHealth(volume_id=volume.volume_id)
     if finding is not None:

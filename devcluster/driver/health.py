@@ -1,6 +1,6 @@
-"""How well a directory volume is, from what was seen of its directory; how that is reported is not known here.
+"""The health of a directory volume, by the state of its directory; independent of how that is reported.
 
-Judged by mode bits and not by trying to write: root may write everywhere, and tests run as root.
+Determined by mode bits and not by trying to write: root may write everywhere, and tests run as root.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class VolumeFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryState:
-    """What was seen: permission bits, None if there is no directory, and the bytes its files claim to hold."""
+    """The observed state: permission bits, None if there is no directory, and the length of its files in bytes."""
 
     path: str
     mode: int | None
@@ -30,14 +30,14 @@ class DirectoryState:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, and the sentence that says so."""
+    """A fault, and its description."""
 
     fault: VolumeFault
     message: str
 
 
 def diagnose(seen: DirectoryState, capacity: int) -> Finding | None:
-    """Return what is wrong with a volume of `capacity` bytes, the worst first, or None."""
+    """Return the worst fault of a volume of `capacity` bytes, or None."""
     if seen.mode is None:
         return Finding(VolumeFault.GONE, f"directory {seen.path} is gone")
     if not seen.mode & _READABLE:

@@ -1,4 +1,4 @@
-"""The Node service of the directory driver. How it publishes is told it: see devcluster.driver.publishing."""
+"""The Node service of the directory driver. How it publishes is injected: see devcluster.driver.publishing."""
 # ruff: noqa: N802, ARG002  (gRPC gives the methods their names and arguments)
 
 from pathlib import Path
@@ -16,7 +16,7 @@ _Rpc = csi.NodeServiceCapability.RPC
 
 
 class Node(services.NodeServicer):
-    """Makes directories appear where a pod wants them. The node lies in `segment`."""
+    """Makes directories appear at a pod's paths. The node is in `segment`."""
 
     def __init__(
         self, root: Path, node: str, segment: dict[str, str], generation: Generation, publisher: Publisher

@@ -1,7 +1,7 @@
 """The two ways in which the directory driver makes a volume appear at a path: a link, and a mount.
 
-A link needs no privilege; csi-sanity and the controller are content with it. The kubelet wants a mount: it hands the
-path to the container runtime, which sees the machine's file system and not the driver's.
+A link needs no privilege and suffices for csi-sanity and the controller. The kubelet needs a mount: it passes the path
+to the container runtime, which sees the machine's file system and not the driver's.
 """
 
 import os
@@ -14,13 +14,13 @@ _TARGET_FIELD: Final = 4
 
 
 class Publisher(Protocol):
-    """Makes directories appear at target paths, and tells whether they do."""
+    """Makes directories appear at target paths, and reports whether they do."""
 
     def publish(self, directory: Path, target: Path, read_only: bool) -> str:
-        """Publish, again if it is published already; return what is wrong, or an empty text."""
+        """Publish, again if it is published already; return the problem, or an empty text."""
 
     def unpublish(self, directory: Path, target: Path) -> None:
-        """Undo it, if the target is what `publish` made of it."""
+        """Undo it, if the target was made by `publish`."""
 
     def is_published(self, directory: Path, target: Path) -> bool:
         """Whether the directory is published there."""
@@ -53,7 +53,7 @@ class Mounts:
             target.mkdir(parents=True, exist_ok=True)
             if problem := _run("mount", "--bind", str(directory), str(target)):
                 return problem
-        # The kernel ignores "read-only" when it binds, and takes it afterwards.
+        # The kernel ignores "read-only" at the bind, and accepts it in a remount.
         return _run("mount", "-o", f"remount,bind,{'ro' if read_only else 'rw'}", str(target))
 
     def unpublish(self, directory: Path, target: Path) -> None:  # noqa: ARG002 - a volume that is gone is unmounted too
@@ -74,6 +74,6 @@ def _mount_points() -> set[str]:
 
 
 def _run(*command: str) -> str:
-    """Run a command; return what it complained of, or an empty text."""
+    """Run a command; return its error output, or an empty text."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if result.returncode == 0 else result.stderr.strip() or f"{command[0]}: exit code {result.returncode}"

@@ -1,7 +1,7 @@
-"""Makes the directory driver known to a kubelet, by the kubelet's plugin registration API (pluginregistration/v1).
+"""Registers the directory driver at a kubelet, by the kubelet's plugin registration API (pluginregistration/v1).
 
-The kubelet watches a directory for sockets and asks each new one who it is. Ready drivers have a sidecar for that; the
-service has two methods, and its messages are described here instead of in generated code
+The kubelet watches a directory for sockets and calls each new one. Other drivers have a sidecar for that; the service
+has two methods, and its messages are described here instead of in generated code
 (k8s.io/kubelet/pkg/apis/pluginregistration/v1/api.proto).
 """
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 def service(driver: str, endpoint: str) -> "grpc.GenericRpcHandler[Any, Any]":
-    """Return the service that says: this is a CSI driver of that name, and it serves on that socket."""
+    """Return the service that registers a CSI driver of that name on that socket."""
     messages = _message_classes()
 
     async def get_info(_: Any, __: Any) -> Any:

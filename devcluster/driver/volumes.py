@@ -1,7 +1,8 @@
-"""Volumes that are directories: made, found, listed, removed, and made unhealthy and well again by tests and people.
+"""Volumes that are directories: created, found, listed, removed, and made unhealthy and healthy again by tests and
+people.
 
-Below the root, `volumes/ID/` is the data and `records/ID.json` says what was promised (name, bytes, segment). A
-volume exists if its record does; the record is written last and removed last, so every half-done step is redone.
+Below the root, `volumes/ID/` is the data and `records/ID.json` the record (name, bytes, segment). A volume exists if
+its record does; the record is written last and removed last, so every incomplete step is repeated.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ _FILLER = "filler"
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """What was promised for a volume. `segment` is where it is accessible; empty means everywhere."""
+    """The record of a volume. `segment` is where it is accessible; empty means everywhere."""
 
     volume_id: str
     name: str
@@ -30,14 +31,14 @@ class Volume:
 
 
 def volume_id_for(name: str) -> str:
-    """Return the id of the volume that CreateVolume makes for a name: the same each time, and a safe file name."""
+    """Return the id of the volume that CreateVolume creates for a name: the same each time, and a safe file name."""
     return f"dir-{hashlib.sha256(name.encode()).hexdigest()[:24]}"
 
 
 def create_volume(
     root: Path, volume_id: str, capacity: int, segment: dict[str, str] | None = None, name: str = ""
 ) -> Volume:
-    """Make a volume of `capacity` bytes ahead of any driver; existing data stays. Raises ValueError for a bad id."""
+    """Create a volume of `capacity` bytes ahead of any driver; existing data stays. Raises ValueError for a bad id."""
     if not _SAFE_ID.fullmatch(volume_id):
         raise ValueError(f"volume id {volume_id!r}: expected letters, digits, '.', '_' and '-', at most 128")
     volume = Volume(volume_id, name or volume_id, capacity, dict(segment or {}))
@@ -66,7 +67,7 @@ def volume_ids(root: Path) -> list[str]:
 
 
 def delete_volume(root: Path, volume_id: str) -> None:
-    """Remove a volume with its data. One that does not exist is removed already."""
+    """Remove a volume with its data. A volume that does not exist counts as removed."""
     if find_volume(root, volume_id) is None:
         return
     directory = data_directory(root, volume_id)
@@ -82,7 +83,7 @@ def data_directory(root: Path, volume_id: str) -> Path:
 
 
 def look_at(root: Path, volume_id: str) -> DirectoryState:
-    """Return what can be seen of a volume's directory now."""
+    """Return the state of a volume's directory."""
     directory = data_directory(root, volume_id)
     try:
         mode = stat.S_IMODE(directory.stat().st_mode)
@@ -92,7 +93,7 @@ def look_at(root: Path, volume_id: str) -> DirectoryState:
 
 
 def break_volume(root: Path, volume_id: str, fault: VolumeFault) -> None:
-    """Make the volume unhealthy in that way. A full one holds a sparse file, which costs no space."""
+    """Make the volume unhealthy in that way. A full one holds a sparse file, which uses no space."""
     directory = data_directory(root, volume_id)
     volume = find_volume(root, volume_id)
     if volume is None:
@@ -129,6 +130,6 @@ def _used(directory: Path) -> int:
         for name in names:
             try:
                 total += os.lstat(os.path.join(parent, name)).st_size
-            except FileNotFoundError:  # removed while we looked
+            except FileNotFoundError:  # removed meanwhile
                 continue
     return total

@@ -1,4 +1,4 @@
-"""Makes a container image of one program, without any tool: an archive as `docker save` writes it."""
+"""Creates a container image of one program, without any tool: an archive in the format of `docker save`."""
 
 import hashlib
 import io

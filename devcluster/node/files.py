@@ -1,4 +1,4 @@
-"""Every configuration file of a real node: what the kubelet, containerd, CNI and process 1 are told, and why."""
+"""Every configuration file of a real node: the settings of the kubelet, containerd, CNI and process 1, and why."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from devcluster.node import images
 NAME: Final = "node-1"
 ZONE: Final = "zone-a"
 
-# From the ranges for documentation: nothing that a machine talks to has these addresses.
+# From the ranges for documentation: no real peer of the machine has these addresses.
 ADDRESS: Final = "192.0.2.1"
 _PODS: Final = "198.51.100.0/24"
 
@@ -23,13 +23,13 @@ SERVICE_ADDRESS: Final = "10.0.0.1"
 
 _SERVICE_PORT: Final = 443
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
-"""The name that pods of tests use too: what holds a pod's namespaces can be all that a pod does."""
+"""The name that pods of tests use too: holding a pod's namespaces can be all that a pod does."""
 
 KUBELET_ROOT: Final = Path("/var/lib/kubelet")
 """Where CSI drivers expect it, as the node sees it; on the machine it is below the node's directory."""
 
 VOLUMES: Final = Path("/var/lib/volumes")
-"""Where the node keeps local volumes and those of drivers; on the machine it is `NodeFiles.volumes`."""
+"""Where the node has local volumes and those of drivers; on the machine it is `NodeFiles.volumes`."""
 
 _STATE: Final[Mapping[str, str]] = {
     str(KUBELET_ROOT): "kubelet",
@@ -97,7 +97,7 @@ def write(files: NodeFiles, python: str, authority: Authority) -> None:
 
 
 def plan(files: NodeFiles, python: str) -> dict[str, Any]:
-    """Return what process 1 does, see `inside`."""
+    """Return the plan of process 1, see `inside`."""
     directory, binaries = files.directory, files.binaries
     relay = [python, "-I", "-S", str(Path(__file__).with_name("relay.py")), "inside", str(files.server_socket)]
     return {
@@ -140,16 +140,16 @@ def kubelet(files: NodeFiles, authority: Path, serving: KeyPair) -> dict[str, An
         "failCgroupV1": False,
         "enforceNodeAllocatable": [],
         "failSwapOn": False,
-        # There is no iptables, no name server, and no way to anything outside.
+        # There is no iptables, no name server, and no route to anything outside.
         "makeIPTablesUtilChains": False,
         "clusterDNS": [],
         "resolvConf": "",
-        # A full disk of the machine must neither evict pods nor remove the images, which nobody can pull again.
+        # A full disk of the machine must neither evict pods nor remove the images, which cannot be pulled again.
         "evictionHard": {"memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%"},
         "imageGCHighThresholdPercent": 100,
         "localStorageCapacityIsolation": False,
         "volumePluginDir": str(files.directory / "volume-plugins"),
-        # A volume is seen, and a pod gone, within moments: nothing here is worth saving a poll for.
+        # Mounted volumes and terminated pods are noticed within moments: polling is cheap here.
         "nodeStatusUpdateFrequency": "4s",
     }
 
@@ -186,7 +186,7 @@ def cni() -> dict[str, Any]:
         "type": "host-local",
         "ranges": [[{"subnet": _PODS}]],
         "routes": [{"dst": "0.0.0.0/0"}],
-        # Forgotten at a boot, as the pods' networks are.
+        # Lost at a boot, as the pods' networks are.
         "dataDir": "/run/cni",
     }
     bridge = {"type": "bridge", "bridge": "pods", "isGateway": True, "hairpinMode": True, "ipam": addresses}
@@ -205,7 +205,9 @@ def egress(files: NodeFiles) -> dict[str, Any]:
 
 
 def apiserver_flags(files: NodeFiles, client: KeyPair, authority: Path) -> list[str]:
-    """Return the API server's flags for a kubelet that it reaches; `client` is whom it is to the kubelet."""
+    """Return the API server's flags for a kubelet that it reaches; `client` is its client certificate for the
+    kubelet.
+    """
     return [
         "--allow-privileged",
         f"--egress-selector-config-file={files.directory / 'egress.yaml'}",

@@ -1,4 +1,4 @@
-"""Gives a running node the images it is to run: it can pull none."""
+"""Loads images into a running node: it cannot pull any."""
 
 import subprocess
 from pathlib import Path

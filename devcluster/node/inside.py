@@ -1,11 +1,11 @@
-"""Process 1 of a real node: arranges its namespaces, starts its programs and ends with the first of them that ends.
+"""Process 1 of a real node: sets up its namespaces, starts its programs and ends when the first of them ends.
 
 It is started by unshare(1) in mount, network and process namespaces of its own, with nothing but the standard library.
 `python inside.py PLAN` reads a JSON file: see `files.plan`.
 
-The machine's file system is seen as it is, but for three places. /run is new, as after a boot. Writes to /var go to the
-node's directory, because the container runtime and the kubelet have paths there that cannot be configured. The node's
-directory stays what it is, wherever it lies.
+The machine's file system is visible as it is, except for three places. /run is new, as after a boot. Writes to /var go
+to the node's directory, because the container runtime and the kubelet have paths there that cannot be configured. The
+node's directory itself stays visible, wherever it is.
 """
 
 import json
@@ -35,7 +35,7 @@ def main(plan: Mapping[str, Any]) -> int:
     children[_started("relay-inside", plan["relay"], directory)] = "relay"
     children[_started("kubelet", plan["kubelet"], directory)] = "kubelet"
     while True:
-        # As process 1 this also reaps what containers leave behind.
+        # As process 1 this also reaps orphaned processes of containers.
         pid, status = os.wait()
         if pid in children:
             sys.stderr.write(f"{children[pid]} ended with exit code {os.waitstatus_to_exitcode(status)}\n")
@@ -43,7 +43,7 @@ def main(plan: Mapping[str, Any]) -> int:
 
 
 def _arrange_mounts(directory: Path, state: Mapping[str, str]) -> None:
-    """Mount what this node alone sees. `state` is what lies in its directory, by where the node looks for it."""
+    """Mount what only this node sees. `state` is the content of its directory, by mount point."""
     # A volume that a driver mounts in its pod has to appear in the other pods.
     _run("mount", "--make-rshared", "/")
     _run("mount", "-t", "tmpfs", "tmpfs", "/run")
@@ -53,7 +53,7 @@ def _arrange_mounts(directory: Path, state: Mapping[str, str]) -> None:
     upper, work = kept / "var", kept / "var.work"
     for each in (upper, work):
         each.mkdir(exist_ok=True)
-    # Volatile: its end does not wait for the disk. The mark that a power cut leaves would refuse it.
+    # Volatile: unmounting does not wait for the disk. The mark that a power cut leaves would make it refuse the mount.
     shutil.rmtree(work / "work" / "incompat", ignore_errors=True)
     layers = f"volatile,lowerdir=/var,upperdir={upper},workdir={work}"
     _run("mount", "-t", "overlay", "overlay", "-o", layers, "/var")
@@ -66,7 +66,9 @@ def _arrange_mounts(directory: Path, state: Mapping[str, str]) -> None:
 
 
 def _arrange_network(addresses: Sequence[str]) -> None:
-    """Give the node its addresses. There is no way out: the only interface beside those of the pods is loopback."""
+    """Assign the node's addresses. There is no route outside: the only interface besides those of the pods is
+    loopback.
+    """
     _run("ip", "link", "set", "lo", "up")
     for address in addresses:
         _run("ip", "address", "add", f"{address}/32", "dev", "lo")
@@ -74,7 +76,7 @@ def _arrange_network(addresses: Sequence[str]) -> None:
 
 
 def _make_cgroups(name: str) -> None:
-    """Make the group that all pods are in: one for each controller in version 1, a single one in version 2."""
+    """Create the group that all pods are in: one for each controller in version 1, a single one in version 2."""
     unified = (CGROUPS / "cgroup.controllers").exists()
     for hierarchy in [CGROUPS] if unified else [path for path in CGROUPS.iterdir() if not path.is_symlink()]:
         (hierarchy / name).mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a machine must have for a real node; `python -m devcluster.node.prerequisites` says what is missing."""
+"""The machine's prerequisites for a real node; `python -m devcluster.node.prerequisites` reports what is missing."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def require(
 
 
 def main() -> int:
-    """Exit with 1 and one line if a real node and its images cannot be had here."""
+    """Exit with 1 and one line if a real node and its images are not possible here."""
     try:
         require(PROGRAMS | IMAGE_PROGRAMS)
     except ClusterError as error:

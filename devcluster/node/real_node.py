@@ -1,4 +1,4 @@
-"""A node that runs containers, as one process beside the cluster: killed and started it is a node that rebooted."""
+"""A node that runs containers, as one process beside the cluster: killing and starting it is a reboot."""
 
 import asyncio
 import sys
@@ -51,7 +51,7 @@ class RealNode(Component):
         """Start it and return when pods can be scheduled on it; ComponentFailedError if it ends before."""
         if self.running:
             return
-        # What a node that was killed left would look like one that is ready.
+        # The remains of a node that was killed would look like one that is ready.
         self._files.containerd_socket.unlink(missing_ok=True)
         await super().start(seconds)
         pause = self._files.directory / "pause.tar"
@@ -68,5 +68,5 @@ class RealNode(Component):
         await self.kill()
 
     async def load(self, images_archive: Path) -> None:
-        """Give the node the images of an archive (docker save, OCI); ClusterError if it cannot read it."""
+        """Load the images of an archive (docker save, OCI) into the node; ClusterError if it cannot be read."""
         await asyncio.to_thread(images.load, self._files.directory, images_archive)

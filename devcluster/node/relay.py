@@ -1,4 +1,4 @@
-"""Carries connections between the network of the machine and the network of a node, over unix sockets.
+"""Forwards connections between the network of the machine and that of a node, over unix sockets.
 
 A unix socket is found by its path, whatever network namespace it was made in. So two of these processes, one in each
 network, are all that joins them: the machine needs no address, route or firewall rule for the node. Runs with nothing
@@ -22,12 +22,12 @@ Dial = Callable[[], Awaitable[Streams]]
 
 
 async def outside(socket: str, host: str, port: int) -> None:
-    """Carry what connects to the socket to an address of the machine; never returns."""
+    """Forward connections to the socket to an address of the machine; never returns."""
     await _forever(await asyncio.start_unix_server(_forwarding(lambda: asyncio.open_connection(host, port)), socket))
 
 
 async def inside(socket: str, host: str, port: int, connect_socket: str) -> None:
-    """Carry what connects to an address of the node to the socket, and serve HTTP CONNECT on the other socket."""
+    """Forward connections to an address of the node to the socket, and serve HTTP CONNECT on the other socket."""
     to_machine = _forwarding(lambda: asyncio.open_unix_connection(socket))
     servers = (
         await asyncio.start_server(to_machine, host, port),
@@ -44,7 +44,7 @@ def _forwarding(dial: Dial) -> Callable[[asyncio.StreamReader, asyncio.StreamWri
 
 
 async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serve one `CONNECT host:port`, as an API server asks for it by its egress selector."""
+    """Serve one `CONNECT host:port`, as sent by an API server with an egress selector."""
     head = b""
     with suppress(asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
         head = await reader.readuntil(b"\r\n\r\n")
@@ -94,7 +94,7 @@ async def _forever(server: asyncio.Server) -> None:
 def main(arguments: Sequence[str]) -> None:
     side, socket, host, port, *others = arguments
     for path in (socket, *others):
-        # What a killed predecessor left; the socket of the other side is not ours to remove.
+        # Left by a killed predecessor; the socket of the other side must not be removed here.
         if path != socket or side == "outside":
             Path(path).unlink(missing_ok=True)
     asyncio.run(outside(socket, host, int(port)) if side == "outside" else inside(socket, host, int(port), others[0]))

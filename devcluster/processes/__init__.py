@@ -1,4 +1,4 @@
 """Processes that end with their owner, however it ends, and the directory and the ports that they hold.
 
-Open `component` first. Never knows what a process is for.
+Open `component` first. Never depends on what a process is for.
 """

@@ -1,4 +1,4 @@
-"""One process of a cluster: start, stop, pause, kill, and what its log says when it fails."""
+"""One process of a cluster: start, stop, pause, kill, and the end of its log when it fails."""
 
 import asyncio
 import os
@@ -11,19 +11,19 @@ from typing import Protocol
 
 from devcluster.errors import AddressInUseError, ComponentFailedError
 
-# Generous: on a machine with ten times more to do than it has cores an API server takes half a minute.
+# Generous: on a heavily overloaded machine an API server takes half a minute.
 START_SECONDS = 180.0
-# Long enough for an orderly end of whatever can have one; an API server with open watches would take a minute.
+# Long enough for a clean exit of most components; an API server with open watches would take a minute.
 _STOP_SECONDS = 3.0
 _POLL_SECONDS = 0.03
 _TAIL_LINES = 15
 
 Probe = Callable[[], Awaitable[bool]]
-"""Asks a component once whether it is ready. It must not raise for one that is not listening yet."""
+"""Checks once whether a component is ready. It must not raise if the component is not listening yet."""
 
 
 class ProcessOwner(Protocol):
-    """Who a process belongs to: see `state.State`."""
+    """The owner of a process: see `state.State`."""
 
     @property
     def group(self) -> int: ...
@@ -64,7 +64,7 @@ class Component:
         return self._process is not None and self._process.poll() is None
 
     async def start(self, seconds: float = START_SECONDS) -> None:
-        """Start it and return when it answers that it is ready; ComponentFailedError if it ends, or not in time."""
+        """Start it and return when it reports ready; ComponentFailedError if it ends, or is not ready in time."""
         if self.running:
             return
         self._spawn()
@@ -75,11 +75,11 @@ class Component:
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             raise self._failure(f"was not ready within {seconds:.0f} s") from None
-        # Somebody else may have answered, on a port that this one could not get.
+        # Another process may have responded, on a port that this one could not get.
         self._check_alive()
 
     async def stop(self) -> None:
-        """Ask it to end and wait; after 3 seconds it is killed. Nothing happens if it does not run."""
+        """Ask it to end and wait; after 3 seconds it is killed. Does nothing if it is not running."""
         if not self.running:
             return
         self.resume()
@@ -102,10 +102,10 @@ class Component:
         await self.start()
 
     def pause(self) -> None:
-        """Stop it in its tracks (SIGSTOP) and return when it stands: its connections stay open and nothing answers.
+        """Suspend it (SIGSTOP) and return when it is suspended: its connections stay open and it does not respond.
 
-        One thread takes the signal and stops the others. Until that one gets a processor, on a busy machine a good
-        part of a second, the others go on.
+        One thread receives the signal and stops the others. Until that one is scheduled, on a busy machine a good part
+        of a second, the others continue.
         """
         process = self._started()
         process.send_signal(signal.SIGSTOP)
@@ -113,7 +113,7 @@ class Component:
             os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Resume a paused process (SIGCONT)."""
         self._started().send_signal(signal.SIGCONT)
 
     def log_tail(self) -> str:

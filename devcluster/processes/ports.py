@@ -1,9 +1,9 @@
 """Free ports on loopback.
 
-A port found free can be taken by somebody else before its user binds it. Three things make that rare: a port is given
-to nobody else who asks here, in whichever process, for as long as anybody takes to bind it; ports are drawn at random;
-and they are from below the range that Linux hands to outgoing connections (`net.ipv4.ip_local_port_range` starts at
-32768). Whoever uses the ports still has to try again with others when one turns out to be in use.
+A port found free can be taken by another process before its user binds it. Three things make that rare: a port is not
+returned again here, in whichever process, for as long as it can take to bind it; ports are drawn at random; and they
+are below the range that Linux uses for outgoing connections (`net.ipv4.ip_local_port_range` starts at 32768). Users of
+the ports still have to retry with others if one turns out to be in use.
 """
 
 import atexit
@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 _FIRST, _LAST = 12_000, 32_767
 
 _HELD_AT_MOST: Final = 200
-"""Ports given before so many others are in use by now, or never will be."""
+"""Ports reserved; after so many others the oldest are in use by now, or never will be."""
 
 _held: Final[deque[socket.socket]] = deque()
 
@@ -44,10 +44,10 @@ def is_free(port: int) -> bool:
 
 
 def _hold(port: int) -> bool:
-    """Keep the port from others who ask here, until this process ends at the latest; False if one of them has it."""
+    """Reserve the port against other callers, until this process ends at the latest; False if another one has it."""
     if sys.platform != "linux":
         return True
-    # A name without a file: the kernel gives it back when the process ends, however that happens.
+    # A name without a file: the kernel releases it when the process ends, however that happens.
     name = socket.socket(socket.AF_UNIX)
     try:
         name.bind(f"\0pvc-prebinder-port-{port}")

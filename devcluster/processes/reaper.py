@@ -1,10 +1,10 @@
-"""Ends a cluster's processes when its owner is gone, however it went, and removes what they leave.
+"""Ends a cluster's processes when its owner has ended in any way, and removes what they leave.
 
-Runs as a process of its own, with nothing but the standard library. It leads a process group that the owner puts
-every component into, and reads a pipe whose other end only the owner holds. End of file means that the owner closed
-the pipe (an orderly stop) or no longer exists (a crash, kill -9): either way the group is killed and the cluster's
-directory removed. A death signal bound to the parent (PR_SET_PDEATHSIG) would not do: it is Linux only and fires when
-the parent's *thread* ends.
+Runs as a process of its own, with nothing but the standard library. It leads a process group that the owner puts every
+component into, and reads a pipe whose other end only the owner holds. End of file means that the owner closed the pipe
+(an orderly stop) or no longer exists (a crash, kill -9): either way the group is killed and the cluster's directory
+removed. A death signal bound to the parent (PR_SET_PDEATHSIG) would not do: it is Linux only and fires when the
+parent's *thread* ends.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def _wait_for_end(owner: int) -> None:
 def remove(directory: Path) -> None:
     """Remove the directory and the cgroups of its pods.
 
-    Killed processes are in them, and may write, for another moment, so try again for a while.
+    Killed processes are in them, and may write, for another moment, so it retries for a while.
     """
     deadline = time.monotonic() + _REMOVAL_SECONDS
     while (directory.exists() or _cgroups(directory)) and time.monotonic() < deadline:

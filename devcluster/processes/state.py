@@ -24,7 +24,7 @@ class State:
     """An owned directory and the process group of everything that works on it; see `reaper` for how they end."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the directory, which must be missing, empty or left behind; ClusterError says what is in the way."""
+        """Take the directory, which must be missing, empty or abandoned; ClusterError has the reason if it is not."""
         self.directory = directory
         self._lock = _acquire(directory)
         os.write(self._lock, str(os.getpid()).encode())
@@ -37,13 +37,13 @@ class State:
         return self._reaper.pid
 
     def record(self, process: subprocess.Popen[bytes]) -> None:
-        """Note a process started for this cluster, so that it is found even if owner and reaper are both killed."""
+        """Record a process started for this cluster, so that it is found even if owner and reaper are both killed."""
         self._started.append(process)
         with (self.directory / _PIDS).open("a", encoding="ascii") as file:
             file.write(f"{process.pid}\n")
 
     def release(self) -> None:
-        """Kill what still runs, remove the directory and give up the lock."""
+        """Kill what still runs, remove the directory and release the lock."""
         assert self._reaper.stdin is not None
         assert self._reaper.stdout is not None
         self._reaper.stdin.close()
@@ -69,12 +69,12 @@ class State:
 
 
 def default_parent() -> Path:
-    """Where clusters without a directory of their own live: one place for each user, so that leftovers are found."""
+    """Return the parent of clusters without a directory of their own: one per user, so that leftovers are found."""
     return Path(tempfile.gettempdir()) / f"pvc-prebinder-{os.getuid()}"
 
 
 def new_directory() -> Path:
-    """Return a fresh directory under the default place, after removing what crashed clusters left there."""
+    """Return a new directory under the default parent, after removing what crashed clusters left there."""
     parent = default_parent()
     parent.mkdir(mode=0o700, exist_ok=True)
     if parent.stat().st_uid != os.getuid():
@@ -116,7 +116,7 @@ def remove_if_abandoned(directory: Path) -> bool:
 
 
 def discard(directory: Path) -> None:
-    """Remove the directory of a process that has ended, whether or not it came to own a cluster there."""
+    """Remove the directory of a process that has ended, whether or not it became the owner of a cluster there."""
     if not remove_if_abandoned(directory) and not is_owned(directory):
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -162,10 +162,10 @@ def _recorded(directory: Path) -> list[int]:
 
 
 def _works_on(pid: int, directory: Path) -> bool:
-    """Whether that process is one of the cluster's: the number may have gone to a stranger since.
+    """Whether that process is one of the cluster's: the number may have been reused by another one since.
 
-    Every component has a path below its cluster's directory among its arguments. Where there is no /proc the answer
-    is no, and the reaper alone has to do.
+    Every component has a path below its cluster's directory among its arguments. Without /proc the answer is no, and
+    only the reaper cleans up.
     """
     try:
         return str(directory).encode() in Path(f"/proc/{pid}/cmdline").read_bytes()

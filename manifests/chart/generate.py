@@ -1,6 +1,6 @@
-"""Writes the templates of the Helm chart from manifests/base and its components, so that both install the same.
+"""Generates the templates of the Helm chart from manifests/base and its components, so that both install the same.
 
-`python manifests/chart/generate.py` writes them; a test fails when they are not what this makes of manifests/.
+`python manifests/chart/generate.py` writes them; a test fails if they are outdated.
 """
 
 import subprocess
@@ -87,7 +87,7 @@ def _key(document: Document) -> tuple[str, str]:
 
 
 def _text(documents: Sequence[Document]) -> str:
-    # What Prometheus expands when an alert fires is not for Helm.
+    # What Prometheus expands when an alert fires must not be expanded by Helm.
     text = yaml.safe_dump_all(documents, sort_keys=False, width=1000).replace("{{", '{{ "{{" }}')
     for found, put in _REPLACED.items():
         text = text.replace(found, put)

@@ -1,4 +1,4 @@
-"""The cluster as the history has it at one revision, with what the rules ask about the moments before."""
+"""The state of the cluster at one revision, with what the rules need to know about the moments before."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ LOOK_BACK: Final = 60.0
 
 @dataclass(slots=True)
 class Consumer:
-    """A pod that mounts a claim: what it ever was, also after it is gone. Times are those of changes."""
+    """A pod that mounts a claim: its history, also after it is gone. Times are those of changes."""
 
     key: str
     uid: str
@@ -44,7 +44,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote something that stands on an object, and when; `party` is None if the audit log does not tell."""
+    """The writer of something on an object, and when; `party` is None if the audit log does not show it."""
 
     party: Party | None
     revision: int
@@ -53,7 +53,7 @@ class Author:
 
 @dataclass(slots=True)
 class Cluster:
-    """Apply a change, ask, then attribute the change: in between, authors are those of the version before."""
+    """Apply a change, run the rules, then attribute the change: in between, authors are those of the version before."""
 
     objects: dict[str, dict[str, Object]] = field(default_factory=lambda: defaultdict(dict))
     nodes_ever: dict[str, Object] = field(default_factory=dict)
@@ -64,11 +64,11 @@ class Cluster:
     consumers: defaultdict[str, dict[str, Consumer]] = field(default_factory=lambda: defaultdict(dict))
     """Claim's key -> the pods that mount it or did, by uid."""
     references: dict[str, Author] = field(default_factory=dict)
-    """Volume -> who named the claim in its claimRef."""
+    """Volume -> the writer of the claim in its claimRef."""
     reservations: dict[str, Author] = field(default_factory=dict)
-    """Volume -> who wrote the reservation on it."""
+    """Volume -> the writer of the reservation on it."""
     phases: dict[str, Author] = field(default_factory=dict)
-    """Volume -> who wrote its phase."""
+    """Volume -> the writer of its phase."""
     unreferenced_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Volume and claim uid -> when the volume ceased to refer to the claim."""
     claims_gone_at: dict[str, float] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class Cluster:
     released_at: dict[tuple[str, str], float] = field(default_factory=dict)
     """Claim's key and uid -> when a volume was last held for it no more."""
     modes: defaultdict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Class -> its modes, each with the time since when."""
+    """Class -> its modes, each with its start time."""
     holders: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """Lease -> who holds it, and when it last changed."""
+    """Lease -> its holder, and when it last changed."""
 
     @property
     def volumes(self) -> dict[str, Object]:
@@ -97,7 +97,7 @@ class Cluster:
         return self.objects["Node"]
 
     def apply(self, change: Change) -> None:
-        """Take the change in."""
+        """Apply the change."""
         objects = self.objects[change.kind]
         if change.after is None:
             objects.pop(change.key, None)
@@ -119,7 +119,7 @@ class Cluster:
             self.holders[change.key] = (change.after["spec"].get("holderIdentity") or "", change.at)
 
     def attribute(self, change: Change, write: Write | None) -> None:
-        """Note who made the change."""
+        """Record the author of the change."""
         if change.kind != "PersistentVolume":
             return
         author = Author(None if write is None else write.party, change.revision, change.at)

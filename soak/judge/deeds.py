@@ -1,4 +1,4 @@
-"""What ours did, counted: a soak in which nothing was bound would have shown nothing."""
+"""Counts what our processes did: a soak in which nothing was bound would prove nothing."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from soak.judge.history import Change
 
 
 def deeds(change: Change) -> Iterator[str]:
-    """Name what a change by our controller comes to."""
+    """Name the effect of a change by our controller."""
     before, after = change.before, change.after
     if after is None:
         return

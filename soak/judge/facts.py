@@ -1,4 +1,4 @@
-"""What objects say, read from their JSON: the annotation contract and Kubernetes' fields, spelled out once more."""
+"""Facts from objects' JSON: the annotation contract and Kubernetes' fields, implemented once more."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -141,7 +141,7 @@ def finished(pod: Object) -> bool:
 
 
 def reported_unschedulable(pod: Object | None) -> bool:
-    """Whether a scheduler has said that it cannot place the pod; that a pod is gated is no such report."""
+    """Whether a scheduler has reported that it cannot place the pod; the report that a pod is gated does not count."""
     conditions = (pod or {}).get("status", {}).get("conditions") or ()
     return any(
         each["type"] == "PodScheduled" and each["status"] == "False" and each.get("reason") == "Unschedulable"
@@ -175,13 +175,13 @@ def capacity(volume: Object) -> int:
 
 
 def in_one_topology(volumes: Iterable[Object], nodes: Iterable[Object]) -> bool:
-    """Whether some node reaches all the volumes."""
+    """Whether some node has access to all the volumes."""
     wanted = list(volumes)
     return any(all(reachable_from(volume, node) for volume in wanted) for node in nodes)
 
 
 def changed_fields(before: object, after: object, path: str = "") -> Iterator[str]:
-    """Name the leaves that differ, such as `spec.claimRef.uid`; lists count as leaves."""
+    """Return the paths of the leaves that differ, such as `spec.claimRef.uid`; lists count as leaves."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
             yield from changed_fields(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))

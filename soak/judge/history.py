@@ -51,7 +51,7 @@ def kind_and_key(etcd_key: str) -> tuple[str, str] | None:
 
 
 class Linked:
-    """Gives each change the version before it."""
+    """Links each change to the version before it."""
 
     def __init__(self) -> None:
         self._latest: dict[tuple[str, str], Object] = {}

@@ -1,4 +1,4 @@
-"""What the logs of our processes must not hold."""
+"""What the logs of our processes must not contain."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,7 +10,7 @@ _AROUND: Final = 12
 
 
 def judge_log(name: str, text: str) -> Iterator[Violation]:
-    """Judge one process's log."""
+    """Check the log of one process."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if any(words in line for words in _FORBIDDEN):

@@ -1,4 +1,4 @@
-"""What must not be left when nobody has touched the cluster for a while: by brute force over the last state."""
+"""What must not be left after a while without changes: by brute force over the final state."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -13,12 +13,12 @@ from soak.judge.writes import Party
 
 _COMMITTING: Final = frozenset({"prebind", "complete"})
 _SLACK: Final = 100.0
-"""Seconds that a reservation may be past its time: as far as the replicas' clocks differ."""
+"""Seconds by which a reservation may have expired: the difference of the replicas' clocks."""
 _UNUSED: Final = frozenset({"", "Pending", "Available"})
 
 
 def judge_remains(cluster: Cluster, now: float, default_mode: str) -> Iterator[Violation]:
-    """Judge the last state. `default_mode` is that of classes without one of their own."""
+    """Check the final state. `default_mode` is that of classes without one of their own."""
     for volume in cluster.volumes.values():
         yield from _on_volume(volume, cluster, now)
     for claim in cluster.claims.values():
@@ -61,7 +61,7 @@ def _reference_left(volume: Object, cluster: Cluster) -> Iterator[Violation]:
     if referred is None or author is None or author.party is not Party.CONTROLLER:
         return
     if facts.is_placeholder(volume):
-        # Who takes its marks or its health away has to release it by hand.
+        # If its annotations or its health are removed, it has to be released by hand.
         marked = all(facts.annotation(volume, key) is not None for key in QUARANTINE_KEYS)
         if marked and facts.annotation(volume, facts.PREFIX + "health") == "Healthy":
             text = f"volume {name} is healthy and in quarantine"
@@ -106,7 +106,7 @@ def _waits(pod: Object) -> bool:
 
 
 def _must_be_served(pod: Object, cluster: Cluster, default_mode: str) -> bool:
-    """Gated pods in every mode but off; others where volumes are committed for those that a scheduler refuses."""
+    """Gated pods in every mode but off; others if volumes are committed for pods that a scheduler rejects."""
     modes = set()
     for key in facts.claim_keys(pod):
         claim = cluster.claims.get(key)
@@ -120,7 +120,7 @@ def _must_be_served(pod: Object, cluster: Cluster, default_mode: str) -> bool:
 
 
 def servable_on(pod: Object, cluster: Cluster) -> str | None:
-    """Return a node where the pod fits with volumes that are left for its claims, tried out one by one."""
+    """Return a node where the pod fits with volumes that are left for its claims, by brute force."""
     keys = facts.claim_keys(pod)
     claims = [cluster.claims[key] for key in keys if key in cluster.claims]
     usable = [claim for claim in claims if facts.may_use(pod, claim) and not facts.deleting(claim)]
@@ -164,7 +164,7 @@ def _suits(volume: Object, claim: Object, node: Object, cluster: Cluster) -> boo
 
 
 def _takes(node: Object, pod: Object, cluster: Cluster) -> bool:
-    """Whether the node admits the pod as far as the soak's pods ask for anything: taints, and who is there already."""
+    """Whether the node admits the pod as far as the soak's pods have constraints: taints, and other pods on it."""
     spec = node.get("spec", {})
     conditions = node.get("status", {}).get("conditions") or ()
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

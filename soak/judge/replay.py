@@ -1,4 +1,4 @@
-"""Asks every rule at every change of a history."""
+"""Applies every rule to every change of a history."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from soak.judge.writes import Authors, Party, Write
 
 @dataclass(slots=True)
 class Judged:
-    """What a replay gave: the violations, the cluster at the end, and how much was looked at."""
+    """The result of a replay: the violations, the final state of the cluster, and how much was checked."""
 
     cluster: Cluster
     violations: list[Violation] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Judged:
 
 
 def replay(changes: Iterable[Change], authors: Authors) -> Judged:
-    """Judge a whole history."""
+    """Check a whole history."""
     judged, known = Judged(Cluster()), identities(authors.writes)
     for request in authors.writes:
         judged.violations += judge_request(request)

@@ -12,19 +12,21 @@ LEASES: Final = {
     Party.SCHEDULER: "pvc-prebinder-system/pvc-prebinder-scheduler",
 }
 LONGEST_WITHOUT_RENEWAL: Final = 16.0
-"""The Lease's duration and a second for the recorder: nobody writes on a Lease that others could have taken."""
+"""The Lease's duration and a second for the recorder: no process may write on a Lease that others could have
+acquired.
+"""
 _BINDING: Final = frozenset({"PersistentVolume", "PersistentVolumeClaim"})
 _UNFENCED: Final = frozenset({"Lease", "events", "selfsubjectaccessreviews", "selfsubjectreviews"})
 
 
 def judge_request(write: Write) -> Iterator[Violation]:
-    """Judge a request by itself, whatever came of it."""
+    """Check a request, whatever its response."""
     if write.party is Party.OTHER:
         return
     if write.verb.startswith("delete"):
         yield Violation("nothing is deleted", f"requested by {write.party}: {write}", (write.revision,))
     conditional = _BINDING | ({"Pod"} if write.party is Party.CONTROLLER else frozenset())
-    # Who is not let in is answered before the body is read: there is none in the log.
+    # Unauthorised requests are answered before the body is read: the log has none.
     if write.kind in conditional and write.verb in {"patch", "update"} and write.code not in {401, 403}:
         metadata = write.body.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
@@ -44,7 +46,7 @@ def identities(writes: Iterable[Write]) -> dict[str, str]:
 def judge_fencing(
     change: Change, write: Write, holders: dict[str, tuple[str, float]], known: dict[str, str]
 ) -> Iterator[Violation]:
-    """Judge whether the author of a change held the Lease at that revision."""
+    """Check whether the author of a change held the Lease at that revision."""
     if write.party is Party.OTHER or write.kind in _UNFENCED:
         return
     holder, renewed = holders.get(LEASES[write.party], ("", 0.0))

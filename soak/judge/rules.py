@@ -1,6 +1,6 @@
-"""The rules, each asked at every change that one of ours made. The cluster has taken the change in, not its author.
+"""The rules, applied to every change that one of ours made. The cluster has applied the change, but not its author.
 
-Two objects cannot be written in one transaction, so a write that was decided rightly can arrive after another party's
+Two objects cannot be written in one transaction, so a write that was decided correctly can arrive after another party's
 write to another object. GRACE is how long ago that write must have been for ours to be wrong; our own earlier writes
 and the object itself, whose resourceVersion the write names, get none.
 """
@@ -32,7 +32,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A change one of ours made, the write that made it, and the cluster right after."""
+    """A change that one of ours made, the write that made it, and the cluster right after."""
 
     change: Change
     write: Write
@@ -43,7 +43,7 @@ class Moment:
         return Violation(rule, f"{who}: {text}", (*earlier, self.change.revision))
 
     def was_there(self, author: Author | None) -> bool:
-        """Whether what another object says could be known when this write was decided."""
+        """Whether the content of another object could be known when this write was decided."""
         if author is None:
             return False
         return author.party is self.write.party or author.at < self.write.received - GRACE
@@ -121,7 +121,7 @@ def a_claim_ref_is_never_taken_over(moment: Moment) -> Iterator[Violation]:
 
 
 def no_unhealthy_volume_is_taken(moment: Moment) -> Iterator[Violation]:
-    """What the write was conditional on said that the volume is unhealthy."""
+    """The version that the write was conditional on is unhealthy."""
     change = moment.change
     if change.kind != "PersistentVolume" or not facts.unhealthy(change.before):
         return
@@ -186,7 +186,7 @@ def a_claim_ref_of_others_is_never_cleared(moment: Moment) -> Iterator[Violation
 
 
 def volumes_of_a_pod_are_in_one_topology(moment: Moment) -> Iterator[Violation]:
-    """Asked when the controller commits a volume, and when it lifts a gate with a claim that is not bound.
+    """Checked when the controller commits a volume, and when it removes a gate with a claim that is not bound.
 
     A pod may be created with claims that are bound already, to volumes that no node has in common.
     """
@@ -292,7 +292,7 @@ _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
     Party.CONTROLLER: {
         "PersistentVolume": _ON_VOLUME,
         "PersistentVolumeClaim": _ON_CLAIM,
-        # A lifted gate also changes the pod's condition, by the API server's own hand, and its generation.
+        # Removing a gate also makes the API server change the pod's condition and its generation.
         "Pod": ("spec.schedulingGates", "status.", "metadata.generation"),
     },
     Party.SCHEDULER: {
@@ -304,7 +304,7 @@ _FIELDS: Final[dict[Party, dict[str, tuple[str, ...]]]] = {
 
 
 def _serves(volume: Object, claim: Object) -> bool:
-    """Whether it refers to the claim and can be bound to it: Kubernetes passes over others, whatever they refer to."""
+    """Whether it refers to the claim and can be bound to it: Kubernetes skips others, whatever they refer to."""
     wanted = facts.size(claim["spec"]["resources"]["requests"]["storage"])
     fits = facts.class_name(volume) == facts.class_name(claim) and facts.capacity(volume) >= wanted
     return fits and refers_to(volume, claim)

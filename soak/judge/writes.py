@@ -1,7 +1,7 @@
-"""Who wrote which version: the API server's audit log, level RequestResponse.
+"""The author of each version: the API server's audit log, level RequestResponse.
 
-A token's id (`JTI=...`) tells apart processes that run under the same ServiceAccount. A write whose log line was lost
-with a killed API server has no author here; the rules judge only what is known to be ours.
+A token's id (`JTI=...`) distinguishes processes that run under the same ServiceAccount. A write whose log line was lost
+with a killed API server has no author here; the rules check only what is known to be ours.
 """
 
 import json
@@ -21,12 +21,12 @@ _KIND_OF: Final = {
     "leases": "Lease",
 }
 _APART: Final = 0.5
-"""Seconds by which the recorder's clock may be behind what the API server noted."""
+"""Seconds by which the recorder's clock may be behind the API server's log."""
 _READS: Final = frozenset({"get", "list", "watch"})
 
 
 class Party(StrEnum):
-    """Whose hand it was."""
+    """The origin of a write."""
 
     CONTROLLER = "controller"
     SCHEDULER = "scheduler"
@@ -35,7 +35,7 @@ class Party(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One answered request that was no read. `revision` is 0 if it was refused or its answer has none."""
+    """An answered request that was no read. `revision` is 0 if it was rejected or its response has none."""
 
     revision: int
     party: Party
@@ -72,7 +72,7 @@ class Parties:
 
 
 def read(lines: Iterable[str], parties: Parties) -> Iterator[Write]:
-    """Read an audit log; a line that a killed API server left unfinished is passed over."""
+    """Read an audit log; a line that a killed API server left incomplete is skipped."""
     for line in lines:
         try:
             event = json.loads(line)
@@ -115,7 +115,8 @@ class Authors:
         self._by_version: dict[tuple[str, str, int], Write] = {}
         self._bindings: dict[tuple[str, str], list[Write]] = {}
         for write in self.writes:
-            # A patch that changes nothing is answered with the version there was, but later than who made it.
+            # A patch that changes nothing is answered with the existing version, but later than the request that made
+            # it.
             if write.revision:
                 self._by_version.setdefault((write.kind, write.key, write.revision), write)
             if write.subresource == "binding" and write.code < 300:
@@ -126,6 +127,6 @@ class Authors:
         return self._by_version.get((kind, key, revision))
 
     def of_binding(self, key: str, node: str, at: float) -> Write | None:
-        """Return the request that assigned a pod to a node at about that time; its answer names no version."""
+        """Return the request that assigned a pod to a node at about that time; its response has no version."""
         near = [write for write in self._bindings.get((key, node), ()) if write.received <= at + _APART]
         return near[-1] if near else None

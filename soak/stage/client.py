@@ -1,4 +1,4 @@
-"""The hands of users and administrators: plain JSON over HTTPS, sharing nothing with the product's transport."""
+"""The client of users and administrators: plain JSON over HTTPS, sharing nothing with the product's transport."""
 
 import ssl
 from typing import Any, Final, Self
@@ -21,7 +21,7 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=10)
 
 
 class Refused(Exception):
-    """The API server refused a request; `status` is the code."""
+    """The API server rejected a request; `status` is the code."""
 
     def __init__(self, what: str, status: int, text: str) -> None:
         super().__init__(f"{what}: {status} {text}")

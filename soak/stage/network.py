@@ -1,4 +1,6 @@
-"""A stretch of network between one client and the API server that can be slow, cut, or silent. It reads nothing."""
+"""A network connection between one client and the API server that can be slow, cut, or silent. It does not parse
+anything.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,11 +13,11 @@ from devcluster.processes.ports import LOOPBACK, free_ports
 
 _CHUNK: Final = 65536
 _LAGS: Final = (0.0, 0.0, 0.7, 1.5, 3.0)
-"""Seconds; the last is still less than a request of the leader's may take."""
+"""Seconds; the largest is still less than the timeout of the leader's requests."""
 
 
 class Network:
-    """Passes bytes on. What a client sent before it closed its connection is not delivered after that."""
+    """Forwards bytes. What a client sent before it closed its connection is not delivered after that."""
 
     def __init__(self, server: str) -> None:
         address = urlsplit(server)
@@ -37,15 +39,15 @@ class Network:
             writer.transport.abort()
 
     def fall_silent(self) -> None:
-        """From now on nothing passes, and nobody is told."""
+        """From now on nothing is forwarded, without any notice."""
         self._silent = True
 
     def lag(self, throw: Random) -> None:
-        """From now on what is answered on some open connections comes late: watches do not keep pace."""
+        """From now on responses on some open connections arrive late: watches are not synchronised."""
         self._lags = {writer: throw.choice(_LAGS) for writer in self._open}
 
     def recover(self) -> None:
-        """Pass on again, without delay; what was silent meanwhile is broken."""
+        """Forward again, without delay; connections that were silent meanwhile are broken."""
         self.delay, self._lags = 0.0, {}
         if self._silent:
             self._silent = False
@@ -74,7 +76,7 @@ class Network:
             while chunk := await source.read(_CHUNK):
                 chunks.put_nowait((loop.time() + self.delay + self._lags.get(sink, 0.0), chunk))
         finally:
-            # Whoever closed does not wait for anything any more; what is still on its way is lost with the connection.
+            # A client that closed waits for nothing any more; what is still in transit is lost with the connection.
             sending.cancel()
             sink.transport.abort()
 
@@ -84,7 +86,7 @@ class Network:
             due, chunk = await chunks.get()
             await asyncio.sleep(max(0.0, due - loop.time()))
             if self._silent:
-                # For good: `recover` breaks the connection.
+                # Permanently: `recover` breaks the connection.
                 await asyncio.Event().wait()
             sink.write(chunk)
             await sink.drain()
@@ -92,7 +94,7 @@ class Network:
 
 @asynccontextmanager
 async def network_to(server: str) -> AsyncIterator[Network]:
-    """Stand between clients of `address` and the server while inside."""
+    """Run between clients of `address` and the server while inside the context."""
     network = Network(server)
     listener = await asyncio.start_server(network.serve, LOOPBACK, network.port)
     try:

@@ -1,7 +1,7 @@
-"""Records every version of every object of interest, from etcd itself: the API server may come and go meanwhile.
+"""Records every version of every relevant object, from etcd itself: the API server may be unavailable meanwhile.
 
 etcd's JSON gateway is used; the API server stores JSON (`--storage-media-type=application/json`) and compacts nothing
-(`--etcd-compaction-interval=0`), so a watch that breaks goes on where it ended.
+(`--etcd-compaction-interval=0`), so a watch that breaks resumes where it ended.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Recorder:
         """Record until cancelled."""
         async with aiohttp.ClientSession() as session:
             while True:
-                # While etcd is away there is nothing to record; then the watch goes on after the last revision.
+                # While etcd is unavailable there is nothing to record; then the watch resumes after the last revision.
                 with suppress(aiohttp.ClientError, OSError, TimeoutError):
                     await self._watch(session)
                 await asyncio.sleep(_AGAIN)
@@ -96,7 +96,7 @@ def _heartbeat(change: Change) -> bool:
 
 @asynccontextmanager
 async def recording(etcd: str, path: Path) -> AsyncIterator[Recorder]:
-    """Record while inside."""
+    """Record while inside the context."""
     recorder = Recorder(etcd, path)
     task = asyncio.create_task(recorder.follow())
     try:

@@ -1,4 +1,4 @@
-"""One process of ours that is killed, stopped and started again; each time it starts with a token of its own."""
+"""A process of ours that is killed, stopped and started again; each time with a token of its own."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +13,14 @@ _LEADS: Final = "leader_election_master_status{"
 
 
 class Replica:
-    """`renew` writes a kubeconfig with the next token: the audit log tells by it which life of the process wrote."""
+    """`renew` writes a kubeconfig with the next token: by it the audit log shows which run of the process wrote."""
 
     def __init__(self, component: Component, metrics: str, renew: Callable[[], Path]) -> None:
         self.component = component
         self._metrics = metrics
         self._renew = renew
         self.wanted = False
-        """Whether it should run now: if it does not, it ended by itself."""
+        """Whether it should be running: if it is not, it ended by itself."""
 
     @property
     def name(self) -> str:
@@ -31,7 +31,7 @@ class Replica:
         return self.wanted and not self.component.running
 
     async def start(self) -> None:
-        """Start it if it does not run; does not wait until it is ready, for that may take an API server."""
+        """Start it if it is not running; does not wait until it is ready, which may need an API server."""
         if not self.component.running:
             self._renew()
             await self.component.start()
@@ -46,7 +46,7 @@ class Replica:
         await self.component.stop()
 
     async def leads(self) -> bool:
-        """Ask its metrics; one that does not answer does not lead as far as we can tell."""
+        """Read its metrics; a process that does not respond counts as not leading."""
         try:
             async with (
                 aiohttp.ClientSession(timeout=_ASK) as session,

@@ -14,7 +14,7 @@ from soak.stage.client import Document
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
 COMPONENTS: Final = ("complete", "scheduling-gate", "scheduler")
 LIMITS: Final = "account-limits"
-"""The component with the policies that hold the ServiceAccounts to what they need."""
+"""The component with the policies that limit the ServiceAccounts."""
 SYSTEM: Final = "pvc-prebinder-system"
 _LEFT_OUT: Final = frozenset({"Deployment"})
 """There are no images here; the processes run on this machine."""

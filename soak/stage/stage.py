@@ -25,7 +25,7 @@ from soak.stage.replica import Replica
 from soak.stage.rights import SYSTEM
 
 _TOKENS: Final = 60
-"""More lives than a process has in half an hour."""
+"""More starts than a process has in half an hour."""
 _AUDIT: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -61,7 +61,7 @@ _AUDIT: Final = {
 
 @dataclass(slots=True)
 class Stage:
-    """Everything that runs, for those who use it and those who harm it."""
+    """Everything that runs, for the code that uses it and the code that disturbs it."""
 
     cluster: DevCluster
     client: Client
@@ -80,14 +80,14 @@ class Stage:
 
 @asynccontextmanager
 async def staged(setting: Setting, directory: Path, *, processes: bool = True) -> AsyncIterator[Stage]:
-    """Start it all and yield when volumes are there and the replicas have been started; files go below `directory`.
+    """Start everything and yield when volumes exist and the replicas have been started; files go below `directory`.
 
-    Without `processes` nothing of ours runs, and no admission policy stands in the way of who has our credentials.
+    Without `processes` nothing of ours runs, and no admission policy restricts our credentials.
     """
     policy, audit = directory / "audit-policy.json", directory / "audit.log"
     policy.write_text(json.dumps(_AUDIT), encoding="utf-8")
     flags = [*FLAGS, f"--audit-policy-file={policy}", f"--audit-log-path={audit}"]
-    # kwok's nodes have no heartbeat: without this each would be lost for a moment every 50 s, and nothing came to rest.
+    # kwok's nodes have no heartbeat: without this each would be lost for a moment every 50 s, and nothing would settle.
     patience = ["--node-monitor-grace-period=24h"]
     options = Options(flags={"kube-apiserver": flags, "kube-controller-manager": patience})
     async with AsyncExitStack() as stack:
@@ -122,12 +122,12 @@ async def staged(setting: Setting, directory: Path, *, processes: bool = True) -
 
 
 def controller_flags(number: int, setting: Setting) -> list[str]:
-    """Return the flags that make replicas differ."""
+    """Return the flags in which replicas differ."""
     flags = [f"--reservation-ttl={setting.reservation_ttl}"]
     if setting.quarantine:
         flags.append("--quarantine")
     if setting.slow_replica == number:
-        # A request a second widens every window between a look and a write.
+        # One request a second widens every window between a read and a write.
         flags += ["--kube-api-qps=1", "--kube-api-burst=1"]
     return flags
 
@@ -160,7 +160,9 @@ async def _process(cluster: DevCluster, name: str, arguments: list[str], renew: 
 
 
 async def _tokens(cluster: DevCluster, client: Client, name: str, account: str, server: str) -> Callable[[], Path]:
-    """Return what writes a kubeconfig with the account's next token. Made in advance: the API server may be away."""
+    """Return a function that writes a kubeconfig with the account's next token. Created in advance: the API server may
+    be unavailable.
+    """
     tokens = await asyncio.gather(*(client.token(SYSTEM, account) for _ in range(_TOKENS)))
     numbers = count()
     authority = cluster.directory / "certificates" / "ca.crt"

@@ -300,8 +300,13 @@ def open_claims(pod: Pod, snapshot: Snapshot) -> tuple[Claim, ...]:
 
 
 def all_bound(pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, counts as open."""
-    claims = (snapshot.claims.get(key) for key in pod.claim_keys)
+    """Whether nothing is open: a claim that does not exist yet, as of a generic ephemeral volume, counts as open.
+
+    So does a Lost claim of a gated pod: kube-scheduler does not see the pod, so only this controller can report it.
+    """
+    claims = [snapshot.claims.get(key) for key in pod.claim_keys]
+    if pod.scheduling_gates and any(claim is not None and claim.phase == "Lost" for claim in claims):
+        return False
     return all(claim is not None and claim.bind_finished for claim in claims)
 
 

@@ -138,7 +138,7 @@ class SchedulingGate:
         return True
 
     async def _stand(self, unread: Mapping[str, KnownClaim]) -> bool:
-        """Whether these claims are still those of the decision, none is being deleted, and what was held is held."""
+        """Whether these claims are still those of the decision, what was held is held, and none is deleted or lost."""
         for key, known in unread.items():
             claim = await self._live.claim(key)
             if (claim.uid if claim is not None else "") != known.uid:
@@ -147,7 +147,7 @@ class SchedulingGate:
                 held = True
             else:
                 held = await self._is_held(claim, known.held | _held(key, self._store.snapshot()))
-            if not held or (claim is not None and claim.deleting):
+            if not held or (claim is not None and (claim.deleting or claim.phase == "Lost")):
                 return False
         return True
 

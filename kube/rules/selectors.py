@@ -64,6 +64,26 @@ def pod_node_affinity_matches(selector: NodeSelector | None, labels: Labels, nod
     return any(term_matches(term, known, node_name) for term in selector.terms)
 
 
+def named_nodes(selector: NodeSelector | None) -> frozenset[str] | None:
+    """Return the names of nodes of which every term of a pod's node affinity requires one; None if some requires none.
+
+    Source: PreFilter of plugins/nodeaffinity/node_affinity.go.
+    """
+    if selector is None or not selector.terms:
+        return None
+    names: set[str] = set()
+    for term in selector.terms:
+        required = [set(field.values) for field in term.match_fields if _names_node(field)]
+        if not required:
+            return None
+        names |= set.intersection(*required)
+    return frozenset(names)
+
+
+def _names_node(requirement: Requirement) -> bool:
+    return requirement.key == NAME_FIELD and requirement.operator == "In"
+
+
 @remembered(_PROBLEM_BYTES)
 def label_keys(selector: NodeSelector | None) -> tuple[str, ...]:
     """Return the keys of the node labels used by any term, sorted: nodes with equal values are equivalent."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Final
 
-from binder.matching.rejection import Rejection
+from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Pod
 from scheduler.framework.plugin import Filter, NodeRule, PreFilter, ScheduleResult
 from scheduler.framework.profile import ALL_NODES, Profile
@@ -33,7 +33,8 @@ class Judgement:
     """All filters of a profile, prepared for a pod.
 
     `rejection` is why the pod fits no node at all, by `rejected_by`; `among` the only nodes that can fit, as bits by
-    number. `rules` are stored with their filters, in the profile's order.
+    number. `rules` are stored with their filters, in the profile's order. `left_out` are the nodes that `confined_by`
+    exclude and for which no filter is run (`PreFilter.explains`).
     """
 
     info: PodInfo
@@ -41,16 +42,31 @@ class Judgement:
     among: int
     rules: tuple[tuple[Filter, NodeRule], ...]
     rejected_by: PreFilter | None = None
+    left_out: int = 0
+    confined_by: tuple[PreFilter, ...] = ()
 
     def why(self, node: NodeInfo) -> Rejection | None:
         """Return why the node is rejected: the first reason in the profile's order, None if it fits."""
         if self.rejection is not None:
             return self.rejection
+        if self.left_out >> node.number & 1:
+            return self._why_left_out(node)
         return next((rejection for _, rule in self.rules if (rejection := rule.why(node)) is not None), None)
 
     def refusing(self, node: NodeInfo) -> str | None:
-        """Return the name of the filter that rejects the node first, None if it fits or no filter was run."""
+        """Return the name of the plugin that rejects the node first, None if it fits or no plugin was run."""
+        if self.left_out >> node.number & 1:
+            return self.confined_by[0].name
         return next((plugin.name for plugin, rule in self.rules if rule.why(node) is not None), None)
+
+    def _why_left_out(self, node: NodeInfo) -> Rejection:
+        names = [plugin.name for plugin in self.confined_by]
+        for plugin, rule in self.rules:
+            rejection = rule.why(node) if plugin.name in names else None
+            if rejection is not None:
+                return rejection
+        wanted = f"a node that {' and '.join(names)} leaves"
+        return Rejection(Reason.REJECTED_BY_PLUGIN, node.name, wanted, "another node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +90,25 @@ class Unschedulable:
 def judge(pod: Pod, cluster: ClusterView, profile: Profile) -> Judgement:
     """Prepare the profile's filters for a pod."""
     info = pod_info(pod, cluster.storage, cluster.now)
-    among = cluster.index.everything
+    among = named = cluster.index.everything
+    confined_by: list[PreFilter] = []
     for pre_filter in profile.pre_filters:
         confined = pre_filter.confine(info, cluster)
         if isinstance(confined, Rejection):
             return Judgement(info, confined, 0, (), pre_filter)
-        if confined is not None:
-            among &= confined
+        if confined is None:
+            continue
+        among &= confined
+        if not pre_filter.explains:
+            named &= confined
+            confined_by.append(pre_filter)
     prepared = ((plugin, plugin.rule(info, cluster)) for plugin in profile.filters)
     rules = tuple((plugin, rule) for plugin, rule in prepared if rule is not None)
     for _, rule in rules:
         if rule.among is not None:
             among &= rule.among
-    return Judgement(info, None, among, rules)
+    left_out = cluster.index.everything & ~named
+    return Judgement(info, None, among, rules, left_out=left_out, confined_by=tuple(confined_by))
 
 
 def feasible(judgement: Judgement, cluster: ClusterView, profile: Profile, start: int = 0) -> Sequence[NodeInfo]:

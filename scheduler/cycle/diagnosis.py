@@ -69,6 +69,16 @@ class _Count:
             self.reasons[reason] += nodes
             self.texts[f"node(s) {plugin.messages.get(reason) or f'were rejected by {plugin.name}: {reason}'}"] += nodes
 
+    def add_left_out(self, plugins: Sequence[PreFilter], nodes: int) -> None:
+        """Add nodes that were left out before any filter (findNodesThatFitPod)."""
+        if nodes:
+            names = " ".join(sorted(plugin.name for plugin in plugins))
+            messages = (plugin.messages for plugin in plugins if isinstance(plugin, Filter))
+            reason = next((next(iter(known)) for known in messages if known), Reason.REJECTED_BY_PLUGIN)
+            self.reasons[reason] += nodes
+            self.texts[f"node(s) didn't satisfy plugin(s) [{names}]"] += nodes
+            self.plugins.update(plugins)
+
     def add_texts(self, plugin: Filter, counts: Mapping[tuple[str, ...], int]) -> None:
         """Count nodes by text: for one node every problem is named."""
         reason = next(iter(plugin.messages), Reason.REJECTED_BY_PLUGIN)
@@ -84,7 +94,8 @@ def diagnose(unschedulable: Unschedulable) -> Diagnosis:
     judgement, cluster = unschedulable.judgement, unschedulable.cluster
     if judgement.rejection is not None:
         return _whole(unschedulable, judgement.rejection, judgement.rejected_by)
-    count, left, alike = _Count(), cluster.index.everything, Alike(unschedulable)
+    count, left, alike = _Count(), cluster.index.everything & ~judgement.left_out, Alike(unschedulable)
+    count.add_left_out(judgement.confined_by, judgement.left_out.bit_count())
     for plugin, rule in judgement.rules:
         before = left
         if rule.texts is not None:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from operator import add, is_not
+from operator import add, is_, is_not
 from typing import Final
 
 from kube.objects.model import Pod
@@ -31,6 +31,11 @@ templates.
 
 MOST_PROFILES: Final = 16
 """Profiles with a cache of their own. A configuration with more of them works, but more slowly."""
+
+MOST_RENEWED: Final = 128
+"""Changed nodes that are evaluated again at every decision; of more than these, only as many as are needed."""
+
+_AS_DIGITS: Final = bytes.maketrans(b"\x00\x01", b"01")
 
 _DOES_NOT_FIT: Final = -(1 << 60)
 """Less than any sum of scores, whatever is added."""
@@ -83,11 +88,14 @@ class ProfileDecider:
     """Decides about pods of one profile; a changed configuration gets a new cache.
 
     Where all results can be cached, all nodes are evaluated, whatever `percentage_of_nodes_to_score`: as `decide` does
-    with 100 percent. Otherwise the search begins after the last feasible node of the previous one, as `decide` with
-    that `start`, and ends with the first best. Where all nodes are evaluated, the node chosen among those with equal
-    scores is the next one after that of the template's last pod; the first pod of a template continues after the last
-    pod of any template. kube-scheduler chooses at random (selectHost). So pods of a template are spread over nodes that
-    stay equal with a difference of at most one, unless a score prefers fuller nodes.
+    with 100 percent. If more than MOST_RENEWED nodes have changed since the template's last pod, as between two pods of
+    many templates in turn, or if the template is new, they are evaluated until as many are feasible as the percentage
+    asks for; the others are left to later pods. Otherwise the search begins after the last feasible node of the
+    previous one, as `decide` with that `start`, and ends with the first best. Where all nodes are evaluated, the node
+    chosen among those with equal scores is the next one after that of the template's last pod; the first pod of a
+    template continues after the last pod of any template. kube-scheduler chooses at random (selectHost). So pods of a
+    template are spread over nodes that stay equal with a difference of at most one, unless a score prefers fuller
+    nodes.
     """
 
     def __init__(self) -> None:
@@ -109,16 +117,25 @@ class ProfileDecider:
             return Unschedulable(judgement, view)
         parts = self._parted(judgement, view)
         template = self._template_of(parts, judgement.info, view)
-        known = self._known(parts, template, judgement, view)
-        if parts.rest or parts.speaking:
-            node = self._compared(parts, known, template.turn, judgement, view)
-        else:
-            number = _next_of_the_best(known, mask_of(judgement.among), template.turn)
-            node = None if number is None else view.nodes[number]
+        allowed = self._renew(template, parts, judgement, view, self._wanted(len(view.nodes)))
+        node = self._chosen(parts, template, judgement, view, allowed)
+        if node is None and allowed != judgement.among:
+            allowed = self._renew(template, parts, judgement, view, len(view.nodes))
+            node = self._chosen(parts, template, judgement, view, allowed)
         if node is None:
             return Unschedulable(judgement, view)
         self._turn = template.turn = node.number + 1
         return placed(judgement, node)
+
+    def _chosen(
+        self, parts: _Parts, template: _Template, judgement: Judgement, view: ClusterView, allowed: int
+    ) -> NodeInfo | None:
+        """Return the best of the allowed nodes, None when none of them fits."""
+        known = self._known(parts, template, judgement, view)
+        if parts.rest or parts.speaking:
+            return self._compared(parts, known, template.turn, judgement, view, allowed)
+        number = _next_of_the_best(known, mask_of(allowed), template.turn) if allowed else None
+        return None if number is None else view.nodes[number]
 
     def _take(self, profile: Profile) -> None:
         self._profile = profile
@@ -153,7 +170,6 @@ class ProfileDecider:
     def _known(self, parts: _Parts, template: _Template, judgement: Judgement, view: ClusterView) -> Sequence[int]:
         """Return the total of the cached scores of each node, by number; negative where the pod is rejected."""
         info = judgement.info
-        self._renew(template, [rule for _, rule in parts.of_node], judgement, view)
         if parts.kind is None:
             return template.totals
 
@@ -177,12 +193,41 @@ class ProfileDecider:
         self._templates[question] = template
         return template
 
-    def _renew(self, template: _Template, rules: Iterable[NodeRule], judgement: Judgement, view: ClusterView) -> None:
-        """Evaluate the nodes that have changed, whether or not this pod may run there: the next one may."""
+    def _renew(self, template: _Template, parts: _Parts, judgement: Judgement, view: ClusterView, wanted: int) -> int:
+        """Evaluate nodes that have changed until so many are feasible, MOST_RENEWED of them in any case.
+
+        Return the nodes that the pod is allowed on and whose results are current, as bits.
+        """
         states, totals = template.states, template.totals
         changed = list(compress(view.nodes, map(is_not, view.nodes, states)))
-        if not changed:
-            return
+        if len(changed) <= MOST_RENEWED:
+            if changed:
+                self._evaluate(template, changed, parts, judgement, view)
+            return judgement.among
+        known = mask_of(judgement.among & _bits_of(map(is_, view.nodes, states)))
+        wanted -= sum(map((-1).__lt__, compress(totals, known)))
+        first = bisect_left(changed, template.turn, key=lambda state: state.number)
+        left = [*changed[first:], *changed[:first]]
+        if judgement.among != view.index.everything:
+            left.sort(key=lambda state: not judgement.among >> state.number & 1)
+        while left:
+            most = max(wanted, MOST_RENEWED)
+            wanted -= self._evaluate(template, left[:most], parts, judgement, view)
+            left = left[most:]
+            if wanted <= 0:
+                break
+        return judgement.among & _bits_of(map(is_, view.nodes, states)) if left else judgement.among
+
+    def _evaluate(
+        self,
+        template: _Template,
+        changed: Sequence[NodeInfo],
+        parts: _Parts,
+        judgement: Judgement,
+        view: ClusterView,
+    ) -> int:
+        """Evaluate nodes, whether or not this pod may run there: the next one may. Return how many fit this one."""
+        states, totals = template.states, template.totals
         # No rule or score depends on the individual pods of a node.
         anew = [
             state for state in changed if (known := states[state.number]) is None or not differs_by_news(known, state)
@@ -191,7 +236,7 @@ class ProfileDecider:
             states[state.number] = state
         for state in anew:
             totals[state.number] = _DOES_NOT_FIT
-        fitting = passing(rules, anew)
+        fitting = passing([rule for _, rule in parts.of_node], anew)
         for state in fitting:
             totals[state.number] = 0
         for plugin, weight in self._alone:
@@ -199,13 +244,14 @@ class ProfileDecider:
             if scores is not None:
                 for state, score in zip(fitting, scores, strict=True):
                     totals[state.number] += weight * score
+        return sum(judgement.among >> state.number & 1 for state in fitting)
 
     def _compared(
-        self, parts: _Parts, known: Sequence[int], turn: int, judgement: Judgement, view: ClusterView
+        self, parts: _Parts, known: Sequence[int], turn: int, judgement: Judgement, view: ClusterView, allowed: int
     ) -> NodeInfo | None:
         """Return the best node where more than the cached results is needed, None if none fits."""
         nodes = view.nodes
-        left = [state for state in compress(nodes, mask_of(judgement.among)) if known[state.number] >= 0]
+        left = [state for state in compress(nodes, mask_of(allowed)) if known[state.number] >= 0]
         first = bisect_left(left, self._start % len(nodes), key=lambda state: state.number)
         wanted = self._wanted(len(nodes))
         fitting = first_passing(parts.rest, [*left[first:], *left[:first]], wanted)
@@ -225,6 +271,11 @@ class ProfileDecider:
 
     def _wanted(self, nodes: int) -> int:
         return nodes_wanted(nodes, self._profile.percentage_of_nodes_to_score if self._profile is not None else 0)
+
+
+def _bits_of(nodes: Iterable[bool]) -> int:
+    """Return a set of nodes as bits, given for each number whether the node is in it."""
+    return int(bytes(nodes)[::-1].translate(_AS_DIGITS) or b"0", 2)
 
 
 def _next_of_the_best(totals: Sequence[int], allowed: bytes, turn: int) -> int | None:

@@ -33,7 +33,7 @@ from scheduler.volumes.volumes import PodInfo
 T = TypeVar("T")
 Kinds: TypeAlias = type[T] | tuple[type[T], ...]
 
-_FACTS: Final = ("name", "messages", "eviction", "unresolvable")
+_FACTS: Final = ("name", "messages", "eviction", "unresolvable", "explains")
 
 
 class PluginFailed(Exception):
@@ -136,6 +136,7 @@ class _Filter(Filter):
             fitting=guard.guarded("Filter", fitting),
             reasons=guard.guarded("Filter", rule.reasons),
             texts=guard.guarded("Filter", rule.texts),
+            hopeless=guard.guarded("Filter", rule.hopeless),
         )
 
 

@@ -45,6 +45,7 @@ class NodeRule:
     depends on `PodInfo.choice` for the node only. `reasons(nodes)` returns which of these nodes `why` rejects for which
     reason; sets of nodes are bits. `texts(nodes)` returns the problems of each of them, nothing where `why` returns
     None; it takes precedence over the plugin's messages, and its reason is the first of those that the plugin declares.
+    `hopeless`, of a LOCAL filter, returns whether a node would be rejected even without any pods.
     """
 
     why: Callable[[NodeInfo], Rejection | None]
@@ -54,6 +55,7 @@ class NodeRule:
     by_choice: bool = False
     reasons: Callable[[int], Iterable[tuple[Reason, int]]] | None = None
     texts: Callable[[Sequence[NodeInfo]], Sequence[tuple[str, ...]]] | None = None
+    hopeless: Callable[[NodeInfo], bool] | None = None
 
 
 class Allowing(Protocol):
@@ -161,6 +163,11 @@ class QueueSort(Plugin, ABC):
 
 class PreFilter(Plugin, ABC):
     """Evaluates the pod before any node."""
+
+    explains: ClassVar[bool] = False
+    """Whether it is a Filter too that reports why `confine` excludes a node. Otherwise the pod's Event counts these
+    nodes with the plugin's name, and no filter is run for them.
+    """
 
     @abstractmethod
     def confine(self, info: PodInfo, cluster: ClusterView, /) -> int | Rejection | None:

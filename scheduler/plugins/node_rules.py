@@ -11,11 +11,11 @@ from binder.matching.evidence import affinity_text
 from binder.matching.node_fit import refuse_labels, refuse_taints
 from binder.matching.rejection import Reason, Rejection
 from kube.objects.model import Node, Pod
-from kube.rules.selectors import pod_node_affinity_matches
+from kube.rules.selectors import named_nodes, pod_node_affinity_matches
 from kube.rules.taints import UNSCHEDULABLE, tolerates_unschedulable, untolerated_taint
 from kube.store.node_view import effective_taints
 from scheduler.framework.cluster_event import ClusterEvent, Kind, Wanted
-from scheduler.framework.plugin import Eviction, Filter, NodeRule
+from scheduler.framework.plugin import Eviction, Filter, NodeRule, PreFilter
 from scheduler.framework.profile import Thresholds
 from scheduler.framework.queueing_hint import QueueingHint, all_alike
 from scheduler.state.cluster import ClusterView
@@ -102,9 +102,10 @@ class EnforcedNodeAffinity(Filter):
         return NodeRule(why, among=cluster.index.selected((), required))
 
 
-class NodeAffinity(Filter):
+class NodeAffinity(PreFilter, Filter):
     """The node must match the pod's node selector and its required node affinity, all operators of both.
 
+    As a PreFilter it excludes all nodes but those that the terms name, if each term names some: so for a DaemonSet.
     Source: plugins/nodeaffinity/node_affinity.go and component-helpers/scheduling/corev1/nodeaffinity.
     """
 
@@ -114,6 +115,18 @@ class NodeAffinity(Filter):
     }
     eviction = Eviction.UNMOVED
     queueing_hint = QueueingHint(_NODE, now_selected, lambda pod, _: (pod.node_selector, pod.node_affinity))
+
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int | Rejection | None:
+        names = named_nodes(info.pod.node_affinity)
+        if names is None:
+            return None
+        if not names:
+            wanted = "terms of node affinity that a node can fulfil"
+            return Rejection(Reason.NODE_SELECTOR_MISMATCH, info.pod.key, wanted, "several names in each term")
+        return sum(1 << cluster.numbers[name] for name in names if name in cluster.numbers)
+
+    def text(self, _rejection: Rejection, _info: PodInfo, _cluster: ClusterView) -> str:
+        return "pod affinity terms conflict"
 
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         pod = info.pod

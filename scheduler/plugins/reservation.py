@@ -45,6 +45,7 @@ class ReservedVolume(PreFilter, Filter):
     """
 
     name = "ReservedVolume"
+    explains = True
     messages: ClassVar[Mapping[Reason, str]] = VOLUME_MESSAGES
     eviction = Eviction.UNMOVED
     queueing_hint = VOLUME_FOUND

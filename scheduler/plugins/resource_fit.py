@@ -81,7 +81,10 @@ class NodeResourcesFit(Filter):
         def why(state: NodeInfo) -> Rejection | None:
             return refuse_resources(pod, state.name, state.free)
 
-        return NodeRule(why, fitting, question=pod.requests, texts=texts)
+        def hopeless(state: NodeInfo) -> bool:
+            return not has_room(state.allocatable, pod.requests)
+
+        return NodeRule(why, fitting, question=pod.requests, texts=texts, hopeless=hopeless)
 
 
 class NodePorts(Filter):

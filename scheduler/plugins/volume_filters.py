@@ -128,6 +128,7 @@ class VolumeBinding(PreFilter, Filter):
     """
 
     name = "VolumeBinding"
+    explains = True
     messages: ClassVar[Mapping[Reason, str]] = VOLUME_MESSAGES
     eviction = Eviction.UNMOVED
     queueing_hint = VOLUME_FOUND

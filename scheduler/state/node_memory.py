@@ -12,7 +12,7 @@ from scheduler.state.node_info import NodeInfo
 T = TypeVar("T")
 
 MOST_QUESTIONS: Final = 64
-"""Questions that are cached at once, each with a result per node; beyond that all are dropped."""
+"""Questions cached at once, each with a result per node; beyond that the least recently used one is dropped."""
 
 
 class NodeMemory(Generic[T]):
@@ -37,11 +37,13 @@ class NodeMemory(Generic[T]):
         ]
 
     def _room(self, question: Hashable, size: int) -> list[tuple[NodeInfo | None, T | None]]:
-        known = self._known.get(question)
+        # Removed and inserted again: the first one is always the least recently used.
+        known = self._known.pop(question, None)
         if known is None:
-            if len(self._known) >= MOST_QUESTIONS:
-                self._known.clear()
-            known = self._known[question] = []
+            while len(self._known) >= MOST_QUESTIONS:
+                del self._known[next(iter(self._known))]
+            known = []
+        self._known[question] = known
         if len(known) < size:
             known.extend([(None, None)] * (size - len(known)))
         return known

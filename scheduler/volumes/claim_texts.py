@@ -1,6 +1,6 @@
 """Why a pod fits no node at all, in kube-scheduler's words.
 
-Source: podHasPVCs and PreFilter of plugins/volumebinding.
+Source: podHasPVCs and PreFilter of plugins/volumebinding, and PreFilter of plugins/volumezone.
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,8 @@ def claim_text(rejection: Rejection, pod: Pod, claims: Mapping[str, Claim]) -> s
     if rejection.reason is Reason.CLAIM_NOT_OWNED:
         return f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
     claim = claims.get(key)
+    if rejection.reason is Reason.VOLUME_MISSING and claim is not None:
+        return f'persistentvolume "{claim.volume_name}" not found'
     if rejection.reason is Reason.CLAIM_LOST and claim is not None:
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.volume_name}"'
     return whole_text(rejection)

@@ -1,4 +1,4 @@
-"""A claim whose PersistentVolume object was deleted: the advice of the Event brings it back."""
+"""A claim whose PersistentVolume object was deleted: the Event about a gated pod says so, and its advice helps."""
 
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.waiting import eventually
@@ -21,6 +21,11 @@ async def test_a_lost_claim_is_bound_again_when_its_volume_object_is_created_aga
     await world.admin.delete("PersistentVolume", name)
     await world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
     await eventually(lambda: phase(world), lambda found: found == "Lost", "the claim is Lost")
+    # Only a pod that kube-scheduler does not see is told by us.
+    await world.admin.create(world.pod_documents("next", {"data": claim_spec(disks)}, gated=True)[-1])
+    told = await world.told("ClaimLost", "next")
+    assert "Do not delete the claim" in told["note"]
+    assert (await world.pods())["next"]["spec"]["schedulingGates"]
     again = {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -33,3 +38,4 @@ async def test_a_lost_claim_is_bound_again_when_its_volume_object_is_created_aga
     await world.admin.create(again)
     await eventually(lambda: phase(world), lambda found: found == "Bound", "the claim is Bound again")
     assert await world.bound() == {"data": name}
+    await world.all_run("next")

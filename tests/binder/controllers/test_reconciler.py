@@ -233,3 +233,42 @@ async def test_pending_claims_are_told_with_what_they_wait_for() -> None:
         bind(world, "red", "pv-1")
         await process.run()
         assert [claim.name for claim, _ in process.reconciler.pending()] == ["blue"]
+
+
+@pytest.mark.parametrize(
+    ("gated", "told"), [pytest.param(True, ["ClaimLost"], id="gated"), pytest.param(False, [], id="ungated")]
+)
+async def test_a_gated_pod_whose_bound_claim_is_lost_is_told_and_kept_until_the_volume_is_back(
+    *, gated: bool, told: list[str]
+) -> None:
+    """Without a gate kube-scheduler tells the pod."""
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
+    bind(world, "data", "pv-1")
+    bind(world, "log", "pv-2")
+    world.server.change("persistentvolumeclaims", "default/data", lambda found: found["status"].update(phase="Lost"))
+    world.put(pod_object("web", ["log", "data"], gated=gated))
+    async with world.process() as process:
+        await process.run(120)
+        assert process.sink.told("Pod", "web") == told
+        assert ("schedulingGates" in world.server.get("pods", "default/web")["spec"]) == gated
+        back = {"phase": "Bound"}
+        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["status"].update(back))
+        await process.run(1)
+    assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")
+    assert process.sink.told("Pod", "web") == told
+
+
+async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_told_too() -> None:
+    world = World(Mode.COMPLETE)
+    world.put(volume_object("pv-1"), claim_object("data"))
+    bind(world, "data", "pv-1")
+    async with world.process() as process:
+        world.server.lagging = True
+        lost = {"phase": "Lost"}
+        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["status"].update(lost))
+        world.server.lagging = False
+        world.put(pod_object("web", ["data"], gated=True))
+        await process.run(10)
+    assert process.sink.told("Pod", "web") == ["ClaimLost"]
+    assert world.server.get("pods", "default/web")["spec"]["schedulingGates"]

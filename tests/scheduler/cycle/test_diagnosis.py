@@ -1,6 +1,7 @@
 """Why a pod fits nowhere, in kube-scheduler's words, and always the plain rules' own verdict."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,12 +11,16 @@ from binder.matching.rejection import Reason, Rejection
 from binder.reservation.contract import Annotations, Holder, VolumeReservation
 from kube.objects import model
 from kube.objects.constraints import DO_NOT_SCHEDULE, Constraints, HostPort, SpreadConstraint
-from kube.objects.model import LabelSelector, Taint
+from kube.objects.model import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint
 from scheduler.cycle.cycle import Unschedulable, decide, judge
 from scheduler.cycle.diagnosis import Diagnosis, diagnose
+from scheduler.framework.plugin import PreFilter
+from scheduler.framework.queueing_hint import any_change_of
 from scheduler.plugins.registry import default_profile
 from scheduler.plugins.resource_fit import lacking
+from scheduler.state.cluster import ClusterView
 from scheduler.volumes.claim_texts import whole_text
+from scheduler.volumes.volumes import PodInfo
 from tests import builders
 from tests.scheduler import clusters
 from tests.scheduler.judging import view
@@ -35,6 +40,12 @@ def diagnosed(pod: model.Pod, *records: model.Record) -> Diagnosis:
 
 def nodes(count: int, **how: object) -> list[model.Record]:
     return [builders.node(f"{how.get('zone', 'a')}{number}", **how) for number in range(count)]  # type: ignore[arg-type]
+
+
+def named(*names: str) -> NodeSelector:
+    """One term that requires each of these names."""
+    fields = tuple(Requirement("metadata.name", "In", (name,)) for name in names)
+    return NodeSelector((NodeSelectorTerm(match_fields=fields),))
 
 
 def held_for_other() -> dict[str, str]:
@@ -78,6 +89,13 @@ CLASS = builders.storage_class()
             id="lost-claim",
         ),
         pytest.param(
+            builders.pod(claims=["data"]),
+            [CLASS, builders.claim("data", volume_name="pv-9", annotations={model.BIND_COMPLETED: "yes"}), *nodes(1)],
+            '0/1 nodes are available: persistentvolume "pv-9" not found.',
+            {"VolumeBinding"},
+            id="volume-that-is-gone",
+        ),
+        pytest.param(
             builders.pod(requests={"cpu": "9"}),
             nodes(2) + nodes(3, zone="b", taints=[Taint("dedicated", "NoSchedule", "db")]),
             "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s).",
@@ -105,6 +123,28 @@ CLASS = builders.storage_class()
             "10 node(s) didn't match Pod's node affinity/selector, 2 node(s) had untolerated taint(s).",
             {"NodeAffinity", "TaintToleration"},
             id="sorted-as-text",
+        ),
+        pytest.param(
+            builders.pod(requests={"cpu": "9"}, node_affinity=named("a1"), node_selector={"disk": "ssd"}),
+            nodes(2) + nodes(2, zone="b", unschedulable=True),
+            "0/4 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+            "3 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+            {"NodeAffinity"},
+            id="node-by-name",
+        ),
+        pytest.param(
+            builders.pod(node_affinity=named("elsewhere")),
+            nodes(2),
+            "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
+            {"NodeAffinity"},
+            id="node-that-is-gone",
+        ),
+        pytest.param(
+            builders.pod(node_affinity=named("a0", "a1")),
+            nodes(2),
+            "0/2 nodes are available: pod affinity terms conflict.",
+            {"NodeAffinity"},
+            id="node-names-that-exclude-each-other",
         ),
         pytest.param(
             builders.pod("new", constraints=PORT),
@@ -202,4 +242,33 @@ def test_every_node_is_counted_with_the_first_filter_that_refuses_it(
     expected = Counter(text for state in short for text in lacking(pod)(state))
     assert {text: count for text, count in diagnosis.counts.items() if not text.startswith("node(s)")} == expected
     told = sorted(count for text, count in diagnosis.counts.items() if text.startswith("node(s)"))
-    assert told == sorted(Counter(one.reason for one in refusals.values() if one.reason is not LACKING).values())
+    reasons = Counter(
+        (one.reason, judgement.left_out >> seen.numbers[name] & 1)
+        for name, one in refusals.items()
+        if one.reason is not LACKING
+    )
+    assert told == sorted(reasons.values())
+
+
+class Chosen(PreFilter):
+    """Leaves the first node."""
+
+    name = "Chosen"
+    queueing_hint = any_change_of(model.Node)
+
+    def confine(self, info: PodInfo, cluster: ClusterView) -> int:
+        return 1
+
+
+def test_nodes_that_a_plugin_leaves_out_are_counted_and_it_is_asked_what_may_help() -> None:
+    profile = replace(PROFILE, pre_filters=(*PROFILE.pre_filters, Chosen()))
+    found = decide(builders.pod(requests={"cpu": "9"}), view(*nodes(3)), profile)
+    assert isinstance(found, Unschedulable)
+    diagnosis = diagnose(found)
+    assert diagnosis.text() == (
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [Chosen]."
+    )
+    assert Chosen.queueing_hint in diagnosis.hints
+    told = [str(rejection) for rejection in found.rejections()]
+    assert len(told) == 3
+    assert told[1] == "a1: RejectedByPlugin (wanted a node that Chosen leaves, found another node)"

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace as with_fields
 
+from binder.matching.rejection import Reason, Rejection
 from kube.objects import model
 from kube.objects.constraints import SCHEDULE_ANYWAY, Constraints, HostPort, SpreadConstraint
-from scheduler.cycle.cycle import Unschedulable, decide
-from scheduler.cycle.memoized_cycle import MOST_TEMPLATES, Decider
+from scheduler.cycle.cycle import Unschedulable, decide, nodes_wanted
+from scheduler.cycle.memoized_cycle import MOST_RENEWED, MOST_TEMPLATES, Decider
 from scheduler.framework.plugin import Filter, NodeRule, ScheduleResult
 from scheduler.framework.profile import Profile
 from scheduler.framework.registry import build
@@ -147,6 +148,40 @@ def test_a_template_is_remembered_while_many_others_come_and_under_other_profile
         for profile in profiles:
             decider.decide(pod, cluster, profile)
     assert counting.asked == 0
+
+
+@pytest.mark.parametrize("templates", [1, 64, 65, 400])
+def test_pods_of_many_templates_in_turn_ask_few_nodes(templates: int) -> None:
+    """No more than changed since the template's last pod, and of many no more than kube-scheduler looks at."""
+    nodes, decider, counting = 300, Decider(), Counting()
+    cluster, profile = many_nodes(nodes), replace(PROFILE, filters=(counting,))
+    asked: list[int] = []
+    for number in range(2 * templates):
+        pod = builders.pod(f"web-{number}", requests={"cpu": f"{number % templates + 1}m"})
+        found = decider.decide(pod, cluster, profile)
+        assert isinstance(found, ScheduleResult)
+        cluster = cluster.with_pod(pod, found.node)
+        asked.append(counting.asked)
+        counting.asked = 0
+    most = nodes_wanted(nodes, profile.percentage_of_nodes_to_score) + MOST_RENEWED
+    assert max(asked) <= most < nodes
+    if templates <= MOST_RENEWED:
+        assert max(asked[templates:]) <= MOST_RENEWED
+
+
+class Last(Filter):
+    """Takes one node only, and says nothing by which that could be remembered."""
+
+    name = "Last"
+
+    def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
+        refusal = Rejection(Reason.NO_NODE_FITS, "node", "the last one", "another one")
+        return NodeRule(lambda state: None if state.number == len(cluster.nodes) - 1 else refusal)
+
+
+def test_the_only_node_is_found_among_many_that_were_not_asked_yet() -> None:
+    profile = replace(PROFILE, filters=(Counting(), Last()))
+    assert node_of(Decider().decide(builders.pod(), many_nodes(600), profile)) == "n599"
 
 
 # Large nodes, on which a small pod makes no difference to any score for a while.

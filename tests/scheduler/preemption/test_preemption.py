@@ -125,6 +125,11 @@ def test_a_pod_whose_claim_is_missing_evicts_nobody() -> None:
     assert chosen(needy, FIRST, *on("n1", (1, "4", 1))) == (f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}.")
 
 
+def test_a_node_that_is_too_small_is_not_searched_for_victims() -> None:
+    large = builders.pod("new", priority=10, requests={"cpu": "9"})
+    assert chosen(large, FIRST, *on("n1", (1, "4", 1))) == f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
+
+
 def test_tells_of_every_node_why_it_is_no_candidate() -> None:
     labelled = builders.node("n3", labels={"disk": "ssd"}, allocatable={"cpu": "4"})
     picky = builders.pod("new", priority=10, requests={"cpu": "4"}, node_selector={"disk": "ssd"})

@@ -55,7 +55,7 @@ FULL = [on("a", 1), on("b", 2), on("c", 3), on("d", 4)]
         pytest.param(wanting("2"), [on("a", 10, "8")], none(f"1 {NO_VICTIMS}"), id="equals-stay"),
         pytest.param(wanting("2"), [on("a", 11, "4"), on("b", 10, "4")], none(f"1 {NO_VICTIMS}"), id="betters-stay"),
         pytest.param(wanting("4"), [on("a", 11, "6"), on("b", 1, "2")], none(f"1 {NOT_ENOUGH}"), id="not-enough"),
-        pytest.param(wanting("9"), FULL, none(f"1 {NOT_ENOUGH}"), id="larger-than-the-node"),
+        pytest.param(wanting("9"), FULL, none(f"1 {NOT_HELPFUL}"), id="larger-than-the-node"),
         pytest.param(
             wanting("1", constraints=DISK),
             [on("a", 1, "1", constraints=DISK), on("b", 0, "1")],

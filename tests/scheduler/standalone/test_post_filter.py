@@ -40,11 +40,13 @@ class Evictions:
     def __init__(self) -> None:
         self.refusal = ""
         self.uids: set[str] = set()
+        self.budgets: list[Budgets] = []
 
     def going(self) -> frozenset[str]:
         return frozenset(self.uids)
 
     async def evict(self, preemption: Preemption, preemptor: model.Pod, budgets: Budgets) -> str:
+        self.budgets.append(budgets)
         if not self.refusal:
             self.uids.update(victim.uid for victim in preemption.victims)
         return self.refusal
@@ -204,3 +206,14 @@ def test_who_has_to_be_near_another_pod_does_not_go_where_that_one_is_only_expec
     world, follower = World(*NODES), pod("follower", 0, "1", constraints=near)
     world.room.pod_changed(None, pod("leader", 5, "1", labels={"app": "web"}, nominated_node="n1"))
     assert world.place(follower) is None
+
+
+async def test_budgets_are_grouped_anew_only_when_one_changes() -> None:
+    world, pod = World(builders.node("n1")), builders.pod("web")
+    for changes in (False, False, True):
+        if changes:
+            world.budgets.upsert(builders.budget())
+        await world.room.evict(Preemption("n1", ()), pod)
+    first, second, third = world.evictions.budgets
+    assert first is second
+    assert third is not first

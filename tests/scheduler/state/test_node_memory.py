@@ -28,6 +28,14 @@ def test_questions_are_told_apart_and_not_kept_for_ever() -> None:
         assert memory.answers(question, nodes, lambda _, found=question: found) == [question]  # type: ignore[misc]
 
 
+def test_a_question_is_remembered_while_others_come_as_long_as_it_is_asked() -> None:
+    memory: NodeMemory[int] = NodeMemory()
+    nodes = view(builders.node("n0")).nodes
+    for number in range(2 * MOST_QUESTIONS):
+        assert memory.answers("often", nodes, lambda _, number=number: number) == [0]  # type: ignore[misc]
+        memory.answers(number, nodes, lambda _: 0)
+
+
 def test_no_nodes() -> None:
     memory: NodeMemory[int] = NodeMemory()
     assert memory.answers("free", (), lambda _: 0) == []

@@ -25,7 +25,7 @@ from prebinder.why.reading.live import LiveReader
 from prebinder.why.report.report import WhyReport
 from prebinder.why.targets import Target
 
-_GATHER_SECONDS: Final = 0.2
+_GATHER_SECONDS: Final = 0.1
 """After a change, for those that come with it."""
 
 _CAUSES_SECONDS: Final = 2.0

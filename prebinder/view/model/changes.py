@@ -46,9 +46,11 @@ def changes_between(old: View, new: View) -> Changes | None:
 
 
 def _different(old: Mapping[str, Row], new: Mapping[str, Row]) -> dict[str, Row]:
+    if old is new:
+        return {}
     # Rows of objects that did not change are the same object, which spares most comparisons.
     return {key: row for key, row in new.items() if (held := old.get(key)) is not row and held != row}
 
 
 def _lost(old: Mapping[str, object], new: Mapping[str, object]) -> tuple[str, ...]:
-    return tuple(key for key in old if key not in new)
+    return () if old is new else tuple(key for key in old if key not in new)

@@ -1,14 +1,31 @@
 """From one look at the cluster to the view of it, as cheaply as the last one allows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
+from typing import Generic, TypeVar
 
 from binder.reservation.contract import Annotations
 from kube.store.snapshot import Snapshot
 from prebinder.view.model.nodes import class_rows, node_rows
-from prebinder.view.model.view import PodRow, Unreadable, View
+from prebinder.view.model.view import NodeRow, PendingRow, PodRow, Unreadable, View
 from prebinder.view.model.volumes import VolumeRows
 from prebinder.view.model.waiting import Cause, waiting_rows
+
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """The last result of a pure function, as long as what it was worked out from is the same."""
+
+    def __init__(self) -> None:
+        self._held: tuple[tuple[object, ...], T] | None = None
+
+    def get(self, basis: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return it, made anew if any object of the basis is another one."""
+        if self._held is None or any(a is not b for a, b in zip(self._held[0], basis, strict=True)):
+            self._held = basis, make()
+        return self._held[1]
 
 
 class ViewBuilder:
@@ -18,6 +35,9 @@ class ViewBuilder:
         self._source = source
         self._live = live
         self._volumes = VolumeRows(annotations)
+        self._nodes: Remembered[dict[str, NodeRow]] = Remembered()
+        self._pending: Remembered[dict[str, PendingRow]] = Remembered()
+        self._pods: Remembered[dict[str, PodRow]] = Remembered()
 
     def view(
         self,
@@ -34,16 +54,20 @@ class ViewBuilder:
             live=self._live,
             at=now,
             volumes=volumes,
-            nodes=node_rows(snapshot),
+            nodes=self._nodes.get(
+                (snapshot.nodes, snapshot.csi_nodes, snapshot.attachments, snapshot.pods), partial(node_rows, snapshot)
+            ),
             classes=class_rows(snapshot, volumes.values()),
-            pending=waiting_rows(snapshot, causes),
-            pods=_pods(snapshot),
+            pending=self._pending.get(
+                (snapshot.claims, snapshot.pods, snapshot.nodes, causes), partial(waiting_rows, snapshot, causes)
+            ),
+            pods=self._pods.get((snapshot.pods,), partial(_pod_rows, snapshot)),
             unreadable=tuple(Unreadable(resource, because) for resource, because in sorted(unreadable.items())),
             stale=stale,
         )
 
 
-def _pods(snapshot: Snapshot) -> dict[str, PodRow]:
+def _pod_rows(snapshot: Snapshot) -> dict[str, PodRow]:
     return {
         key: PodRow(key, pod.phase, pod.node_name, pod.claim_keys)
         for key, pod in snapshot.pods.items()

@@ -1,10 +1,9 @@
 """Volumes as rows: state, health, where they are, and who uses them. A row is made anew only when it may differ."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
-
-from immutables import Map
 
 from binder.health.node_storage import NodeStorage
 from binder.health.quarantine import in_quarantine
@@ -13,51 +12,74 @@ from binder.matching.evidence import quantity_text
 from binder.matching.matching import class_of
 from binder.reservation.contract import Annotations
 from csi.health.sources import combined_finding
-from kube.objects.model import Claim, Pod, Volume, VolumeAttachment, value_of
+from kube.objects.model import Claim, Pod, Volume, value_of
 from kube.rules.quantity import NANO
 from kube.rules.selectors import NAME_FIELD
 from kube.rules.topology import HOSTNAME_LABEL, is_on_one_node, volume_zone
 from kube.store.snapshot import Snapshot
 from prebinder.view.model.view import VolumeRow, VolumeState
 
-_Basis = tuple[object, ...]
-"""The objects that a row was made of."""
-
 _PHASES: Final[Mapping[str, VolumeState]] = {str(state): state for state in VolumeState}
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A row and the objects that it was made of. `steady`: nothing else can change it."""
+
+    row: VolumeRow
+    volume: Volume
+    claim: Claim | None
+    pods: tuple[Pod, ...]
+    attached: tuple[str, ...]
+    steady: bool
+
+
 class VolumeRows:
-    """Makes the rows of one snapshot after another, and remembers those whose objects are still the same."""
+    """Makes the rows of one snapshot after another, and remembers those whose objects are still the same.
+
+    Records are compared by identity: a store replaces a record whenever the object changes.
+    """
 
     def __init__(self, annotations: Annotations) -> None:
         self._annotations = annotations
         self._node_storage = NodeStorage()
-        self._rows: dict[str, tuple[_Basis, VolumeRow]] = {}
-        self._attachments: Map[str, VolumeAttachment] = Map()
-        self._attached: dict[str, tuple[str, ...]] = {}
+        self._known: dict[str, _Known] = {}
+        self._last = Snapshot()
+        self._attached: Mapping[str, tuple[str, ...]] = {}
 
     def rows(self, snapshot: Snapshot, now: datetime) -> dict[str, VolumeRow]:
         """Return the rows by the volumes' names."""
-        if snapshot.attachments is not self._attachments:
-            self._attachments, self._attached = snapshot.attachments, _nodes_by_volume(snapshot)
-        known = self._rows
-        self._rows = {name: self._row(known, volume, snapshot, now) for name, volume in snapshot.volumes.items()}
-        return {name: row for name, (_, row) in self._rows.items()}
+        last, self._last = self._last, snapshot
+        if snapshot.attachments is not last.attachments:
+            self._attached = _nodes_by_volume(snapshot)
+        same_uses = (
+            snapshot.claims is last.claims
+            and snapshot.pods is last.pods
+            and snapshot.attachments is last.attachments
+            and not snapshot.csi_nodes_by_ailing_driver
+        )
+        known = self._known
+        self._known = {
+            name: held
+            if same_uses and (held := known.get(name)) is not None and held.steady and held.volume is volume
+            else self._looked_at(known.get(name), volume, snapshot, now)
+            for name, volume in snapshot.volumes.items()
+        }
+        return {name: held.row for name, held in self._known.items()}
 
-    def _row(
-        self, known: Mapping[str, tuple[_Basis, VolumeRow]], volume: Volume, snapshot: Snapshot, now: datetime
-    ) -> tuple[_Basis, VolumeRow]:
+    def _looked_at(self, held: _Known | None, volume: Volume, snapshot: Snapshot, now: datetime) -> _Known:
         claim, attached = claim_of(volume, snapshot), self._attached.get(volume.name, ())
-        pods = tuple(_users(claim, snapshot))
+        pods = _users(claim, snapshot)
         # What nodes report of their storage, and whether a reservation is over, can change without the volume.
-        unsteady = volume.driver in snapshot.csi_nodes_by_ailing_driver or self._annotations.any_on(volume)
-        basis = (volume, claim, attached, *pods)
-        held = known.get(volume.name)
-        if held is not None and not unsteady and _same(held[0], basis):
+        ailing = volume.driver in snapshot.csi_nodes_by_ailing_driver
+        if held is not None and held.steady and not ailing and _same(held, volume, claim, pods, attached):
             return held
         row = self._made(volume, pods, attached, snapshot, now)
-        # Equal rows stay one object: who looks for changes compares by identity first.
-        return (basis, held[1]) if held is not None and held[1] == row else (basis, row)
+        if held is not None and held.row == row:
+            # One object for equal rows: who looks for changes compares by identity first.
+            row = held.row
+        steady = not ailing and not self._annotations.any_on(volume)
+        return _Known(row, volume, claim, pods, attached, steady)
 
     def _made(
         self, volume: Volume, pods: tuple[Pod, ...], attached: tuple[str, ...], snapshot: Snapshot, now: datetime
@@ -98,10 +120,9 @@ def _state(volume: Volume, annotations: Annotations, *, reserved: bool) -> Volum
     return VolumeState.RESERVED if state is VolumeState.AVAILABLE and held else state
 
 
-def _users(claim: Claim | None, snapshot: Snapshot) -> Iterator[Pod]:
-    if claim is not None:
-        for key in sorted(snapshot.pods_by_claim.get(claim.key, ())):
-            yield snapshot.pods[key]
+def _users(claim: Claim | None, snapshot: Snapshot) -> tuple[Pod, ...]:
+    keys = snapshot.pods_by_claim.get(claim.key) if claim is not None else None
+    return tuple(snapshot.pods[key] for key in sorted(keys)) if keys else ()
 
 
 def _places(volume: Volume, pods: tuple[Pod, ...], attached: tuple[str, ...]) -> tuple[str, ...]:
@@ -126,8 +147,11 @@ def _nodes_by_volume(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     return nodes
 
 
-def _same(held: _Basis, basis: _Basis) -> bool:
-    # Records are compared by identity: an informer replaces a record whenever the object changes.
-    return len(held) == len(basis) and all(
-        a is b or (isinstance(a, tuple) and a == b) for a, b in zip(held, basis, strict=True)
+def _same(held: _Known, volume: Volume, claim: Claim | None, pods: tuple[Pod, ...], attached: tuple[str, ...]) -> bool:
+    return (
+        held.volume is volume
+        and held.claim is claim
+        and held.attached == attached
+        and len(held.pods) == len(pods)
+        and all(a is b for a, b in zip(held.pods, pods, strict=True))
     )

@@ -15,6 +15,7 @@ from playwright.async_api import Page
 from kube.client.api import KubeApi
 from kube.clock import SystemClock
 from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
+from prebinder.view.feeds.publisher import Caller
 from tests.prebinder.view.chromium import launched, opened
 from tests.prebinder.view.clusters import Cluster, many
 from tests.prebinder.view.serving import served
@@ -41,7 +42,7 @@ async def measure(nodes: int, volumes: int) -> dict[str, Any]:
     feed = ClusterFeed(KubeApi(cluster.as_user()), Scope("bench"), SystemClock())
     paints, changes = [], []
     async with launched() as browser, feed.open(), served(feed) as server:
-        async with feed.following("") as messages:
+        async with feed.following(Caller()) as messages:
             await anext(messages)
         ready = time.perf_counter() - began
         for _ in range(ROUNDS):

@@ -21,7 +21,7 @@ from demo.outage import play_outage
 from demo.placement import placements, play_placement, refused
 from demo.show import NotInTimeError, Show, print_lines
 from demo.stage import Ready
-from demo.summary import looking_around, outage, refusals, summary
+from demo.summary import in_the_browser, looking_around, outage, refusals, summary
 from demo.view import Row, save_picture
 from demo.watch import Watcher, watching
 from devcluster.build import binaries, modules
@@ -117,6 +117,9 @@ async def _demo(console: Console, keep: bool, timeout: float, picture: Path | No
             backstage.keep()
             console.print()
             print_lines(console, looking_around(ready, str(directory), _program()))
+        else:
+            console.print()
+            print_lines(console, in_the_browser(_program()))
     return 1 if late else 0
 
 

@@ -75,6 +75,11 @@ def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[s
         yield from (f"  {line}" for line in event.note.splitlines())
 
 
+def in_the_browser(program: str) -> Iterator[str]:
+    """Say how to see a demo's cluster as a page."""
+    yield f"To see such a cluster in the browser: {program} demo --keep, and in it {program} why --serve"
+
+
 def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
     """Return how to use the cluster that was kept; `program` is the command that runs this program."""
     yield "The cluster keeps running:"
@@ -85,6 +90,7 @@ def looking_around(ready: Ready, directory: str, program: str) -> Iterator[str]:
     yield "  kubectl get pv -L topology.kubernetes.io/zone -o wide"
     node = demo_scene.node_names()[0][0]
     yield f"  kubectl get pv,pvc,sc,node,pod -A -o json | {program} match -f - --node {node}"
+    yield f"  {program} why --serve     # zones, nodes, volumes and what waits, in the browser"
     yield f"The controller logs to {ready.controller_log}; its metrics are at {ready.metrics}."
     yield f"The scheduler logs to {ready.scheduler_log}."
     yield f"To stop it: {program} dev devcluster down --directory {directory}"

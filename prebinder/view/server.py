@@ -20,7 +20,7 @@ from kube.errors import Forbidden, KubeconfigError, KubeError, Unauthorized
 from prebinder.errors import CommandError
 from prebinder.runtime.listening import listen
 from prebinder.view.feeds.caller_feed import NoTokenError, TooManyPagesError
-from prebinder.view.feeds.publisher import Message
+from prebinder.view.feeds.publisher import Caller, Message
 from prebinder.view.page_files import PageFile, page_files
 from prebinder.view.request_guard import HEADERS, Refused, guard
 from prebinder.why.rendering.text import print_report
@@ -37,12 +37,12 @@ _KINDS: Final = {"pvc": "PersistentVolumeClaim", "pod": "Pod", "pv": "Persistent
 
 
 class Feed(Protocol):
-    """Where views and answers come from. `token` is the caller's, empty when there is none."""
+    """Where views and answers come from."""
 
-    def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:
+    def following(self, caller: Caller) -> AbstractAsyncContextManager[AsyncIterator[Message]]:
         """Give the whole view first, then its changes. Raises KubeError or CommandError."""
 
-    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:
+    async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:
         """Return what `why` says, and of which moment. Raises KubeError, and CommandError without such an object."""
 
 
@@ -95,20 +95,20 @@ class ViewServer:
 
     async def _view(self, request: web.Request) -> web.Response:
         with _refusals():
-            async with self._feed.following(_token(request)) as messages:
+            async with self._feed.following(_caller(request)) as messages:
                 first = await anext(messages)
         return web.Response(body=first.data, content_type="application/json", headers=HEADERS)
 
     async def _why(self, request: web.Request) -> web.Response:
         target = _target(request)
         with _refusals():
-            report, now = await self._feed.explain(target, _token(request))
+            report, now = await self._feed.explain(target, _caller(request))
         explanation = Explanation(text_of(report, now), report)
         return web.Response(body=msgspec.json.encode(explanation), content_type="application/json", headers=HEADERS)
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         with _refusals():
-            async with self._feed.following(_token(request)) as messages:
+            async with self._feed.following(_caller(request)) as messages:
                 response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
                 await response.prepare(request)
                 await _send(response, messages)
@@ -168,9 +168,10 @@ def _file(request: web.Request, file: PageFile) -> web.Response:
     return web.Response(body=file.content, content_type=file.content_type, charset="utf-8", headers=headers)
 
 
-def _token(request: web.Request) -> str:
+def _caller(request: web.Request) -> Caller:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    return Caller(bearer, request.query.get("namespace", ""))
 
 
 def _target(request: web.Request) -> Target:

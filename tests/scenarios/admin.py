@@ -33,6 +33,8 @@ _KINDS: Final = {
     "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
+    "ServiceAccount": ("/api/v1", "serviceaccounts"),
+    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
 }
 _CONCURRENT: Final = 50

@@ -281,17 +281,19 @@ function askForToken(reason) {
   state.clear();
   for (const id of ["waiting", "legend"]) byId(id).replaceChildren();
   const field = el("textarea", { id: "token", autocomplete: "off", spellcheck: "false", required: true });
+  const namespace = el("input", { id: "only", type: "text", autocomplete: "off", spellcheck: "false" });
   const form = el("form", { class: "token" },
     el("h2", {}, "Your token"),
     el("p", {}, "This page answers with your own permissions. Paste a bearer token of the cluster, such as the one that this prints:"),
     el("p", {}, el("code", {}, "kubectl create token NAME --duration 1h")),
     el("p", { class: "soft", role: "status" }, reason),
     el("label", { class: "hidden", for: "token" }, "Bearer token"), field,
+    el("p", { class: "only" }, el("label", { for: "only" }, "Namespace, if you may not read all of them "), namespace),
     el("button", { type: "submit" }, "Show"),
     el("p", { class: "soft" }, "It stays in this page's memory until the page is closed."));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    connection.use(field.value);
+    connection.use(field.value, namespace.value);
     main.replaceChildren();
     connection.follow();
   });

@@ -8,6 +8,7 @@ export class Unauthorized extends Error {}
 
 export class Connection {
   #token = "";
+  #namespace = "";
   #failures = 0;
 
   // `handlers`: view(data), change(data), linked(), broken(reason), unauthorized(reason).
@@ -16,8 +17,9 @@ export class Connection {
   }
 
   // The token lives in this page's memory alone.
-  use(token) {
+  use(token, namespace) {
     this.#token = token.trim();
+    this.#namespace = namespace.trim();
   }
 
   async follow() {
@@ -50,7 +52,7 @@ export class Connection {
   }
 
   async #once() {
-    const response = await this.#get(`${API}/stream`);
+    const response = await this.#get(this.#namespace ? `${API}/stream?${new URLSearchParams({ namespace: this.#namespace })}` : `${API}/stream`);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {

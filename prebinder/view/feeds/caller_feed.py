@@ -9,13 +9,14 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from kube.client.api import KubeApi
 from kube.clock import Clock
 from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope, explain_live
-from prebinder.view.feeds.publisher import Message
+from prebinder.view.feeds.publisher import Caller, Message
 from prebinder.why.report.report import WhyReport
 from prebinder.why.targets import Target
 
@@ -52,23 +53,24 @@ class CallerFeed:
         self._pages = 0
 
     @asynccontextmanager
-    async def following(self, token: str) -> AsyncIterator[AsyncIterator[Message]]:
-        """Follow the cluster with this token. Raises Unauthorized when the API server does not accept it."""
-        _check(token)
+    async def following(self, caller: Caller) -> AsyncIterator[AsyncIterator[Message]]:
+        """Follow the cluster with the caller's token. Raises Unauthorized when the API server does not accept it."""
+        _check(caller.token)
         if self._pages >= MOST_PAGES:
             raise TooManyPagesError(f"{MOST_PAGES} pages are open, and no more are served; close another one")
         self._pages += 1
         try:
-            async with self._connect(token) as api:
-                feed = ClusterFeed(api, self._scope, self._clock)
-                async with feed.open(), feed.following("") as messages:
+            async with self._connect(caller.token) as api:
+                scope = replace(self._scope, namespace=caller.namespace or self._scope.namespace)
+                feed = ClusterFeed(api, scope, self._clock)
+                async with feed.open(), feed.following(caller) as messages:
                     yield self._for_a_while(messages)
         finally:
             self._pages -= 1
 
-    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:
-        _check(token)
-        async with self._connect(token) as api:
+    async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:
+        _check(caller.token)
+        async with self._connect(caller.token) as api:
             return await explain_live(api, target, self._scope, self._clock)
 
     async def _for_a_while(self, messages: AsyncIterator[Message]) -> AsyncIterator[Message]:

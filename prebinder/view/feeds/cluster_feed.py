@@ -15,7 +15,7 @@ from kube.background import in_background
 from kube.client.api import KubeApi
 from kube.clock import Clock
 from kube.errors import KubeError
-from prebinder.view.feeds.publisher import Message, Publisher
+from prebinder.view.feeds.publisher import Caller, Message, Publisher
 from prebinder.view.feeds.watched_facts import WatchedFacts
 from prebinder.view.model.view_builder import ViewBuilder
 from prebinder.view.model.waiting import Cause, causes_of
@@ -75,10 +75,10 @@ class ClusterFeed:
         ):
             yield
 
-    def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
+    def following(self, caller: Caller) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
         return self._publisher.following()
 
-    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:  # noqa: ARG002
+    async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:  # noqa: ARG002
         return await explain_live(self._api, target, self._scope, self._clock)
 
     async def _follow(self) -> None:

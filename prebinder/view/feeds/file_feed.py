@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 
-from prebinder.view.feeds.publisher import Message, Publisher
+from prebinder.view.feeds.publisher import Caller, Message, Publisher
 from prebinder.view.model.view_builder import ViewBuilder
 from prebinder.view.model.waiting import causes_of
 from prebinder.why.answering import report_on
@@ -25,8 +25,8 @@ class FileFeed:
         unreadable = {str(resource): because for resource, because in facts.skipped.items()}
         self._publisher.publish(builder.view(facts.snapshot, causes, unreadable, facts.now))
 
-    def following(self, token: str) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
+    def following(self, caller: Caller) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
         return self._publisher.following()
 
-    async def explain(self, target: Target, token: str) -> tuple[WhyReport, datetime]:  # noqa: ARG002
+    async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:  # noqa: ARG002
         return report_on(self._facts, (target,), target.namespace), self._facts.now

@@ -16,6 +16,14 @@ _WAITING: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Who looks: the bearer token of the request, and the namespace to which the page is limited; both may be empty."""
+
+    token: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """A server-sent event: its name, and its data as JSON in one line."""
 

@@ -252,7 +252,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 function theme() {
   const wanted = stored();
   document.documentElement.dataset.theme = wanted === "auto" ? (dark.matches ? "dark" : "light") : wanted;
-  byId("theme").textContent = { auto: "Auto", light: "Light", dark: "Dark" }[wanted];
+  byId("theme").textContent = { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[wanted];
   byId("theme").setAttribute("aria-label", `Colours: ${wanted}`);
 }
 
@@ -279,22 +279,24 @@ theme();
 function askForToken(reason) {
   link_state("broken", "No token", reason);
   state.clear();
-  for (const id of ["waiting", "legend"]) byId(id).replaceChildren();
+  details.open("");
+  document.body.classList.add("locked");
   const field = el("textarea", { id: "token", autocomplete: "off", spellcheck: "false", required: true });
   const namespace = el("input", { id: "only", type: "text", autocomplete: "off", spellcheck: "false" });
   const form = el("form", { class: "token" },
     el("h2", {}, "Your token"),
     el("p", {}, "This page answers with your own permissions. Paste a bearer token of the cluster, such as the one that this prints:"),
     el("p", {}, el("code", {}, "kubectl create token NAME --duration 1h")),
-    el("p", { class: "soft", role: "status" }, reason),
+    connection.hasToken ? el("p", { class: "refused", role: "alert" }, reason) : null,
     el("label", { class: "hidden", for: "token" }, "Bearer token"), field,
     el("p", { class: "only" }, el("label", { for: "only" }, "Namespace, if you may not read all of them "), namespace),
     el("button", { type: "submit" }, "Show"),
-    el("p", { class: "soft" }, "It stays in this page's memory until the page is closed."));
+    el("p", { class: "kept soft" }, "It stays in this page's memory until the page is closed."));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     connection.use(field.value, namespace.value);
     main.replaceChildren();
+    document.body.classList.remove("locked");
     connection.follow();
   });
   main.replaceChildren(form);

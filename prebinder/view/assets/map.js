@@ -123,7 +123,8 @@ export class ZoneMap {
   }
 
   #drawWaiting(zone, part) {
-    const rows = this.state.pendingIn(zone);
+    // What only this zone can take is worth more room than what every zone can.
+    const rows = this.state.pendingIn(zone).sort((a, b) => Boolean(a.everywhere) - Boolean(b.everywhere) || Boolean(b.problem) - Boolean(a.problem));
     part.hidden = rows.length === 0;
     const chips = rows.slice(0, CHIPS).map(chip);
     const more = rows.length > CHIPS ? el("span", { class: "soft" }, `and ${number.format(rows.length - CHIPS)} more, listed on the left`) : null;

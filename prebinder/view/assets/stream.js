@@ -22,6 +22,10 @@ export class Connection {
     this.#namespace = namespace.trim();
   }
 
+  get hasToken() {
+    return this.#token !== "";
+  }
+
   async follow() {
     for (;;) {
       try {

@@ -80,7 +80,7 @@ class LiveVolume:
 
 
 class LiveObjects:
-    """Reads and conditional writes of volumes and claims.
+    """Reads and conditional writes of volumes, claims and pods.
 
     `api` is fenced: it rejects a write without the Lease (kube.leaderelection.leadership.FencedTransport).
     """
@@ -97,56 +97,52 @@ class LiveObjects:
     async def volume(self, name: str) -> LiveVolume | None:
         """Read a volume; None if it is gone."""
         as_of = self._store.volumes.version
-        try:
-            return self._took_volume(await self._api.get(VOLUMES, name), as_of)
-        except NotFound:
-            return None
+        raw = await self._read(VOLUMES, name)
+        return None if raw is None else self._took_volume(raw, as_of)
 
     async def claim(self, key: str) -> Claim | None:
         """Read a claim by `namespace/name`; None if it is gone."""
-        namespace, _, name = key.partition("/")
         as_of = self._store.claims.version
-        try:
-            return self._took_claim(await self._api.get(CLAIMS, name, namespace), as_of)
-        except NotFound:
-            return None
+        raw = await self._read(CLAIMS, key)
+        return None if raw is None else self._took_claim(raw, as_of)
 
     async def pod(self, key: str) -> Pod | None:
         """Read a pod by `namespace/name`; None if it is gone."""
-        namespace, _, name = key.partition("/")
-        try:
-            record = decode_pod_record(await self._api.get(PODS, name, namespace))
-        except NotFound:
-            return None
-        self._store.pods.remember(record)
-        return record
+        raw = await self._read(PODS, key)
+        return None if raw is None else self._took_pod(raw)
 
     async def patch_volume(self, volume: Volume, body: Patch, subresource: str = "") -> LiveVolume:
         """Patch a volume that is unchanged. Raises as `patch_as_seen`."""
-        answer = await patch_as_seen(
-            self._api,
-            VOLUMES,
-            volume.name,
-            body,
-            resource_version=volume.resource_version,
-            uid=volume.uid,
-            subresource=subresource,
-        )
-        return self._took_volume(answer)
+        return self._took_volume(await self._patch(VOLUMES, volume, body, subresource))
 
     async def patch_claim(self, claim: Claim, body: Patch, subresource: str = "") -> Claim:
         """Patch a claim that is unchanged. Raises as `patch_as_seen`."""
-        answer = await patch_as_seen(
+        return self._took_claim(await self._patch(CLAIMS, claim, body, subresource))
+
+    async def patch_pod(self, pod: Pod, body: Patch) -> Pod:
+        """Patch a pod that is unchanged. Raises as `patch_as_seen`."""
+        return self._took_pod(await self._patch(PODS, pod, body))
+
+    async def _read(self, resource: Resource, key: str) -> msgspec.Raw | None:
+        namespace, _, name = key.rpartition("/")
+        try:
+            return await self._api.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+    async def _patch(
+        self, resource: Resource, seen: Volume | Claim | Pod, body: Patch, subresource: str = ""
+    ) -> msgspec.Raw:
+        return await patch_as_seen(
             self._api,
-            CLAIMS,
-            claim.name,
+            resource,
+            seen.name,
             body,
-            resource_version=claim.resource_version,
-            namespace=claim.namespace,
-            uid=claim.uid,
+            resource_version=seen.resource_version,
+            namespace="" if isinstance(seen, Volume) else seen.namespace,
+            uid=seen.uid,
             subresource=subresource,
         )
-        return self._took_claim(answer)
 
     def _took_volume(self, raw: msgspec.Raw, as_of: int = 0) -> LiveVolume:
         record = decode_volume(raw, self._annotations.prefix)
@@ -156,4 +152,9 @@ class LiveObjects:
     def _took_claim(self, raw: msgspec.Raw, as_of: int = 0) -> Claim:
         record = decode_claim(raw, self._annotations.prefix)
         self._store.claims.remember(record, as_of)
+        return record
+
+    def _took_pod(self, raw: msgspec.Raw) -> Pod:
+        record = decode_pod_record(raw)
+        self._store.pods.remember(record)
         return record

@@ -14,14 +14,10 @@ from typing import Protocol
 
 from binder.matching.matching import is_mine
 from binder.reservation.contract import Annotations
-from binder.writers.object_client import FASTER, LiveVolume, patch_as_seen
-from kube.client.ports import ReaderAndPatcher
-from kube.decoding.decode import decode_pod_record
+from binder.writers.object_client import FASTER, LiveObjects
 from kube.errors import Forbidden, TerminalError
-from kube.objects.api_resource import PODS
 from kube.objects.model import Claim, Pod
 from kube.store.snapshot import Snapshot
-from kube.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -34,16 +30,6 @@ class Complaint(Protocol):
 
     def write_rejected(self, pod: Pod, why: str) -> None:
         """The API server does not accept the removal; `why` is its message."""
-
-
-class LiveReads(Protocol):
-    """Claims and volumes as the API server has them (binder.writers.object_client.LiveObjects)."""
-
-    async def claim(self, key: str) -> Claim | None:
-        """Read a claim, and update the store; None if it is gone."""
-
-    async def volume(self, name: str) -> LiveVolume | None:
-        """Read a volume, and update the store; None if it is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +53,10 @@ class SchedulingGate:
     """Removes gates by a fenced API. `turns` are shared with all writers for pods, and bound their number."""
 
     def __init__(
-        self,
-        api: ReaderAndPatcher,
-        live: LiveReads,
-        store: Store,
-        annotations: Annotations,
-        complaint: Complaint,
-        *,
-        turns: asyncio.Semaphore,
+        self, live: LiveObjects, annotations: Annotations, complaint: Complaint, *, turns: asyncio.Semaphore
     ) -> None:
-        self._api = api
         self._live = live
         self._turns = turns
-        self._store = store
         self._annotations = annotations
         self._complaint = complaint
 
@@ -90,7 +67,7 @@ class SchedulingGate:
         """
         if not self._annotations.carries_gate(pod):
             return {}
-        snapshot = self._store.snapshot()
+        snapshot = self._live.snapshot()
         return {key: _known(key, snapshot) for key in pod.claim_keys}
 
     async def lift(self, pod: Pod, unread: Mapping[str, KnownClaim]) -> bool:
@@ -108,7 +85,7 @@ class SchedulingGate:
             return True
         async with self._turns:
             # Its present state: it may have changed while it waited for its turn.
-            seen = self._store.pods.items.get(pod.key)
+            seen = self._live.snapshot().pods.get(pod.key)
             if seen is None or seen.uid != pod.uid or not self._annotations.carries_gate(seen):
                 return True
             return await self._stand(unread) and await self._remove(seen)
@@ -116,15 +93,7 @@ class SchedulingGate:
     async def _remove(self, pod: Pod) -> bool:
         left = [{"name": gate} for gate in self._annotations.other_gates(pod)]
         try:
-            answer = await patch_as_seen(
-                self._api,
-                PODS,
-                pod.name,
-                {"spec": {"schedulingGates": left or None}},
-                resource_version=pod.resource_version,
-                namespace=pod.namespace,
-                uid=pod.uid,
-            )
+            await self._live.patch_pod(pod, {"spec": {"schedulingGates": left or None}})
         except FASTER:
             return False
         except Forbidden as error:
@@ -134,7 +103,6 @@ class SchedulingGate:
         except TerminalError as error:
             self._complaint.write_rejected(pod, error.message)
             raise
-        self._store.pods.remember(decode_pod_record(answer))
         return True
 
     async def _stand(self, unread: Mapping[str, KnownClaim]) -> bool:
@@ -146,7 +114,7 @@ class SchedulingGate:
             if claim is None or claim.bind_finished:
                 held = True
             else:
-                held = await self._is_held(claim, known.held | _held(key, self._store.snapshot()))
+                held = await self._is_held(claim, known.held | _held(key, self._live.snapshot()))
             if not held or (claim is not None and (claim.deleting or claim.phase == "Lost")):
                 return False
         return True

@@ -150,7 +150,7 @@ def compose(  # noqa: PLR0913 - all that a term needs of its process, by name
         planner=Planner(store, gate, clock, planning, aside),
         gate=gate,
         actor=Actor(last_look, Applier(*ports, holder), Completer(*ports), locks, turns),
-        pod_gate=SchedulingGate(api, live, store, annotations, announcer, turns=turns),
+        pod_gate=SchedulingGate(live, annotations, announcer, turns=turns),
         announcer=announcer,
         wakeups=wakeups,
         queue=pods,

@@ -44,7 +44,7 @@ PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
 def main() -> None:
     """Run the requested measurements, all by default; about an hour and a half on 2 cores."""
     arguments = _arguments()
-    machine, started, found = this_machine(), datetime.now(UTC), {}
+    machine, started, results = this_machine(), datetime.now(UTC), {}
     for letter in arguments.only or PARTS:
         title, run = PARTS[letter]
         say(f"({letter}) {title}")
@@ -54,10 +54,10 @@ def main() -> None:
         for number in range(arguments.repeat):
             say(f"({letter}) round {number + 1} of {arguments.repeat}, load {getloadavg()[0]:.1f}")
             rounds.append(run(arguments.quick))
-        found[letter] = medians(rounds)
-        _print(f"({letter}) {title}", found[letter])
+        results[letter] = medians(rounds)
+        _print(f"({letter}) {title}", results[letter])
     _print_machine(machine)
-    print(f"Written to {_write(machine, started, found)}")
+    print(f"Written to {_write(machine, started, results)}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -119,10 +119,10 @@ def _print_machine(machine: Machine) -> None:
     )
 
 
-def _write(machine: Machine, started: datetime, found: Mapping[str, list[Row]]) -> Path:
+def _write(machine: Machine, started: datetime, results: Mapping[str, list[Row]]) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{started:%Y%m%dT%H%M%SZ}.json"
-    parts = {letter: [asdict(row) | {"met": row.met} for row in rows] for letter, rows in found.items()}
+    parts = {letter: [asdict(row) | {"met": row.met} for row in rows] for letter, rows in results.items()}
     content = {"started": started, "machine": machine, "parts": parts}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content)))
     return path

@@ -47,10 +47,10 @@ class Show:
     async def until(self, reached: Callable[[Sequence[Row]], bool], what: str) -> None:
         """Refresh and draw until the condition holds; NotInTimeError names it if the time is up before."""
 
-        async def found() -> bool:
+        async def condition() -> bool:
             return reached(self.rows)
 
-        await self.until_found(found, what)
+        await self.until_found(condition, what)
 
     async def until_found(self, reached: Callable[[], Awaitable[bool]], what: str) -> None:
         """Like `until`, for a condition that has to be queried."""

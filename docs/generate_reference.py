@@ -105,7 +105,7 @@ def _default(value: Mapping[str, Any]) -> str:
     if default in (None, "", [], {}):
         return ""
     text = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{_DURATION.sub(lambda found: found[1] + found[2].lower(), _cell(text))}`"
+    return f"`{_DURATION.sub(lambda match: match[1] + match[2].lower(), _cell(text))}`"
 
 
 def _cell(text: str) -> str:

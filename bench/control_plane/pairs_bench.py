@@ -136,10 +136,10 @@ def _latency(timeline: Timeline, moments: dict[str, float]) -> Latency:
 
 def cases(pairs: int) -> list[Case]:
     """Return the cases with so many pairs, in-tree first, at default and at lifted limits."""
-    found = [Case(pairs, lifted=lifted) for lifted in (False, True)]
+    result = [Case(pairs, lifted=lifted) for lifted in (False, True)]
     for mode in ("annotate", "prebind", "complete"):
-        found += [Case(pairs, mode, gated=True, lifted=lifted) for lifted in (False, True)]
-    return [*found, Case(pairs, "prebind"), Case(pairs, "complete")]
+        result += [Case(pairs, mode, gated=True, lifted=lifted) for lifted in (False, True)]
+    return [*result, Case(pairs, "prebind"), Case(pairs, "complete")]
 
 
 def run(quick: bool) -> list[Row]:
@@ -198,18 +198,18 @@ def _share(asked: Asked, count: int, case: Case) -> str:
 
 
 def _comparisons(outcomes: Sequence[Outcome]) -> list[Row]:
-    in_tree = {(one.case.pairs, one.case.lifted): one for one in outcomes if not one.case.mode}
+    in_tree = {(outcome.case.pairs, outcome.case.lifted): outcome for outcome in outcomes if not outcome.case.mode}
     rows = []
-    for one in outcomes:
-        base = in_tree.get((one.case.pairs, one.case.lifted))
-        if base is None or not one.case.mode:
+    for outcome in outcomes:
+        base = in_tree.get((outcome.case.pairs, outcome.case.lifted))
+        if base is None or not outcome.case.mode:
             continue
-        sooner, faster = base.bound.p50 / one.reserved.p50, one.per_second / base.per_second
-        gate = SOONER if one.case.gated and not one.case.lifted else None
+        sooner, faster = base.bound.p50 / outcome.reserved.p50, outcome.per_second / base.per_second
+        gate = SOONER if outcome.case.gated and not outcome.case.lifted else None
         told = "in-tree bound p50 / reserved p50"
-        rows.append(Row(f"{one.case.title}: reserved sooner", sooner, "x", told, at_least=gate))
+        rows.append(Row(f"{outcome.case.title}: reserved sooner", sooner, "x", told, at_least=gate))
         told = "pairs/s to Bound, to in-tree"
-        rows.append(Row(f"{one.case.title}: bound faster", faster, "x", told, at_least=_goal(one.case)))
+        rows.append(Row(f"{outcome.case.title}: bound faster", faster, "x", told, at_least=_goal(outcome.case)))
     return rows + _linearity(outcomes)
 
 
@@ -222,15 +222,19 @@ def _goal(case: Case) -> float | None:
 
 
 def _linearity(outcomes: Sequence[Outcome]) -> list[Row]:
-    found = [one for one in outcomes if one.case.mode == "complete" and one.case.gated and not one.case.lifted]
-    ordered = sorted(found, key=lambda one: one.case.pairs)
+    complete = [
+        outcome
+        for outcome in outcomes
+        if outcome.case.mode == "complete" and outcome.case.gated and not outcome.case.lifted
+    ]
+    ordered = sorted(complete, key=lambda outcome: outcome.case.pairs)
     return [
         Row(
-            f"complete, {one.case.pairs} pairs to {ordered[0].case.pairs}",
-            one.per_second / ordered[0].per_second,
+            f"complete, {outcome.case.pairs} pairs to {ordered[0].case.pairs}",
+            outcome.per_second / ordered[0].per_second,
             "x",
             "pairs/s",
             at_least=LINEAR,
         )
-        for one in ordered[1:]
+        for outcome in ordered[1:]
     ]

@@ -83,12 +83,12 @@ class Controller:
         async with aiohttp.ClientSession() as session, session.get(f"http://{self._address}/metrics") as answer:
             lines = (await answer.text()).splitlines()
         samples = (_SAMPLE.match(line) for line in lines if not line.startswith("#"))
-        return {(found[1], found[2] or ""): float(found[3]) for found in samples if found}
+        return {(match[1], match[2] or ""): float(match[3]) for match in samples if match}
 
     async def total(self, name: str, label: str = "") -> float:
         """Return the sum of the samples of that name whose labels contain the text."""
         return sum(
-            value for (found, labels), value in (await self.metrics()).items() if found == name and label in labels
+            value for (metric, labels), value in (await self.metrics()).items() if metric == name and label in labels
         )
 
 
@@ -124,9 +124,13 @@ class Stage:
 
     async def _grant_rights(self) -> None:
         """Apply what `kubectl apply -k` would, except the Deployment: there are no images here."""
-        found = [one for name in RIGHTS for one in yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))]
-        for one in found:
-            for subject in one.get("subjects", ()):
+        documents = [
+            document
+            for name in RIGHTS
+            for document in yaml.safe_load_all((MANIFESTS / name).read_text(encoding="utf-8"))
+        ]
+        for document in documents:
+            for subject in document.get("subjects", ()):
                 subject["namespace"] = SYSTEM
         command = [
             str(self.cluster.kubectl),
@@ -137,7 +141,7 @@ class Stage:
         await asyncio.to_thread(
             subprocess.run,
             [*command, "-f", "-"],
-            input=yaml.safe_dump_all(found),
+            input=yaml.safe_dump_all(documents),
             check=True,
             stdout=subprocess.PIPE,
             text=True,

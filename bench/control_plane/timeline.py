@@ -24,8 +24,8 @@ class Timeline(ClusterWatch):
         self.placed: dict[str, float] = {}
 
     def _volume(self, seen: SeenObject, now: float) -> None:
-        said = seen.metadata.annotations.get(Annotations().reserved_for, "").removeprefix(_KEY)
-        if claim := seen.spec.claim_ref.name or said:
+        reserved_for = seen.metadata.annotations.get(Annotations().reserved_for, "").removeprefix(_KEY)
+        if claim := seen.spec.claim_ref.name or reserved_for:
             self.reserved.setdefault(claim, now)
 
     def _claim(self, seen: SeenObject, now: float) -> None:

@@ -141,7 +141,7 @@ async def _change(case: Case, delays: Delays, interval: float, rng: Random) -> N
     changes = [(rng.uniform(0, interval), handle, fail) for handle in _falling(case)]
     changes += [(rng.uniform(0, interval), handle, recover) for handle in _recovering(case)]
     started = monotonic()
-    for at, handle, change in sorted(changes, key=lambda one: one[0]):
+    for at, handle, change in sorted(changes, key=lambda planned: planned[0]):
         await asyncio.sleep(max(0.0, started + at - monotonic()))
         delays.waiting[case.driver, handle] = monotonic()
         change(handle)

@@ -75,7 +75,7 @@ async def react(scale: Scale) -> list[Row]:
             say(f"creating {scale.volumes} volumes")
             zones = DEFAULT_ZONES
             await ready.add_volumes(
-                [csi_volume(one, zones[n % len(zones)], DRIVER, one) for n, one in enumerate(names)]
+                [csi_volume(handle, zones[n % len(zones)], DRIVER, handle) for n, handle in enumerate(names)]
             )
             return await Story(scale, root, audit, ready, await _start(ready, driver, scale)).tell()
 
@@ -118,7 +118,7 @@ class Story:
         before, used = len(entries(self._audit)), usage(pid).processor
         await asyncio.sleep(seconds)
         seen = entries(self._audit)[before:]
-        written = [one for one in seen if one.verb not in READING and one.request.resource != LEASES.plural]
+        written = [entry for entry in seen if entry.verb not in READING and entry.request.resource != LEASES.plural]
         now = usage(pid)
         swept = await self._controller.total(SWEPT)
         told = f"{scale.volumes:,} volumes by get, one driver, the whole controller"
@@ -132,11 +132,11 @@ class Story:
     async def _one_by_one(self) -> list[Row]:
         say(f"{len(self._spread)} volumes become unhealthy, one by one")
         rng, interval = Random(1), self._scale.interval
-        moments = sorted((rng.uniform(0, interval), one) for one in self._spread)
+        moments = sorted((rng.uniform(0, interval), name) for name in self._spread)
         started = monotonic()
-        for at, one in moments:
+        for at, name in moments:
             await asyncio.sleep(max(0.0, started + at - monotonic()))
-            self._change([one], self._break_volume)
+            self._change([name], self._break_volume)
         await self._known(unhealthy=len(self._spread))
         return [distribution("unhealthy until annotated", self._delays(self._spread), self._latest)]
 
@@ -166,7 +166,7 @@ class Story:
     async def _well(self) -> list[Row]:
         everyone = [*self._spread, *self._at_once]
         say(f"{len(everyone)} volumes recover at once")
-        self._change(everyone, lambda one: make_well(self._root, one))
+        self._change(everyone, lambda name: make_well(self._root, name))
         await self._known(unhealthy=0)
         title = f"{len(everyone)} recover at once"
         left, latest = self._watch.quarantined(), self._latest + len(everyone) / WRITES_PER_SECOND
@@ -175,13 +175,13 @@ class Story:
             Row(f"{title}: left in quarantine", left, "", at_most=0),
         ]
 
-    def _break_volume(self, one: str) -> None:
-        break_volume(self._root, one, VolumeFault.GONE)
+    def _break_volume(self, name: str) -> None:
+        break_volume(self._root, name, VolumeFault.GONE)
 
     def _change(self, names: Sequence[str], change: Callable[[str], None]) -> None:
-        for one in names:
-            self._changed[one] = monotonic()
-            change(one)
+        for name in names:
+            self._changed[name] = monotonic()
+            change(name)
 
     async def _known(self, unhealthy: int) -> None:
         """Wait until so many volumes are annotated as unhealthy."""
@@ -197,7 +197,7 @@ class Story:
         return sent
 
     def _delays(self, names: Sequence[str]) -> list[float]:
-        return [self._watch.now[one].at - self._changed[one] for one in names if one in self._watch.now]
+        return [self._watch.now[name].at - self._changed[name] for name in names if name in self._watch.now]
 
     @property
     def _latest(self) -> float:

@@ -135,11 +135,11 @@ async def _apart(root: Path, count: int) -> list[Row]:
     """Two drivers are swept at the same time, and then again while one of them hangs."""
     say("a driver that hangs beside another")
     generation = Generation.CONDITION_GET
-    async with running("a.csi.example", root, generation) as one, running("b.csi.example", root, generation) as other:
-        sweepers = [Sweeper(driver, count, Pace()) for driver in (one, other)]
+    async with running("a.csi.example", root, generation) as first, running("b.csi.example", root, generation) as other:
+        sweepers = [Sweeper(driver, count, Pace()) for driver in (first, other)]
         for _ in range(2):  # the first includes the handshake
             before = (await asyncio.gather(*(sweeper.once() for sweeper in sweepers)))[1]
-        os.kill(one.pid, signal.SIGSTOP)
+        os.kill(first.pid, signal.SIGSTOP)
         _, beside = await asyncio.gather(sweepers[0].attempt(), sweepers[1].once())
         await asyncio.gather(*(sweeper.drivers.close() for sweeper in sweepers))
     told = f"{count:,} volumes by get: {before.seconds:.2f} s before, {beside.seconds:.2f} s beside it"

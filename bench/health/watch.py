@@ -34,8 +34,8 @@ class HealthWatch(ClusterWatch):
 
     def _volume(self, seen: SeenObject, now: float) -> None:
         metadata = seen.metadata
-        said = metadata.annotations.get(Annotations().health, HealthState.HEALTHY)
+        health = metadata.annotations.get(Annotations().health, HealthState.HEALTHY)
         inside = Annotations().quarantine in metadata.annotations
-        version = Seen(now, metadata.name, said != HealthState.HEALTHY, inside)
+        version = Seen(now, metadata.name, health != HealthState.HEALTHY, inside)
         self.versions.append(version)
         self.now[version.name] = version

@@ -92,12 +92,12 @@ def decisions(hostile: Hostile) -> list[float]:
 
 def _decide(arrived: Pod, live: SchedulerCache, room: PostFilter, decider: Decider, profile: Profile) -> None:
     view = live.view(_NOW)
-    found = room.decide(arrived, view, profile, decider)
-    if isinstance(found, ScheduleResult):
-        live.assume(found, [])
-    elif isinstance(found, Unschedulable):
-        room.preempt(found, view, profile)
-        diagnose(found).text()
+    decision = room.decide(arrived, view, profile, decider)
+    if isinstance(decision, ScheduleResult):
+        live.assume(decision, [])
+    elif isinstance(decision, Unschedulable):
+        room.preempt(decision, view, profile)
+        diagnose(decision).text()
 
 
 def _record(document: Document) -> Record:
@@ -128,7 +128,7 @@ def _with_capacities(count: int) -> Hostile:
 def _templates(count: int) -> Hostile:
     """As many templates in two profiles, 5,000 nodes, each template again and again."""
     pods = [_asking(f"p{turn}-{number}", {"cpu": f"{number + 1}m"}) for turn in range(3) for number in range(count)]
-    return Hostile(list(nodes(5000)), [one for each in pods for one in (each, _renamed(each))], profiles=2)
+    return Hostile(list(nodes(5000)), [pod for each in pods for pod in (each, _renamed(each))], profiles=2)
 
 
 def _crowd_apart(count: int) -> Hostile:

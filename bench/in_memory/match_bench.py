@@ -61,16 +61,16 @@ def upstream(counts: Sequence[int]) -> tuple[dict[str, float], dict[str, list[st
     asked = toolchain.environment() | {"VOLUMES": ",".join(map(str, counts))}
     done = subprocess.run(command, cwd=UPSTREAM, env=asked, stdout=subprocess.PIPE, text=True, check=True)
     timings = {name: float(nanoseconds) for name, nanoseconds in _TIMING.findall(done.stdout)}
-    return timings, {name: found.split(",") for name, found in _ANSWERS.findall(done.stdout)}
+    return timings, {name: answer.split(",") for name, answer in _ANSWERS.findall(done.stdout)}
 
 
 def _compared(name: str, index: VolumeIndex, theirs: float, answers: list[str]) -> Iterator[Row]:
     layout, asked, count = name.split("/")
     queries = [query(number, int(count), layout, asked) for number in range(QUERIES)]
-    found = [index.smallest(claim, labels) for claim, labels in queries]
-    if [one.name if one else "-" for one in found] != answers:
+    results = [index.smallest(claim, labels) for claim, labels in queries]
+    if [volume.name if volume else "-" for volume in results] != answers:
         raise AssertionError(f"{name}: ours and FindMatchingVolume do not agree")
-    ours = median(_timed(partial(index.smallest, *one)) for _ in range(_ROUNDS) for one in queries)
+    ours = median(_timed(partial(index.smallest, *query)) for _ in range(_ROUNDS) for query in queries)
     yield Row(f"match {name}: ours", ours / 1e6, "ms", f"median, {QUERIES} claims {_ROUNDS} times")
     yield Row(f"match {name}: FindMatchingVolume", theirs / 1e6, "ms", "mean of 20 claims")
     yield Row(f"match {name}: ratio", theirs / ours, "x", f"{QUERIES} answers equal")
@@ -84,12 +84,12 @@ def _index_rows(count: int, layout: str, made: list[Volume]) -> Iterator[Row]:
         index = VolumeIndex.of(made)
 
     yield Row(f"index {layout}/{count}: build", _timed(build) / 1e6, "ms")
-    changed = [one for one in made if one.claim is None][:: max(1, count // 1000)]
+    changed = [volume for volume in made if volume.claim is None][:: max(1, count // 1000)]
 
     def change() -> None:
         later = index
-        for one in changed:
-            later = later.with_volume(one, None).with_volume(None, one)
+        for volume in changed:
+            later = later.with_volume(volume, None).with_volume(None, volume)
 
     each = _timed(change) / len(changed) / 1e6
     yield Row(f"index {layout}/{count}: take a volume out and put it back", each, "ms", "the index held stays as it is")

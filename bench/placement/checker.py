@@ -22,21 +22,23 @@ def violations(cluster: Cluster, judged: Judged = lambda _: True) -> list[str]:
     Only pods that are `judged` are checked; the others stay where they are and count as neighbours.
     """
     nodes, storage, neighbourhood = by_name(cluster.nodes), Storage(cluster), Neighbourhood(cluster)
-    placed, found = cluster.placed(), list(storage.pairs())
+    placed, problems = cluster.placed(), list(storage.pairs())
     for pod in placed:
         if judged(pod):
             node = nodes.get(node_of(pod))
             wrong = ["no such node"] if node is None else [*_alone(pod, node), *storage.wrong(pod)]
             if node is not None:
                 wrong += [*neighbourhood.repelled(pod), *neighbourhood.lonely(pod)]
-            found += [_line(pod, text) for text in wrong]
-    found += [_line(pod, text) for pod, text in neighbourhood.uneven() if judged(pod)]
-    return [*found, *_together(nodes, placed, storage, judged)]
+            problems += [_line(pod, text) for text in wrong]
+    problems += [_line(pod, text) for pod, text in neighbourhood.uneven() if judged(pod)]
+    return [*problems, *_together(nodes, placed, storage, judged)]
 
 
 def _alone(pod: Document, node: Document) -> Iterator[str]:
     """The rules about one pod and its node, independent of other pods."""
-    ready = next((one for one in node["status"].get("conditions") or () if one["type"] == "Ready"), None)
+    ready = next(
+        (condition for condition in node["status"].get("conditions") or () if condition["type"] == "Ready"), None
+    )
     if ready is None or (ready["status"] != "True" and was_so(ready.get("lastTransitionTime"), pod)):
         yield "the node is not ready"
     if refusal := node_fits(pod, node):

@@ -43,7 +43,7 @@ class Cluster:
 
     def placed(self) -> list[Document]:
         """Pods that use resources of a node: assigned, and neither succeeded nor failed."""
-        return [one for one in self.pods if node_of(one) and phase_of(one) not in {"Succeeded", "Failed"}]
+        return [pod for pod in self.pods if node_of(pod) and phase_of(pod) not in {"Succeeded", "Failed"}]
 
 
 async def read(reader: Reader) -> Cluster:
@@ -53,11 +53,11 @@ async def read(reader: Reader) -> Cluster:
 
 
 def by_name(documents: Iterable[Document]) -> dict[str, Document]:
-    return {one["metadata"]["name"]: one for one in documents}
+    return {document["metadata"]["name"]: document for document in documents}
 
 
 def by_key(documents: Iterable[Document]) -> dict[str, Document]:
-    return {key_of(one): one for one in documents}
+    return {key_of(document): document for document in documents}
 
 
 def key_of(document: Document) -> str:
@@ -79,8 +79,8 @@ def phase_of(document: Document) -> str:
 def placed_at(pod: Document) -> str:
     """Return when the API server accepted the Binding, empty if unknown. In UTC: texts compare as times do."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    found = (one.get("lastTransitionTime") for one in conditions if one["type"] == "PodScheduled")
-    return str(next(found, None) or "")
+    times = (condition.get("lastTransitionTime") for condition in conditions if condition["type"] == "PodScheduled")
+    return str(next(times, None) or "")
 
 
 def was_so(since: object, pod: Document) -> bool:
@@ -91,10 +91,10 @@ def was_so(since: object, pod: Document) -> bool:
 
 def amount(text: object) -> Fraction:
     """Return the value of a quantity: `100m`, `1.5Gi`, `2e3`; ValueError if it is none."""
-    found = _QUANTITY.fullmatch(str(text))
-    if found is None:
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None:
         raise ValueError(f"{text!r} is not a quantity")
-    number, exponent, unit = found.groups()
+    number, exponent, unit = match.groups()
     if exponent:
         return Fraction(number + exponent)
     if unit in _BINARY:

@@ -22,7 +22,7 @@ class Neighbourhood:
     def __init__(self, cluster: Cluster) -> None:
         self._nodes = by_name(cluster.nodes)
         self._namespaces = by_name(cluster.namespaces)
-        self._pods = [one for one in cluster.placed() if node_of(one) in self._nodes]
+        self._pods = [pod for pod in cluster.placed() if node_of(pod) in self._nodes]
 
     def repelled(self, pod: Document) -> Iterator[str]:
         """Return which pods are where the pod's required anti-affinity excludes them, whatever the order."""
@@ -45,7 +45,9 @@ class Neighbourhood:
         if not terms:
             return
         wanted = [
-            other for other in self._pods if other is not pod and all(self._meant(one, pod, other) for one in terms)
+            other
+            for other in self._pods
+            if other is not pod and all(self._meant(each_term, pod, other) for each_term in terms)
         ]
         for term in terms:
             key = term["topologyKey"]
@@ -53,7 +55,7 @@ class Neighbourhood:
             if place is None:
                 yield f"its affinity needs a node with the label {key}"
             elif not any(self._place(other, key) == place and not _later(other, pod) for other in wanted):
-                itself = all(self._meant(one, pod, pod) for one in terms)
+                itself = all(self._meant(each_term, pod, pod) for each_term in terms)
                 earlier = [other for other in wanted if _later(pod, other) and self._place(other, key) is not None]
                 if not itself or earlier:
                     yield f"no pod that its affinity by {key} selects is in {place}"
@@ -73,11 +75,11 @@ class Neighbourhood:
             yield from self._skewed(rules[name], pods)
 
     def _skewed(self, rule: Document, pods: Sequence[Document]) -> Iterator[tuple[Document, str]]:
-        key, one = rule["topologyKey"], pods[0]
-        matching = self._domains(rule, one)
+        key, first = rule["topologyKey"], pods[0]
+        matching = self._domains(rule, first)
         for other in self._pods:
             where = self._place(other, key)
-            if where in matching and _namespace(other) == _namespace(one) and _counts(rule, other):
+            if where in matching and _namespace(other) == _namespace(first) and _counts(rule, other):
                 matching[where] += 1
         fewest = 0 if len(matching) < (rule.get("minDomains") or 1) else min(matching.values(), default=0)
         having = Counter(self._place(pod, key) for pod in pods if _counts(rule, pod))
@@ -113,8 +115,8 @@ class Neighbourhood:
         named, selector = term.get("namespaces") or (), term.get("namespaceSelector")
         if not named and selector is None:
             return namespace == _namespace(owner)
-        found = self._namespaces.get(namespace)
-        return namespace in named or (found is not None and selects(selector, labels_of(found)))
+        document = self._namespaces.get(namespace)
+        return namespace in named or (document is not None and selects(selector, labels_of(document)))
 
 
 def _terms(pod: Document, kind: str) -> Sequence[Document]:
@@ -137,7 +139,7 @@ def _namespace(pod: Document) -> str:
     return str(pod["metadata"]["namespace"])
 
 
-def _later(one: Document, other: Document) -> bool:
+def _later(pod: Document, other: Document) -> bool:
     """Whether it was placed in a later second than the other; False if that is not known of both."""
-    mine, theirs = placed_at(one), placed_at(other)
+    mine, theirs = placed_at(pod), placed_at(other)
     return bool(mine and theirs) and mine > theirs

@@ -25,15 +25,15 @@ def requests(pod: Document) -> Amounts:
     restartable ones that were started before it. Overhead comes on top. KEP-753.
     """
     spec = pod["spec"]
-    together = _sum(_of(one) for one in spec["containers"])
+    together = _sum(_of(container) for container in spec["containers"])
     beside: Amounts = {}
     peak: Amounts = {}
-    for one in spec.get("initContainers") or ():
-        if one.get("restartPolicy") == "Always":
-            beside = _sum([beside, _of(one)])
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            beside = _sum([beside, _of(container)])
             peak = _greatest(peak, beside)
         else:
-            peak = _greatest(peak, _sum([beside, _of(one)]))
+            peak = _greatest(peak, _sum([beside, _of(container)]))
     total = _greatest(_sum([together, beside]), peak)
     total |= {name: each for name, each in _of(spec).items() if name.startswith(_OF_THE_POD)}
     return _sum([total, _amounts(spec.get("overhead"))])
@@ -55,18 +55,18 @@ def overcommitted(node: Document, pods: Sequence[Document]) -> Iterator[str]:
 def port_conflicts(pods: Sequence[Document]) -> Iterator[tuple[Document, Document, str]]:
     """Yield pairs of pods of one node that want the same port of it."""
     wanting = [(pod, port) for pod in pods for port in _ports(pod)]
-    for (first, one), (second, other) in combinations(wanting, 2):
-        if first is not second and _clash(one, other):
-            yield first, second, f"{one[1]} {one[2]}"
+    for (first, wanted), (second, other) in combinations(wanting, 2):
+        if first is not second and _clash(wanted, other):
+            yield first, second, f"{wanted[1]} {wanted[2]}"
 
 
-def _clash(one: Port, other: Port) -> bool:
-    return one[1:] == other[1:] and (one[0] == other[0] or bool({one[0], other[0]} & _EVERYWHERE))
+def _clash(port: Port, other: Port) -> bool:
+    return port[1:] == other[1:] and (port[0] == other[0] or bool({port[0], other[0]} & _EVERYWHERE))
 
 
 def _ports(pod: Document) -> set[Port]:
     spec = pod["spec"]
-    sidecars = [one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"]
+    sidecars = [sidecar for sidecar in spec.get("initContainers") or () if sidecar.get("restartPolicy") == "Always"]
     return {
         (port.get("hostIP") or "", port.get("protocol") or "TCP", port["hostPort"])
         for container in [*spec["containers"], *sidecars]
@@ -79,18 +79,18 @@ def _of(holder: Document) -> Amounts:
     return _amounts((holder.get("resources") or {}).get("requests"))
 
 
-def _amounts(found: Mapping[str, object] | None) -> Amounts:
-    return {name: amount(value) for name, value in (found or {}).items()}
+def _amounts(quantities: Mapping[str, object] | None) -> Amounts:
+    return {name: amount(value) for name, value in (quantities or {}).items()}
 
 
-def _sum(found: Iterable[Mapping[str, Fraction]]) -> Amounts:
+def _sum(amounts: Iterable[Mapping[str, Fraction]]) -> Amounts:
     total: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for each in found:
+    for each in amounts:
         for name, value in each.items():
             total[name] += value
     return dict(total)
 
 
-def _greatest(one: Amounts, other: Amounts) -> Amounts:
+def _greatest(left: Amounts, other: Amounts) -> Amounts:
     zero = Fraction()
-    return {name: max(one.get(name, zero), other.get(name, zero)) for name in one.keys() | other.keys()}
+    return {name: max(left.get(name, zero), other.get(name, zero)) for name in left.keys() | other.keys()}

@@ -18,7 +18,7 @@ def selects(selector: Document | None, labels: Mapping[str, str]) -> bool:
         return False
     wanted = selector.get("matchLabels") or {}
     return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _holds(one, labels) for one in selector.get("matchExpressions") or ()
+        _holds(expression, labels) for expression in selector.get("matchExpressions") or ()
     )
 
 
@@ -59,15 +59,15 @@ def node_selected(selector: Document, node: Document) -> bool:
 def untolerated(pod: Document, node: Document) -> list[str]:
     """Return the taints of the node that keep the pod off, a cordon among them."""
     taints: list[Document] = list(node["spec"].get("taints") or ())
-    if node["spec"].get("unschedulable") and not any(one["key"] == _CORDON["key"] for one in taints):
+    if node["spec"].get("unschedulable") and not any(taint["key"] == _CORDON["key"] for taint in taints):
         taints.append(_CORDON)
     tolerations = pod["spec"].get("tolerations") or ()
     return [
-        f"{one['key']}={one.get('value', '')}:{one['effect']}"
-        for one in taints
-        if one["effect"] in _REFUSING
-        and was_so(one.get("timeAdded"), pod)
-        and not any(_tolerates(each, one) for each in tolerations)
+        f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+        for taint in taints
+        if taint["effect"] in _REFUSING
+        and was_so(taint.get("timeAdded"), pod)
+        and not any(_tolerates(each, taint) for each in tolerations)
     ]
 
 
@@ -89,7 +89,8 @@ def _term_takes(term: Document, node: Document) -> bool:
     fields: Sequence[Any] = term.get("matchFields") or ()
     names = {"metadata.name": node["metadata"]["name"]}
     return bool(expressions or fields) and (
-        all(_holds(one, labels_of(node)) for one in expressions) and all(_holds(one, names) for one in fields)
+        all(_holds(requirement, labels_of(node)) for requirement in expressions)
+        and all(_holds(requirement, names) for requirement in fields)
     )
 
 

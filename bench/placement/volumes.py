@@ -24,9 +24,9 @@ class Storage:
         self._volumes, self._claims = by_name(cluster.volumes), by_key(cluster.claims)
         self._nodes = by_name(cluster.nodes)
         self._limits = {
-            (one["metadata"]["name"], driver["name"]): driver["allocatable"]["count"]
-            for one in cluster.csi_nodes
-            for driver in one["spec"].get("drivers") or ()
+            (csi_node["metadata"]["name"], driver["name"]): driver["allocatable"]["count"]
+            for csi_node in cluster.csi_nodes
+            for driver in csi_node["spec"].get("drivers") or ()
             if "count" in (driver.get("allocatable") or {})
         }
         self._attachments = cluster.attachments
@@ -69,19 +69,19 @@ class Storage:
         """Return which drivers have more volumes on the node than allowed: those of its pods, and those attached."""
         names = {self._volume_of(key) for pod in pods for key in claims_of(pod)}
         names |= {
-            one["spec"]["source"].get("persistentVolumeName")
-            for one in self._attachments
-            if one["spec"]["nodeName"] == node
+            attachment["spec"]["source"].get("persistentVolumeName")
+            for attachment in self._attachments
+            if attachment["spec"]["nodeName"] == node
         }
         handles: defaultdict[str, set[str]] = defaultdict(set)
         for name, volume in self._volumes.items():
             source = volume["spec"].get("csi")
             if source and name in names:
                 handles[source["driver"]].add(source["volumeHandle"])
-        for driver, found in handles.items():
+        for driver, attached in handles.items():
             limit = self._limits.get((node, driver))
-            if limit is not None and len(found) > limit:
-                yield f"{len(found)} volumes of {driver}, at most {limit} can be attached"
+            if limit is not None and len(attached) > limit:
+                yield f"{len(attached)} volumes of {driver}, at most {limit} can be attached"
 
     def _volume_of(self, key: str) -> str | None:
         claim = self._claims.get(key)
@@ -99,7 +99,7 @@ def claims_of(pod: Document) -> list[str]:
     volumes = pod["spec"].get("volumes") or ()
     named = [each["persistentVolumeClaim"]["claimName"] for each in volumes if each.get("persistentVolumeClaim")]
     named += [f"{name}-{each['name']}" for each in volumes if each.get("ephemeral")]
-    return [f"{namespace}/{one}" for one in named]
+    return [f"{namespace}/{claim_name}" for claim_name in named]
 
 
 def _mismatches(key: str, claim: Document, volume: Document) -> Iterator[str]:

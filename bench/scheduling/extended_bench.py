@@ -140,7 +140,7 @@ def _pod(name: str, scheduler: str) -> Document:
 
 def _rows(rates: dict[Case, list[float]], lifted: bool, nodes: int, pods: int) -> list[Row]:
     limits = "client limits lifted" if lifted else "default client limits"
-    without, extended = (median(rates[Case(one, lifted)]) for one in (False, True))
+    without, extended = (median(rates[Case(with_extender, lifted)]) for with_extender in (False, True))
     size = f"{pods} pods on {nodes} nodes, median of {len(rates[Case(True, lifted)])}"
     return [
         Row(f"without the extender, {limits}", without, "pods/s", size),

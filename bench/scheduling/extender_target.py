@@ -47,8 +47,8 @@ class Echo:
         return Answer(priorities([HostPriority(name, 0) for name in asked.names]), len(asked.names), len(asked.names))
 
     def preempt(self, body: bytes, now: datetime) -> Answer:  # noqa: ARG002
-        found = read_preemption(body)
-        return Answer(preemption_result(found, {}), len(found.victims), len(found.victims))
+        request = read_preemption(body)
+        return Answer(preemption_result(request, {}), len(request.victims), len(request.victims))
 
 
 def ours(nodes: int, now: datetime) -> Extender:
@@ -74,7 +74,7 @@ def _zone(number: int) -> str:
 
 def _node(number: int) -> model.Node:
     own = {"kubernetes.io/hostname": f"node-{number}", ZONE_LABEL: _zone(number)}
-    more = {f"example.com/label-{one}": "value" for one in range(15)}
+    more = {f"example.com/label-{label}": "value" for label in range(15)}
     return model.Node(f"node-{number}", f"node-{number}", 1, labels=tuple(sorted((own | more).items())))
 
 
@@ -83,7 +83,7 @@ def _affinity(key: str, value: str) -> model.NodeSelector:
 
 
 def _volume(name: str, storage_class: str, affinity: model.NodeSelector, size: str, **annotations: str) -> model.Volume:
-    said = tuple(sorted((f"{DEFAULT_PREFIX}{key.replace('_', '-')}", value) for key, value in annotations.items()))
+    pairs = tuple(sorted((f"{DEFAULT_PREFIX}{key.replace('_', '-')}", value) for key, value in annotations.items()))
     return model.Volume(
         name,
         name,
@@ -93,16 +93,16 @@ def _volume(name: str, storage_class: str, affinity: model.NodeSelector, size: s
         access_modes=(model.READ_WRITE_ONCE,),
         node_affinity=affinity,
         phase="Available",
-        annotations=said,
+        annotations=pairs,
     )
 
 
 def _zonal_volumes(now: datetime) -> Iterator[model.Volume]:
     promise = VolumeReservation("team/other", "other", now, now + _SOON, Holder("bench", 1))
-    said = {key.removeprefix(DEFAULT_PREFIX): value for key, value in Annotations().for_volume(promise).items()}
+    reserved = {key.removeprefix(DEFAULT_PREFIX): value for key, value in Annotations().for_volume(promise).items()}
     for number in range(VOLUMES):
         zone, size = _zone(number), 10 + number % 7
-        held = said if number < HELD else {}
+        held = reserved if number < HELD else {}
         size = 5 if held and zone == DEFAULT_ZONES[0] else size
         yield _volume(f"volume-{number}", "zonal", _affinity(ZONE_LABEL, zone), f"{size}Gi", **held)
 
@@ -113,7 +113,7 @@ def _local_volume(number: int) -> model.Volume:
 
 def _claim(name: str, now: datetime) -> model.Claim:
     until = (now + _SOON).isoformat(timespec="seconds")
-    said = {"reserved-volume": f"volume-{HELD}", "bound-at": now.isoformat(timespec="seconds"), "expires-at": until}
+    values = {"reserved-volume": f"volume-{HELD}", "bound-at": now.isoformat(timespec="seconds"), "expires-at": until}
     return model.Claim(
         "default",
         name,
@@ -122,7 +122,7 @@ def _claim(name: str, now: datetime) -> model.Claim:
         storage_class="local" if name == LOCAL else "zonal",
         request=parse_quantity("10Gi" if name == RESERVED else "5Gi"),
         access_modes=(model.READ_WRITE_ONCE,),
-        annotations=tuple((DEFAULT_PREFIX + key, value) for key, value in sorted(said.items()))
+        annotations=tuple((DEFAULT_PREFIX + key, value) for key, value in sorted(values.items()))
         if name == RESERVED
         else (),
     )

@@ -44,58 +44,60 @@ def contenders(size: Size) -> tuple[Contender, ...]:
 
 def _outcomes(size: Size) -> dict[Contender, list[Outcome]]:
     """Run all contenders in turn, in reverse order in every other round."""
-    found: dict[Contender, list[Outcome]] = {each: [] for each in contenders(size)}
+    outcomes: dict[Contender, list[Outcome]] = {each: [] for each in contenders(size)}
     for number in range(size.rounds):
         for each in contenders(size)[:: -1 if number % 2 else 1]:
             outcome = asyncio.run(place(size, each))
             say(f"  {outcome.per_second:.0f} pods/s, p99 {outcome.p99:.2f} s, {len(outcome.violations)} violations")
             for line in outcome.violations[:10]:
                 say(f"  {line}")
-            found[each].append(outcome)
-    return found
+            outcomes[each].append(outcome)
+    return outcomes
 
 
 def rows(size: Size, outcomes: Mapping[Contender, list[Outcome]]) -> list[Row]:
     measured = [
-        row for each, found in outcomes.items() for row in _measured(f"{size.title}: {each.title}", size, found)
+        row for each, results in outcomes.items() for row in _measured(f"{size.title}: {each.title}", size, results)
     ]
     ours_lifted = outcomes.get(OURS_LIFTED, outcomes[OURS])
     measured += _compared(size, outcomes[OURS], outcomes[DEFAULT], "default limits", FASTER)
     return measured + _compared(size, ours_lifted, outcomes[LIFTED], "limits lifted", AS_FAST)
 
 
-def _measured(title: str, size: Size, found: list[Outcome]) -> list[Row]:
+def _measured(title: str, size: Size, outcomes: list[Outcome]) -> list[Row]:
     """Medians; of the worst round the pods that were not placed and what the checker found."""
-    busy, seconds = median(one.busy for one in found), median(one.seconds for one in found)
-    server = median(one.api_server for one in found)
-    worst = max(found, key=lambda one: len(one.violations))
+    busy, seconds = median(outcome.busy for outcome in outcomes), median(outcome.seconds for outcome in outcomes)
+    server = median(outcome.api_server for outcome in outcomes)
+    worst = max(outcomes, key=lambda outcome: len(outcome.violations))
     return [
-        Row(f"{title}: pods", _of(found, "per_second"), "pods/s", f"median of {len(found)}"),
-        Row(f"{title}: to a node p99", _of(found, "p99"), "s", f"p50 {_of(found, 'p50'):.2f} s"),
+        Row(f"{title}: pods", _of(outcomes, "per_second"), "pods/s", f"median of {len(outcomes)}"),
+        Row(f"{title}: to a node p99", _of(outcomes, "p99"), "s", f"p50 {_of(outcomes, 'p50'):.2f} s"),
         Row(
             f"{title}: memory",
-            median(one.scheduler.memory for one in found),
+            median(outcome.scheduler.memory for outcome in outcomes),
             "MB",
-            f"peak {median(one.scheduler.peak for one in found):.0f} MB",
+            f"peak {median(outcome.scheduler.peak for outcome in outcomes):.0f} MB",
         ),
         Row(
             f"{title}: processor time",
-            median(one.scheduler.processor for one in found),
+            median(outcome.scheduler.processor for outcome in outcomes),
             "s",
             f"{busy:.2f} of a core; API server {server:.1f} s, {server / seconds:.2f} of a core",
         ),
-        Row(f"{title}: not placed", max(size.pods - one.placed for one in found), "pods", at_most=0),
+        Row(f"{title}: not placed", max(size.pods - outcome.placed for outcome in outcomes), "pods", at_most=0),
         Row(f"{title}: violations", len(worst.violations), "", "; ".join(worst.violations[:3]), at_most=0),
     ]
 
 
-def _of(found: list[Outcome], field: str) -> float:
-    return median([float(getattr(one, field)) for one in found])
+def _of(outcomes: list[Outcome], field: str) -> float:
+    return median([float(getattr(outcome, field)) for outcome in outcomes])
 
 
 def _compared(size: Size, ours: list[Outcome], theirs: list[Outcome], against: str, faster: float) -> list[Row]:
     title = f"{size.title}: ours to kube-scheduler, {against}"
-    memory = median(one.scheduler.memory for one in ours) / median(one.scheduler.memory for one in theirs)
+    memory = median(outcome.scheduler.memory for outcome in ours) / median(
+        outcome.scheduler.memory for outcome in theirs
+    )
     return [
         Row(f"{title}: pods/s", _of(ours, "per_second") / _of(theirs, "per_second"), "x", at_least=faster),
         Row(f"{title}: p99", _of(ours, "p99") / _of(theirs, "p99"), "x", at_most=1.0),

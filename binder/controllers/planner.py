@@ -252,9 +252,9 @@ class Planner:
         """A claim whose annotations no longer match what is held for it needs a new decision."""
         if old is None or new is None or new.volume_name:
             return
-        said, says = (self._settings.annotations.reservation_of_claim(claim) for claim in (old, new))
-        if said is not None and (says is None or says.volume != said.volume):
-            self.ledger = self.ledger.without(said.volume)
+        former, latest = (self._settings.annotations.reservation_of_claim(claim) for claim in (old, new))
+        if former is not None and (latest is None or latest.volume != former.volume):
+            self.ledger = self.ledger.without(former.volume)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is None and old is not None:

@@ -78,10 +78,10 @@ def solve(program: IntegerProgram, seconds: float, /) -> Solution:
     return Solution(values, information.mip_dual_bound, highs.getRunTime())
 
 
-def _better(program: IntegerProgram, found: Sequence[float]) -> Sequence[int]:
+def _better(program: IntegerProgram, solution: Sequence[float]) -> Sequence[int]:
     """Return what was found in integers, unless it is not integral or gains less than the start."""
-    rounded = [round(value) for value in found]
-    integral = all(abs(value - whole) <= _INTEGRAL for value, whole in zip(found, rounded, strict=True))
+    rounded = [round(value) for value in solution]
+    integral = all(abs(value - whole) <= _INTEGRAL for value, whole in zip(solution, rounded, strict=True))
     return rounded if integral and gained(program, rounded) >= gained(program, program.start) else program.start
 
 

@@ -135,12 +135,12 @@ class Annotations:
     def parse_volume(self, annotations: Pairs) -> Parsed[VolumeReservation]:
         """Parse the reservation from a volume's annotations."""
         known = self._of_volume
-        found = {key: value for key, value in annotations if key in known}
-        if not found:
+        values = {key: value for key, value in annotations if key in known}
+        if not values:
             return Parsed(None)
-        claim, holder = _claim_key(found.get(self.reserved_for)), _holder(found.get(self.reserved_by))
-        bound_at, expires_at = parse_time(found.get(self.bound_at)), parse_time(found.get(self.expires_at))
-        uid = found.get(self.reserved_for_uid) or None
+        claim, holder = _claim_key(values.get(self.reserved_for)), _holder(values.get(self.reserved_by))
+        bound_at, expires_at = parse_time(values.get(self.bound_at)), parse_time(values.get(self.expires_at))
+        uid = values.get(self.reserved_for_uid) or None
         if claim and uid and bound_at and expires_at and holder:
             return Parsed(VolumeReservation(claim, uid, bound_at, expires_at, holder))
         return self._unreadable(zip(self._required, (claim, uid, bound_at, expires_at, holder), strict=True))
@@ -148,14 +148,14 @@ class Annotations:
     def parse_claim(self, annotations: Pairs) -> Parsed[ClaimReservation]:
         """Parse the reservation from a claim's annotations."""
         known = self._of_claim
-        found = {key: value for key, value in annotations if key in known}
-        if not found:
+        values = {key: value for key, value in annotations if key in known}
+        if not values:
             return Parsed(None)
-        volume = found.get(self.reserved_volume) or None
-        bound_at, expires_at = parse_time(found.get(self.bound_at)), parse_time(found.get(self.expires_at))
+        volume = values.get(self.reserved_volume) or None
+        bound_at, expires_at = parse_time(values.get(self.bound_at)), parse_time(values.get(self.expires_at))
         if volume and bound_at and expires_at:
-            nodes = tuple(node for node in found.get(self.reserved_nodes, "").split(",") if node)
-            zone = found.get(self.reserved_zone, "")
+            nodes = tuple(node for node in values.get(self.reserved_nodes, "").split(",") if node)
+            zone = values.get(self.reserved_zone, "")
             return Parsed(ClaimReservation(volume, bound_at, expires_at, zone, nodes))
         keys = (self.reserved_volume, self.bound_at, self.expires_at)
         return self._unreadable(zip(keys, (volume, bound_at, expires_at), strict=True))

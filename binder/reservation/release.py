@@ -275,7 +275,9 @@ def _has_consumer(claim: Claim, snapshot: Snapshot) -> bool:
 
 def _reachable(volume: Volume, claim: Claim, look: Look) -> bool:
     """Whether a node is left from which the volume is accessible. The nodes named on the claim avoid a search."""
-    said = look.annotations.reservation_of_claim(claim)
-    if volume.node_affinity is None or any(node in look.snapshot.nodes for node in (said.nodes if said else ())):
+    reservation = look.annotations.reservation_of_claim(claim)
+    if volume.node_affinity is None or any(
+        node in look.snapshot.nodes for node in (reservation.nodes if reservation else ())
+    ):
         return True
     return any(node_matches(volume.node_affinity, dict(node.labels)) for node in look.snapshot.nodes.values())

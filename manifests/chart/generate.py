@@ -89,8 +89,8 @@ def _key(document: Document) -> tuple[str, str]:
 def _text(documents: Sequence[Document]) -> str:
     # What Prometheus expands when an alert fires must not be expanded by Helm.
     text = yaml.safe_dump_all(documents, sort_keys=False, width=1000).replace("{{", '{{ "{{" }}')
-    for found, put in _REPLACED.items():
-        text = text.replace(found, put)
+    for original, put in _REPLACED.items():
+        text = text.replace(original, put)
     return f"---\n{text}" if documents else ""
 
 

@@ -96,10 +96,10 @@ def pod_binding_methods(
     """
 
     def binding() -> PodBinding:
-        found = present()
-        if found is None:
+        current = present()
+        if current is None:
             raise _error(_NOT_LEADING)
-        return found
+        return current
 
     async def bind(params: Params) -> object:
         wanted = _convert(params, _BIND)

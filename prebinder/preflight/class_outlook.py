@@ -44,15 +44,15 @@ def outlook_of(storage_class: StorageClass, available: int, annotations: Annotat
 def outlooks(classes: Iterable[StorageClass], volumes: Iterable[Volume], annotations: Annotations) -> Sequence[Outlook]:
     """Evaluate all classes, sorted by name."""
     available = Counter(class_of(volume) for volume in volumes if volume.phase == "Available")
-    ordered = sorted(classes, key=lambda found: found.name)
-    return [outlook_of(found, available[found.name], annotations) for found in ordered]
+    ordered = sorted(classes, key=lambda storage_class: storage_class.name)
+    return [outlook_of(storage_class, available[storage_class.name], annotations) for storage_class in ordered]
 
 
-def class_checks(found: Sequence[Outlook]) -> Iterator[Check]:
+def class_checks(class_outlooks: Sequence[Outlook]) -> Iterator[Check]:
     """Return the result as checks; a note if there is no class whose volumes can be reserved."""
-    for outlook in found:
+    for outlook in class_outlooks:
         state = CheckState.OK if outlook.left_alone is None else CheckState.NOTE
         yield Check(f"StorageClass {outlook.storage_class}", state, outlook.found, outlook.meaning)
-    if all(outlook.left_alone is not None for outlook in found):
+    if all(outlook.left_alone is not None for outlook in class_outlooks):
         meaning = f"the controller reserves nothing in this cluster; {_ELSEWHERE}"
         yield Check("StorageClasses", CheckState.NOTE, "none with static volumes and WaitForFirstConsumer", meaning)

@@ -77,11 +77,11 @@ class Clinic:
         """Return the drivers' results by volume name, with limited concurrency."""
         turns = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(volume: Volume) -> Verdict:
+        async def verdict_of(volume: Volume) -> Verdict:
             async with turns:
                 return await self._drivers.verdict(volume.driver, volume.handle, _MAX_AGE)
 
-        verdicts = await asyncio.gather(*map(one, volumes))
+        verdicts = await asyncio.gather(*map(verdict_of, volumes))
         return {volume.name: verdict for volume, verdict in zip(volumes, verdicts, strict=True)}
 
 

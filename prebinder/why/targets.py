@@ -56,11 +56,11 @@ def parse_selector(text: str) -> LabelSelector:
 
 
 def _requirement(text: str) -> Requirement:
-    if found := _EQUAL.fullmatch(text):
-        return Requirement(found["key"], "NotIn" if found["operator"] == "!=" else "In", (found["value"],))
-    if found := _ONE_OF.fullmatch(text):
-        values = tuple(value.strip() for value in found["values"].split(","))
-        return Requirement(found["key"], "In" if found["operator"] == "in" else "NotIn", values)
-    if found := _PRESENT.fullmatch(text):
-        return Requirement(found["key"], "DoesNotExist" if found["absent"] else "Exists")
+    if match := _EQUAL.fullmatch(text):
+        return Requirement(match["key"], "NotIn" if match["operator"] == "!=" else "In", (match["value"],))
+    if match := _ONE_OF.fullmatch(text):
+        values = tuple(value.strip() for value in match["values"].split(","))
+        return Requirement(match["key"], "In" if match["operator"] == "in" else "NotIn", values)
+    if match := _PRESENT.fullmatch(text):
+        return Requirement(match["key"], "DoesNotExist" if match["absent"] else "Exists")
     raise ValueError(f'expected a label selector such as app=web,tier!=cache, found "{text}"')

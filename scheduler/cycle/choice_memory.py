@@ -137,7 +137,7 @@ def _stale(kind: _Kind, info: PodInfo, cluster: ClusterView) -> int:
 def _with_cut_off_apart(parts: Iterable[int], stale: int, cluster: ClusterView) -> Iterator[int]:
     """Yield the stale nodes of each group, those that may be cut off from storage individually."""
     ailing = cluster.storage.snapshot.csi_nodes_by_ailing_driver
-    names = {name for found in ailing.values() for name in found if name in cluster.numbers}
+    names = {name for reporting in ailing.values() for name in reporting if name in cluster.numbers}
     apart = sum(1 << cluster.numbers[name] for name in names)
     for alike in parts:
         yield alike & stale & ~apart

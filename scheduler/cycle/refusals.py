@@ -19,16 +19,16 @@ from scheduler.state.node_info import NodeInfo
 class Alike:
     """The nodes on which a pod's claims get the same, computed once for all filters."""
 
-    def __init__(self, found: Unschedulable) -> None:
-        self.found = found
+    def __init__(self, unschedulable: Unschedulable) -> None:
+        self.unschedulable = unschedulable
 
     @cached_property
     def groups(self) -> Sequence[tuple[NodeInfo, int]]:
         """Return one node of each group, and the group."""
         first: dict[int, NodeInfo] = {}
         members: defaultdict[int, list[NodeInfo]] = defaultdict(list)
-        choice = self.found.judgement.info.choice
-        for state in self.found.cluster.nodes:
+        choice = self.unschedulable.judgement.info.choice
+        for state in self.unschedulable.cluster.nodes:
             chosen = id(choice(state))
             first.setdefault(chosen, state)
             members[chosen].append(state)
@@ -58,7 +58,7 @@ def refusals(plugin: Filter, rule: NodeRule, nodes: int, alike: Alike) -> Iterab
         reasons = ((_reason(rule, state), nodes & group) for state, group in alike.groups if nodes & group)
         return ((reason, refused) for reason, refused in reasons if reason is not None)
     refused = refused_by(rule, nodes, alike)
-    states = states_of(refused, alike.found.cluster)
+    states = states_of(refused, alike.unschedulable.cluster)
     if len(plugin.messages) == 1 and states:
         return ((_reason(rule, states[0]) or Reason.NO_NODE_FITS, refused),)
     return ((_reason(rule, state) or Reason.NO_NODE_FITS, 1 << state.number) for state in states)
@@ -69,7 +69,7 @@ def refused_by(rule: NodeRule, nodes: int, alike: Alike) -> int:
     if rule.among is not None:
         return nodes & ~rule.among
     if not rule.by_choice:
-        return nodes & ~numbers_of(passing((rule,), states_of(nodes, alike.found.cluster)))
+        return nodes & ~numbers_of(passing((rule,), states_of(nodes, alike.unschedulable.cluster)))
     refused = 0
     for state, group in alike.groups:
         refused |= group if nodes & group and rule.why(state) is not None else 0

@@ -53,12 +53,12 @@ class Grouping:
 
     def scores(self, of_kinds: tuple[int, ...]) -> Mapping[str, int]:
         """Return the nodes' scores by those of their kinds: pod after pod they are the same few."""
-        found = self._scorings.get(of_kinds)
-        if found is None:
+        by_node = self._scorings.get(of_kinds)
+        if by_node is None:
             if len(self._scorings) >= _MOST_SCORINGS:
                 self._scorings.clear()
-            found = self._scorings[of_kinds] = {name: of_kinds[number] for name, number in self.numbers.items()}
-        return found
+            by_node = self._scorings[of_kinds] = {name: of_kinds[number] for name, number in self.numbers.items()}
+        return by_node
 
     @property
     def overgrown(self) -> bool:

@@ -137,15 +137,15 @@ class Extender:
         grouping = self._cache.groups.by(self._keys(pod))
         points = self._points(pod, grouping, _kinds(grouping, asked.names))
         # Thousands of kinds have a few different points.
-        rounded = {found: _score(found, count) for found in set(points.values())}
-        scores = {number: rounded[found] for number, found in points.items()}
+        rounded = {average: _score(average, count) for average in set(points.values())}
+        scores = {number: rounded[average] for number, average in points.items()}
         answer = list(map(HostPriority, asked.names, _of_names(asked.names, grouping, scores)))
         by_name = self._points_by_name(pod)
         if by_name:
-            for one in answer:
-                if one.host in by_name:
-                    reached = points.get(grouping.numbers.get(one.host, -1), 0.0)
-                    one.score = _score(reached + by_name[one.host], count)
+            for entry in answer:
+                if entry.host in by_name:
+                    reached = points.get(grouping.numbers.get(entry.host, -1), 0.0)
+                    entry.score = _score(reached + by_name[entry.host], count)
         return answer
 
     def _points(self, pod: KnownClaims, grouping: Grouping, kinds: Collection[int]) -> Mapping[int, float]:

@@ -93,8 +93,8 @@ def problem_of_volume(volume: Volume, annotations: Annotations) -> VolumeProblem
     """Read the problem from a volume's annotations; None if there is none."""
     if not annotations.any_on(volume):
         return None
-    said = published_health(volume, annotations)
-    unhealthy = f"{said.state}: {said.reason}" if said is not None and said.state in UNHEALTHY else ""
+    health = published_health(volume, annotations)
+    unhealthy = f"{health.state}: {health.reason}" if health is not None and health.state in UNHEALTHY else ""
     reservation = annotations.reservation_of(volume)
     return VolumeProblem(reservation, unhealthy) if unhealthy or reservation is not None else None
 

@@ -144,9 +144,9 @@ def priorities(scores: Sequence[HostPriority]) -> bytes:
 
 
 def _arguments(body: bytes) -> _Arguments:
-    found = _ARGUMENTS.decode(body)
-    if UNSET not in (found.pod, found.names, found.nodes):
-        return found
+    arguments = _ARGUMENTS.decode(body)
+    if UNSET not in (arguments.pod, arguments.names, arguments.nodes):
+        return arguments
     # Another letter case, or a client other than kube-scheduler, which sends all three.
     parts = {name.lower(): part for name, part in _ANY_CASE.decode(body).items()}
     names = parts.get("nodenames", UNSET)
@@ -159,16 +159,16 @@ def _part(parts: Mapping[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
 
 def candidates_of(pod: Raw | None, names: Sequence[str], arguments: str) -> Candidates:
     """Return a pod, not decoded yet, and these nodes. Raises MalformedRequest, naming `arguments`, or DecodeError."""
-    found = _POD.decode(pod) if pod is not None else None
-    if found is None:
+    decoded = _POD.decode(pod) if pod is not None else None
+    if decoded is None:
         raise MalformedRequest(f"{arguments}: expected Pod, found none")
-    return _of_pod(found, names)
+    return _of_pod(decoded, names)
 
 
-def _candidates(found: _Arguments, lists: NameLists) -> Candidates:
-    if not isinstance(found.pod, _Pod):
+def _candidates(arguments: _Arguments, lists: NameLists) -> Candidates:
+    if not isinstance(arguments.pod, _Pod):
         raise MalformedRequest("ExtenderArgs: expected Pod, found none")
-    return _of_pod(found.pod, *_nodes(found, lists))
+    return _of_pod(arguments.pod, *_nodes(arguments, lists))
 
 
 def _of_pod(pod: _Pod, names: Sequence[str], items: Sequence[Raw] | None = None) -> Candidates:
@@ -182,12 +182,12 @@ def _of_pod(pod: _Pod, names: Sequence[str], items: Sequence[Raw] | None = None)
     )
 
 
-def _nodes(found: _Arguments, lists: NameLists) -> tuple[Sequence[str], Sequence[Raw] | None]:
-    names = lists.decode(found.names) if isinstance(found.names, Raw) else None
+def _nodes(arguments: _Arguments, lists: NameLists) -> tuple[Sequence[str], Sequence[Raw] | None]:
+    names = lists.decode(arguments.names) if isinstance(arguments.names, Raw) else None
     if names is not None:
         return names, None
-    if isinstance(found.nodes, _NodeList):
-        items = found.nodes.items or []
+    if isinstance(arguments.nodes, _NodeList):
+        items = arguments.nodes.items or []
         return [_NODE.decode(item).metadata.name for item in items], items
     raise MalformedRequest("ExtenderArgs: expected NodeNames or Nodes, found neither")
 

@@ -38,9 +38,9 @@ class ClusterEvent:
     @property
     def kind(self) -> Kind:
         """The kind of the object."""
-        found = self.old if self.new is None else self.new
-        assert found is not None
-        return type(found)
+        item = self.old if self.new is None else self.new
+        assert item is not None
+        return type(item)
 
 
 @dataclass(frozen=True, slots=True)

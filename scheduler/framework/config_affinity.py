@@ -71,9 +71,9 @@ def added_affinity(entry: AffinityEntry | None) -> AddedAffinity:
     """Return the affinity in the file. Raises AffinityError for the first invalid term."""
     if entry is None:
         return AddedAffinity()
-    found = entry.required_during_scheduling_ignored_during_execution
+    required = entry.required_during_scheduling_ignored_during_execution
     wishes = entry.preferred_during_scheduling_ignored_during_execution
-    terms = tuple(map(_term, found.node_selector_terms)) if found is not None else ()
+    terms = tuple(map(_term, required.node_selector_terms)) if required is not None else ()
     for place, term in enumerate(terms):
         _check(term, f"{REQUIRED}.{_TERMS}[{place}]")
     preferred = []

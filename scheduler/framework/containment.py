@@ -162,10 +162,10 @@ class _Score(Score):
         return self._guard.call("Score", self._checked, info, cluster, nodes)
 
     def _checked(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
-        found = self._plugin.scores(info, cluster, nodes)
-        if found is not None and (len(found) != len(nodes) or not all(map(_is_score, found))):
+        scores = self._plugin.scores(info, cluster, nodes)
+        if scores is not None and (len(scores) != len(nodes) or not all(map(_is_score, scores))):
             raise ValueError(f"expected {len(nodes)} whole numbers from {LOWEST} to {HIGHEST}, one for each node")
-        return found
+        return scores
 
 
 class _ScoreAlone(_Score, ScoreAlone):
@@ -215,16 +215,16 @@ def _or(fallback: T, guard: Guard, function: Callable[..., T], *args: object) ->
 
 
 def _of_kind(kinds: Kinds[T], function: Callable[..., T], args: Sequence[object]) -> T:
-    found = function(*args)
-    if not isinstance(found, kinds):
-        raise TypeError(f"an answer of type {type(found).__name__}")
-    return found
+    result = function(*args)
+    if not isinstance(result, kinds):
+        raise TypeError(f"an answer of type {type(result).__name__}")
+    return result
 
 
 def _hashable(function: Callable[..., Hashable], *args: object) -> Hashable:
-    found = function(*args)
-    hash(found)
-    return found
+    result = function(*args)
+    hash(result)
+    return result
 
 
 def _is_score(score: object) -> bool:

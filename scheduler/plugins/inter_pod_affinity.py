@@ -49,19 +49,20 @@ def neighbours_may_be_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) ->
     if isinstance(old, Namespace) or isinstance(new, Namespace):
         return True
     changed = change.changed_pods()
-    if any(_wants_near(pod, one) for one in changed):
+    if any(_wants_near(pod, neighbour) for neighbour in changed):
         return True
-    left = [one for one in changed if one is old]
+    left = [neighbour for neighbour in changed if neighbour is old]
     apart = (pod.constraints or NO_CONSTRAINTS).anti_affinity
     return any(
-        (one.constraints or NO_CONSTRAINTS).anti_affinity or any(_may_mean(term, pod, one) for term in apart)
-        for one in left
+        (neighbour.constraints or NO_CONSTRAINTS).anti_affinity
+        or any(_may_mean(term, pod, neighbour) for term in apart)
+        for neighbour in left
     )
 
 
 def _shape(pod: Pod, _: Wanted | None) -> Hashable:
-    said = pod.constraints or NO_CONSTRAINTS
-    return pod.namespace, said.affinity, said.anti_affinity
+    constraints = pod.constraints or NO_CONSTRAINTS
+    return pod.namespace, constraints.affinity, constraints.anti_affinity
 
 
 class NeighbourTally:
@@ -71,12 +72,12 @@ class NeighbourTally:
     """
 
     def __init__(self, info: PodInfo, cluster: ClusterView) -> None:
-        said = info.pod.constraints or NO_CONSTRAINTS
+        constraints = info.pod.constraints or NO_CONSTRAINTS
         self._namespace = info.pod.namespace
         self._itself = group_of(info.pod)
         self._known: dict[PodGroup, tuple[tuple[str, ...], bool]] = {}
         self._namespaces: Mapping[str, Pairs] = cluster.namespaces
-        self._near, self._apart = said.affinity, said.anti_affinity
+        self._near, self._apart = constraints.affinity, constraints.anti_affinity
         self._is_first = bool(self._near) and self._all_mean(self._itself)
         self._refusing: dict[str, Counter[str]] = {}
         for term in self._apart:
@@ -103,10 +104,10 @@ class NeighbourTally:
 
     def adds(self, pod: Pod, state: NodeInfo) -> Counts:
         group, labels = group_of(pod), state.labels
-        found = self._known.get(group)
-        if found is None:
-            found = self._known[group] = self._refusing_keys(group), bool(self._near) and self._all_mean(group)
-        refusing, needed = found
+        effect = self._known.get(group)
+        if effect is None:
+            effect = self._known[group] = self._refusing_keys(group), bool(self._near) and self._all_mean(group)
+        refusing, needed = effect
         near = tuple([int(needed and term.topology_key in labels) for term in self._near])
         return (sum([key in labels for key in refusing]), *near, *near)
 
@@ -129,8 +130,10 @@ class NeighbourTally:
 
     def _unwelcoming(self, group: PodGroup) -> list[PodTerm]:
         """Return the terms by which equal pods keep the pod out."""
-        said = group.constraints or NO_CONSTRAINTS
-        return [term for term in said.anti_affinity if means(term, group.namespace, self._itself, self._namespaces)]
+        constraints = group.constraints or NO_CONSTRAINTS
+        return [
+            term for term in constraints.anti_affinity if means(term, group.namespace, self._itself, self._namespaces)
+        ]
 
 
 def _count(counts: Counter[str], term: PodTerm, places: Mapping[int, int], cluster: ClusterView) -> None:

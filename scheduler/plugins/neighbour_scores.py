@@ -43,14 +43,14 @@ class PreferredPodAffinity(Score):
         keys = {key for key, _ in worth}
         sums = [sum(worth[key, state.labels[key]] for key in keys if key in state.labels) for state in nodes]
         least, most = min(sums, default=0), max(sums, default=0)
-        return [int(HIGHEST * ((one - least) / (most - least))) if most > least else 0 for one in sums]
+        return [int(HIGHEST * ((total - least) / (most - least))) if most > least else 0 for total in sums]
 
 
 def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Places]]:
     """Yield each term between the pod and placed pods, the weight of each of those, and their places."""
-    said = pod.constraints or NO_CONSTRAINTS
-    wishes = [(one.term, one.weight) for one in said.preferred_affinity]
-    wishes += [(one.term, -one.weight) for one in said.preferred_anti_affinity]
+    constraints = pod.constraints or NO_CONSTRAINTS
+    wishes = [(preference.term, preference.weight) for preference in constraints.preferred_affinity]
+    wishes += [(preference.term, -preference.weight) for preference in constraints.preferred_anti_affinity]
     for term, weight in wishes:
         for _, places in groups_meant(term, pod.namespace, cluster):
             yield term, weight, places
@@ -62,13 +62,13 @@ def _terms(pod: Pod, cluster: ClusterView) -> Iterator[tuple[PodTerm, int, Place
 
 
 def _said_by(group: PodGroup) -> Iterator[tuple[PodTerm, int]]:
-    said = group.constraints or NO_CONSTRAINTS
-    for term in said.affinity:
+    constraints = group.constraints or NO_CONSTRAINTS
+    for term in constraints.affinity:
         yield term, _HARD_AFFINITY_WEIGHT
-    for one in said.preferred_affinity:
-        yield one.term, one.weight
-    for one in said.preferred_anti_affinity:
-        yield one.term, -one.weight
+    for preference in constraints.preferred_affinity:
+        yield preference.term, preference.weight
+    for preference in constraints.preferred_anti_affinity:
+        yield preference.term, -preference.weight
 
 
 class SoftTopologySpread(Score):
@@ -87,10 +87,10 @@ class SoftTopologySpread(Score):
         everywhere = with_all_keys(soft, cluster)
         counted = [state for state in nodes if everywhere >> state.number & 1]
         sums = {state.number: 0.0 for state in counted}
-        for one in soft:
-            _add(sums, one, info.pod, counted, everywhere, cluster)
+        for constraint in soft:
+            _add(sums, constraint, info.pod, counted, everywhere, cluster)
         # Go rounds halves away from zero; there are no negative sums.
-        rounded = {number: floor(found + 0.5) for number, found in sums.items()}
+        rounded = {number: floor(total + 0.5) for number, total in sums.items()}
         least, most = min(rounded.values(), default=0), max(rounded.values(), default=0)
         return [_inverted(rounded.get(state.number), least, most) for state in nodes]
 
@@ -114,7 +114,7 @@ def _add(
         sums[state.number] += counts.get(state.labels[key], 0) * weight + (constraint.max_skew - 1)
 
 
-def _inverted(found: int | None, least: int, most: int) -> int:
-    if found is None:
+def _inverted(count: int | None, least: int, most: int) -> int:
+    if count is None:
         return 0
-    return HIGHEST * (most + least - found) // most if most else HIGHEST
+    return HIGHEST * (most + least - count) // most if most else HIGHEST

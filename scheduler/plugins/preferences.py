@@ -25,11 +25,15 @@ class PreferredNodeAffinity(Score):
         self._added = thresholds.added_affinity.preferred
 
     def scores(self, info: PodInfo, cluster: ClusterView, nodes: Sequence[NodeInfo]) -> Sequence[int] | None:
-        said = info.pod.constraints or NO_CONSTRAINTS
-        preferred = (*said.preferred_nodes, *self._added)
+        constraints = info.pod.constraints or NO_CONSTRAINTS
+        preferred = (*constraints.preferred_nodes, *self._added)
         if not preferred:
             return None
-        wishes = [(one.weight, cluster.index.matching((one.term,))) for one in preferred if one.weight]
+        wishes = [
+            (preference.weight, cluster.index.matching((preference.term,)))
+            for preference in preferred
+            if preference.weight
+        ]
         return normalised([sum(weight for weight, bits in wishes if bits >> state.number & 1) for state in nodes])
 
 
@@ -43,7 +47,8 @@ class PreferNoSchedule(Score):
         unwelcome = [
             bits
             for taint, bits in cluster.index.wishes.items()
-            if taint.effect == "PreferNoSchedule" and not any(tolerates(one, taint) for one in tolerations)
+            if taint.effect == "PreferNoSchedule"
+            and not any(tolerates(toleration, taint) for toleration in tolerations)
         ]
         if not unwelcome:
             return None

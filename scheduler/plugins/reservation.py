@@ -65,8 +65,8 @@ class ReservedVolume(PreFilter, Filter):
                     wanted = f"a node from which the reserved volume {volume.name} is accessible"
                     where = affinity_text(volume.node_affinity) if volume.node_affinity else "anywhere"
                     return Rejection(Reason.VOLUME_UNREACHABLE, state.name, wanted, f"it is accessible where {where}")
-            found = _only_choice(info, cluster, state)
-            return found if found is not None and found.reason in _PROMISED else None
+            refusal = _only_choice(info, cluster, state)
+            return refusal if refusal is not None and refusal.reason in _PROMISED else None
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if reached >> state.number & 1]
@@ -95,8 +95,8 @@ class VolumeHealth(Filter):
 
         def why(state: NodeInfo) -> Rejection | None:
             cut = refuse_storage(drivers, cluster.storage.snapshot, state.name)
-            found = cut or _only_choice(info, cluster, state)
-            return found if found is not None and found.reason not in _PROMISED else None
+            refusal = cut or _only_choice(info, cluster, state)
+            return refusal if refusal is not None and refusal.reason not in _PROMISED else None
 
         def fitting(nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
             near = [state for state in nodes if state.cut_off.isdisjoint(drivers)] if drivers else nodes
@@ -158,16 +158,16 @@ def _reaching_storage(drivers: frozenset[str], cluster: ClusterView) -> NodeRule
 
 def _promised(info: PodInfo, cluster: ClusterView) -> list[Volume]:
     """Return the volumes that are reserved for the pod's claims, and that they may take."""
-    found = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
-    held = (_held(claim, reservation, cluster) for claim, reservation in found if reservation is not None)
+    pairs = ((claim, info.reserved.get(claim.key)) for claim in info.claims.delayed)
+    held = (_held(claim, reservation, cluster) for claim, reservation in pairs if reservation is not None)
     return [volume for volume in held if volume is not None]
 
 
 def _reaching_all(volumes: Iterable[Volume], cluster: ClusterView) -> int:
-    found = cluster.index.everything
+    nodes = cluster.index.everything
     for volume in volumes:
-        found &= cluster.index.reaching(volume.node_affinity)
-    return found
+        nodes &= cluster.index.reaching(volume.node_affinity)
+    return nodes
 
 
 def _held(claim: Claim, reservation: ClaimReservation, cluster: ClusterView) -> Volume | None:
@@ -185,8 +185,16 @@ def _only_choice(info: PodInfo, cluster: ClusterView, state: NodeInfo) -> Reject
     if not choice.own.rejections or choice.upstream.rejections:
         return None
     refusals = (refuse_use(cluster.storage, volume, cluster.now, claim) for claim, volume in choice.upstream.volumes)
-    found = next((refusal for refusal in refusals if refusal is not None), None)
-    if found is None:
+    first_refusal = next((refusal for refusal in refusals if refusal is not None), None)
+    if first_refusal is None:
         snapshot = cluster.storage.snapshot
         return refuse_storage(drivers_of(choice.upstream, snapshot), snapshot, state.name)
-    return about(state, Rejection(found.reason, state.name, f"{found.wanted} beside {found.subject}", found.offered))
+    return about(
+        state,
+        Rejection(
+            first_refusal.reason,
+            state.name,
+            f"{first_refusal.wanted} beside {first_refusal.subject}",
+            first_refusal.offered,
+        ),
+    )

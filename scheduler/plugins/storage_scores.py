@@ -30,7 +30,7 @@ class ReservedZone(Score):
         if not reservations:
             return None
         claims = len(info.claims.delayed)
-        return [HIGHEST * sum(_is_at(one, state) for one in reservations) // claims for state in nodes]
+        return [HIGHEST * sum(_is_at(reservation, state) for reservation in reservations) // claims for state in nodes]
 
 
 class ZoneVolumes(Score):
@@ -66,7 +66,7 @@ class AttachedVolumes(Score):
         wanted = [(volume.driver, volume.handle) for _, volume in info.claims.bound if volume.driver and volume.handle]
         if not wanted:
             return None
-        attached = [sum(one in state.attach.used or one in state.attach.left for one in wanted) for state in nodes]
+        attached = [sum(name in state.attach.used or name in state.attach.left for name in wanted) for state in nodes]
         return [HIGHEST * count // len(wanted) for count in attached]
 
 
@@ -98,13 +98,13 @@ def _is_at(reservation: ClaimReservation, state: NodeInfo) -> bool:
 def _by_zone(nodes: Sequence[NodeInfo], count: Callable[[NodeInfo], int]) -> list[int]:
     """Evaluate once per zone; nodes without one are evaluated individually."""
     known: dict[str, int] = {}
-    found = []
+    results = []
     for state in nodes:
         place = state.zone or f"node {state.name}"
         if place not in known:
             known[place] = count(state)
-        found.append(known[place])
-    return found
+        results.append(known[place])
+    return results
 
 
 def _share(request: int, volume: Volume) -> int:

@@ -42,7 +42,7 @@ def spread_eased(pod: Pod, change: ClusterEvent, _: Wanted | None) -> bool:
 
 def _shape(pod: Pod, _: Wanted | None) -> Hashable:
     hard = constraints_of(pod, DO_NOT_SCHEDULE)
-    return pod.namespace, tuple((one, selector_of(one, pod)) for one in hard)
+    return pod.namespace, tuple((constraint, selector_of(constraint, pod)) for constraint in hard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class SpreadTally:
         hard = constraints_of(info.pod, DO_NOT_SCHEDULE)
         everywhere = with_all_keys(hard, cluster)
         self._pod = info.pod
-        self._spreads = [_counted(info.pod, one, everywhere, cluster) for one in hard]
+        self._spreads = [_counted(info.pod, constraint, everywhere, cluster) for constraint in hard]
         self._selected: dict[Pairs, list[bool]] = {}
 
     def counts(self, state: NodeInfo) -> Counts:
@@ -86,10 +86,10 @@ class SpreadTally:
     def adds(self, pod: Pod, state: NodeInfo) -> Counts:
         if pod.deleting or pod.namespace != self._pod.namespace:
             return (0,) * len(self._spreads)
-        found = self._selected.get(pod.labels)
-        if found is None:
-            found = self._selected[pod.labels] = [_selects(spread.selector, pod.labels) for spread in self._spreads]
-        counted = zip(self._spreads, found, strict=True)
+        matches = self._selected.get(pod.labels)
+        if matches is None:
+            matches = self._selected[pod.labels] = [_selects(spread.selector, pod.labels) for spread in self._spreads]
+        counted = zip(self._spreads, matches, strict=True)
         return tuple([int(selected and spread.among >> state.number & 1) for spread, selected in counted])
 
     def allows(self, state: NodeInfo, counts: Counts) -> bool:
@@ -147,17 +147,17 @@ def _reasons(verdict: SpreadVerdict, refused: int) -> Iterable[tuple[Reason, int
 def _is_counted(pod: Pod, other: Pod) -> bool:
     if other.namespace != pod.namespace:
         return False
-    selectors = (selector_of(one, pod) for one in constraints_of(pod, DO_NOT_SCHEDULE))
+    selectors = (selector_of(constraint, pod) for constraint in constraints_of(pod, DO_NOT_SCHEDULE))
     return any(selector is not None and matches_labels(selector, other.labels) for selector in selectors)
 
 
 def _spread_nodes_changed(pod: Pod, change: ClusterEvent) -> bool:
     hard = constraints_of(pod, DO_NOT_SCHEDULE)
-    keys = {one.topology_key for one in hard}
-    nodes = [one for one in (change.old, change.new) if isinstance(one, Node)]
+    keys = {constraint.topology_key for constraint in hard}
+    nodes = [item for item in (change.old, change.new) if isinstance(item, Node)]
     if not any(value_of(node.labels, key) is not None for node in nodes for key in keys):
         return False
     if len(nodes) == 1 or nodes[0].labels != nodes[1].labels:
         return True
     taints = {(node.taints, node.unschedulable) for node in nodes}
-    return len(taints) > 1 and any(one.node_taints_policy == HONOR for one in hard)
+    return len(taints) > 1 and any(constraint.node_taints_policy == HONOR for constraint in hard)

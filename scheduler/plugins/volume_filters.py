@@ -243,7 +243,9 @@ class VolumeRestrictions(Filter):
     def rule(self, info: PodInfo, cluster: ClusterView) -> NodeRule | None:
         claims = (*(claim for claim, _ in info.claims.bound), *info.claims.delayed)
         exclusive = [claim for claim in claims if READ_WRITE_ONCE_POD in claim.access_modes]
-        used = next((found for claim in exclusive if (found := _used_by(claim, info, cluster)) is not None), None)
+        used = next(
+            (other_pod for claim in exclusive if (other_pod := _used_by(claim, info, cluster)) is not None), None
+        )
         if used is None:
             return None
         claim, user = used
@@ -282,7 +284,7 @@ def _volume_eased(pod: Pod, change: ClusterEvent, wanted: Wanted) -> bool:
 
 def _claimed_by(pod: Pod, change: ClusterEvent) -> bool:
     """Whether the volume's claimRef names, or named, a claim of the pod: then that alone decides."""
-    references = (one.claim for one in (change.old, change.new) if isinstance(one, Volume))
+    references = (item.claim for item in (change.old, change.new) if isinstance(item, Volume))
     keys = {reference.key for reference in references if reference is not None}
     return not keys.isdisjoint(pod.claim_keys)
 
@@ -290,7 +292,7 @@ def _claimed_by(pod: Pod, change: ClusterEvent) -> bool:
 def _can_be_made(change: ClusterEvent, wanted: Wanted) -> bool:
     old, new = change.old, change.new
     if isinstance(old, StorageClass) or isinstance(new, StorageClass):
-        names = {one.name for one in (old, new) if isinstance(one, StorageClass)}
+        names = {item.name for item in (old, new) if isinstance(item, StorageClass)}
         return not names.isdisjoint(wanted.classes)
     if isinstance(new, CSIStorageCapacity):
         before = old if isinstance(old, CSIStorageCapacity) else None
@@ -325,19 +327,19 @@ def _node_labels_changed(change: ClusterEvent) -> bool:
 
 
 def _volume_name(change: ClusterEvent) -> str | None:
-    found = change.old if change.new is None else change.new
-    return found.name if isinstance(found, Volume) else None
+    item = change.old if change.new is None else change.new
+    return item.name if isinstance(item, Volume) else None
 
 
-def _zones_of(found: object) -> object:
+def _zones_of(item: object) -> object:
     """Return the labels of zones; None for absent objects."""
-    return [pair for pair in found.labels if pair[0] in ZONE_LABELS] if isinstance(found, Node | Volume) else None
+    return [pair for pair in item.labels if pair[0] in ZONE_LABELS] if isinstance(item, Node | Volume) else None
 
 
-def _limits(found: object) -> dict[str, int | None]:
+def _limits(item: object) -> dict[str, int | None]:
     """Return the registered drivers and the attach limits they state; none of absent objects."""
-    drivers = found.drivers if isinstance(found, CSINode) else ()
-    return {one.name: one.attach_limit for one in drivers}
+    drivers = item.drivers if isinstance(item, CSINode) else ()
+    return {driver.name: driver.attach_limit for driver in drivers}
 
 
 def _demanding(driver: object) -> bool:

@@ -37,10 +37,10 @@ class Budgets:
         if not self._by_namespace:
             return []
         taken: Counter[str] = Counter()
-        found = []
+        exceeding = []
         for pod in pods:
             covering = self.of(pod)
             taken.update(budget.key for budget in covering)
             if len(covering) > 1 or any(taken[budget.key] > budget.allowed for budget in covering):
-                found.append(pod)
-        return found
+                exceeding.append(pod)
+        return exceeding

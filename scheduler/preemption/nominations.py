@@ -47,10 +47,10 @@ class Nominations:
 
     def by_node(self) -> ByNode:
         """Return all of them."""
-        found: dict[str, list[Pod]] = {}
+        nominated: dict[str, list[Pod]] = {}
         for key, node in self._nodes.items():
-            found.setdefault(node, []).append(self._pods[key])
-        return found
+            nominated.setdefault(node, []).append(self._pods[key])
+        return nominated
 
 
 class Reserving:
@@ -69,11 +69,11 @@ class Reserving:
     def view(self, cluster: ClusterView, pod: Pod, nominated: ByNode) -> ClusterView:
         """Return the cluster with the nominated pods that the pod may not displace."""
         moves: list[tuple[None, Place]] = [
-            (None, (one, node))
+            (None, (other, node))
             for node, pods in nominated.items()
             if node in cluster.numbers
-            for one in pods
-            if one.priority >= pod.priority and one.uid != pod.uid
+            for other in pods
+            if other.priority >= pod.priority and other.uid != pod.uid
         ]
         if not moves:
             return cluster
@@ -84,26 +84,26 @@ class Reserving:
         return shown if shown.now == cluster.now else shown.at(cluster.now)
 
 
-def _same_but_for_time(one: ClusterView, other: ClusterView) -> bool:
+def _same_but_for_time(view: ClusterView, other: ClusterView) -> bool:
     return (
-        one.nodes is other.nodes
-        and one.storage is other.storage
-        and one.index is other.index
-        and one.namespaces is other.namespaces
+        view.nodes is other.nodes
+        and view.storage is other.storage
+        and view.index is other.index
+        and view.namespaces is other.namespaces
     )
 
 
 def stands(placement: ScheduleResult, cluster: ClusterView, profile: Profile) -> bool:
     """Whether a placement holds without the nominated pods: it must not depend on being near to one of them."""
-    said = placement.pod.constraints
-    if said is None or not said.affinity:
+    constraints = placement.pod.constraints
+    if constraints is None or not constraints.affinity:
         return True
     return on_nominated(placement.pod, placement.node, cluster, profile) is not None
 
 
 def outranked(pod: Pod, node: str, nominated: ByNode) -> list[Pod]:
     """Return the pods that lose the nomination of a node to a pod: those of lower priority."""
-    return [one for one in nominated.get(node, ()) if one.priority < pod.priority]
+    return [other for other in nominated.get(node, ()) if other.priority < pod.priority]
 
 
 def on_nominated(pod: Pod, node: str, cluster: ClusterView, profile: Profile) -> ScheduleResult | None:

@@ -69,7 +69,7 @@ class Preemptor:
 
     def preempt(
         self,
-        found: Unschedulable,
+        unschedulable: Unschedulable,
         profile: Profile,
         budgets: Budgets,
         nominated: Mapping[str, Sequence[Pod]],
@@ -80,11 +80,11 @@ class Preemptor:
         `nominated` are the pods with nominated nodes, by node. `going` are uids of pods whose eviction was accepted,
         whether the cluster shows it yet or not.
         """
-        pod, cluster = found.judgement.info.pod, found.cluster
+        pod, cluster = unschedulable.judgement.info.pod, unschedulable.cluster
         if pod.constraints is not None and not pod.constraints.preempts:
             return NoPreemption(NEVER, waits=True)
-        question = question_of(found.judgement, cluster, profile)
-        curable = _curable(found, question, profile)
+        question = question_of(unschedulable.judgement, cluster, profile)
+        curable = _curable(unschedulable, question, profile)
         if _waits(pod, cluster, curable, nominated, going):
             return NoPreemption(WAITING, waits=True)
         lowest = self._lowest.answers("lowest priority", curable, _lowest_priority)
@@ -123,28 +123,28 @@ def _candidates(
     wanted = candidates_wanted(len(nodes))
     start = crc32(question.pod.uid.encode()) % len(nodes) if wanted < len(nodes) else 0
     crowded = question.with_nominated() if nominated else question
-    found: list[Preemption] = []
+    candidates: list[Preemption] = []
     for state in (*nodes[start:], *nodes[:start]):
-        beside = [one for one in nominated.get(state.name, ()) if _precedes(one, question.pod)]
+        beside = [other for other in nominated.get(state.name, ()) if _precedes(other, question.pod)]
         victims = victims_on(Trial.on(crowded if beside else question, state), budgets, beside, question.cluster.now)
         if isinstance(victims, Helpless):
             counts[PROTECTED if victims.protected else NOT_ENOUGH] += 1
             continue
-        found.append(Preemption(state.name, victims))
-        if len(found) >= wanted:
+        candidates.append(Preemption(state.name, victims))
+        if len(candidates) >= wanted:
             break
-    return found
+    return candidates
 
 
 def _precedes(nominated: Pod, pod: Pod) -> bool:
     return nominated.priority >= pod.priority and nominated.uid != pod.uid
 
 
-def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeInfo]:
+def _curable(unschedulable: Unschedulable, question: Question, profile: Profile) -> Sequence[NodeInfo]:
     """Return the nodes that reject the pod for a reason that evictions might resolve (status Unschedulable)."""
-    if found.judgement.rejection is not None:
+    if unschedulable.judgement.rejection is not None:
         return ()
-    cluster, alike = question.cluster, Alike(found)
+    cluster, alike = question.cluster, Alike(unschedulable)
     curable = cluster.index.everything
     for pre_filter in profile.pre_filters:
         confined = pre_filter.confine(question.info, cluster)
@@ -160,12 +160,12 @@ def _curable(found: Unschedulable, question: Question, profile: Profile) -> Sequ
 
 def _incurable(rules: Iterable[tuple[Filter, NodeRule]], nodes: int, alike: Alike) -> int:
     """Return those of the nodes whose first rejection evictions cannot resolve."""
-    found = 0
+    incurable = 0
     for plugin, rule in rules:
         for reason, refused in refusals(plugin, rule, nodes, alike) if plugin.unresolvable else ():
-            found |= refused if reason in plugin.unresolvable else 0
+            incurable |= refused if reason in plugin.unresolvable else 0
         nodes &= ~refused_by(rule, nodes, alike)
-    return found
+    return incurable
 
 
 def _waits(
@@ -176,12 +176,12 @@ def _waits(
     going: Container[str],
 ) -> bool:
     """Whether pods are already terminating for it (PodEligibleToPreemptOthers)."""
-    name = next((node for node, pods in nominated.items() if any(one.uid == pod.uid for one in pods)), "")
+    name = next((node for node, pods in nominated.items() if any(other.uid == pod.uid for other in pods)), "")
     state = cluster.node(name or pod.nominated_node)
-    if state is None or all(state is not one for one in curable):
+    if state is None or all(state is not candidate for candidate in curable):
         return False
-    lower = (one for one in state.pods if one.priority < pod.priority)
-    return any(one.uid in going or (one.deleting and one.evicted) for one in lower)
+    lower = (other for other in state.pods if other.priority < pod.priority)
+    return any(other.uid in going or (other.deleting and other.evicted) for other in lower)
 
 
 def _lowest_priority(state: NodeInfo) -> int:
@@ -189,5 +189,5 @@ def _lowest_priority(state: NodeInfo) -> int:
 
 
 def _text(nodes: int, counts: Mapping[str, int]) -> str:
-    said = ", ".join(sorted(f"{count} {text}" for text, count in counts.items() if count))
-    return f"preemption: 0/{nodes} nodes are available: {said}." if said else ""
+    reasons = ", ".join(sorted(f"{count} {text}" for text, count in counts.items() if count))
+    return f"preemption: 0/{nodes} nodes are available: {reasons}." if reasons else ""

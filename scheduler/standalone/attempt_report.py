@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class StatusSink(Protocol):
     """Writes the status of pods (scheduler.standalone.pod_status.PodStatus)."""
 
-    def say(self, pod: Pod, said: Said) -> bool:
+    def say(self, pod: Pod, report: Said) -> bool:
         """Queue a status to be written; return whether it is new."""
 
     def nominate(self, pod: Pod, node: str) -> None:
@@ -134,12 +134,12 @@ class AttemptReport:
         for told in self.endings:
             told(ending)
 
-    def _complain(self, pod: Pod, said: Said) -> bool:
+    def _complain(self, pod: Pod, report: Said) -> bool:
         """Write it; return whether it was new. As Events repeats are sent too: they become a series, which is kept
         alive.
         """
-        news = self._status.say(pod, said)
-        self._publish(pod, "Warning", "FailedScheduling", "Scheduling", said.message)
+        news = self._status.say(pod, report)
+        self._publish(pod, "Warning", "FailedScheduling", "Scheduling", report.message)
         return news
 
     def _publish(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:

@@ -76,10 +76,10 @@ class SchedulerCache:
             raise RuntimeError("a placement was decided without a view of this cluster")
         cluster = self.view(self._looked)
         for reserve in reserves:
-            found = reserve.reserve(placement, cluster)
-            if isinstance(found, Rejection):
-                return found
-            cluster = found
+            result = reserve.reserve(placement, cluster)
+            if isinstance(result, Rejection):
+                return result
+            cluster = result
         self._storage.ledger = cluster.storage.ledger
         self._note(pod.key, self._place(pod.key))
         self._assumed[pod.key] = placement
@@ -150,18 +150,18 @@ class SchedulerCache:
                 self._moved.setdefault(key, None)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        found = new or old
-        if found is not None and self._view is not None:
-            self._nodes.add(found.name)
+        node = new or old
+        if node is not None and self._view is not None:
+            self._nodes.add(node.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        found = new or old
-        if found is None:
+        pod = new or old
+        if pod is None:
             return
-        key = found.key
+        key = pod.key
         placement = self._assumed.get(key)
         self._note(key, _place(old, placement))
-        if placement is not None and (_says_more(found, placement.pod) if new else found.uid == placement.pod.uid):
+        if placement is not None and (_says_more(pod, placement.pod) if new else pod.uid == placement.pod.uid):
             del self._assumed[key]
             self._bound.pop(key, None)
             self._storage.release(key)

@@ -51,10 +51,10 @@ class ManualBinding:
         refused = self._try(attempt, node) if attempt is not None else None
         if refused is not None:
             return refused
-        found = await ending
-        if found is None:
+        result = await ending
+        if result is None:
             return _STOPPED
-        return self._bound(found, node) if found.placement is not None else self._not_bound(found)
+        return self._bound(result, node) if result.placement is not None else self._not_bound(result)
 
     async def unbind(self, key: str, uid: str) -> Released | Refused:
         pod = self._find(key, uid) if self._scheduler.takes_work else _STOPPED
@@ -67,10 +67,10 @@ class ManualBinding:
         # Execution of a decision may begin in between.
         await asyncio.sleep(0)
         await self._scheduler.cycle.withdraw(promised.pod, "a request to unbind it")
-        found = await ending
-        if found is None:
+        result = await ending
+        if result is None:
             return _STOPPED
-        return Released(promised.node) if found.placement is None else _has_node(key, promised.node)
+        return Released(promised.node) if result.placement is None else _has_node(key, promised.node)
 
     def _find(self, key: str, uid: str) -> Pod | Refused:
         """Return the pod if it waits for a node and names this scheduler."""
@@ -92,7 +92,7 @@ class ManualBinding:
     def _try(self, attempt: Attempt, node: str) -> Refused | None:
         """Schedule the pod now. Return why that is not possible; None if there is a result to wait for."""
         try:
-            found = self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt)
+            begun = self._only_on(attempt, node) if node else self._scheduler.attempts.begin(attempt)
         except PluginFailed as failure:
             self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
             return Refused(Refusal.FAILED, str(failure))
@@ -101,10 +101,10 @@ class ManualBinding:
             raise
         finally:
             self._scheduler.wake()
-        if isinstance(found, Refused):
-            return found
-        if found is not None:
-            self._scheduler.start(found)
+        if isinstance(begun, Refused):
+            return begun
+        if begun is not None:
+            self._scheduler.start(begun)
         elif self._scheduler.waiting.get(attempt.pod.key) is None:
             return _has_node(attempt.pod.key, "a node")
         return None
@@ -113,9 +113,9 @@ class ManualBinding:
         pod = attempt.pod
         view, profile = self._look(pod)
         confined = replace(profile, pre_filters=(_OnlyOn(node), *profile.pre_filters))
-        found = self._scheduler.room.decide(pod, view, confined, _Afresh())
-        if isinstance(found, ScheduleResult):
-            return self._scheduler.attempts.place(attempt, found, view)
+        decision = self._scheduler.room.decide(pod, view, confined, _Afresh())
+        if isinstance(decision, ScheduleResult):
+            return self._scheduler.attempts.place(attempt, decision, view)
         self._scheduler.waiting.retry(attempt, self._scheduler.clock.monotonic())
         state = view.node(node)
         if state is None:

@@ -59,19 +59,19 @@ class PodStatus:
         self._something = asyncio.Event()
         self._complaint = ""
 
-    def say(self, pod: Pod, said: Said) -> bool:
+    def say(self, pod: Pod, report: Said) -> bool:
         """Queue a status to be written; return whether it differs from the last one for the pod."""
-        if self._said.get(pod.key) == (pod.uid, said):
+        if self._said.get(pod.key) == (pod.uid, report):
             return False
-        self._said[pod.key] = pod.uid, said
-        self._wanted[pod.key] = pod, said
+        self._said[pod.key] = pod.uid, report
+        self._wanted[pod.key] = pod, report
         self._something.set()
         return True
 
     def nominate(self, pod: Pod, node: str) -> None:
         """Queue the nominated node of a pod, empty for none; the rest of the status stays."""
-        uid, said = self._said.get(pod.key, ("", _NOTHING))
-        self.say(pod, replace(said if uid == pod.uid else _NOTHING, nominated=node))
+        uid, report = self._said.get(pod.key, ("", _NOTHING))
+        self.say(pod, replace(report if uid == pod.uid else _NOTHING, nominated=node))
 
     def forget(self, pod_key: str) -> None:
         """Stop writing about a pod: it is assigned or gone."""
@@ -90,10 +90,10 @@ class PodStatus:
             while (key := next((key for key in self._wanted if key not in self._writing), None)) is None:
                 self._something.clear()
                 await self._something.wait()
-            pod, said = self._wanted.pop(key)
+            pod, report = self._wanted.pop(key)
             self._writing.add(key)
             try:
-                await self._write(pod, said)
+                await self._write(pod, report)
             except (KubeError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
                 self._complain(pod, error)
                 if key not in self._wanted:
@@ -103,12 +103,12 @@ class PodStatus:
                 if key in self._wanted:
                     self._something.set()
 
-    async def _write(self, pod: Pod, said: Said) -> None:
+    async def _write(self, pod: Pod, report: Said) -> None:
         for attempt in range(1, TRIES + 1):
             try:
-                found = msgspec.json.decode(await self._api.get(PODS, pod.name, pod.namespace))
-                if _is_waiting(found, pod):
-                    await self._patch(pod, said, found)
+                document = msgspec.json.decode(await self._api.get(PODS, pod.name, pod.namespace))
+                if _is_waiting(document, pod):
+                    await self._patch(pod, report, document)
             except NotFound:
                 return
             except RetryableError as error:
@@ -119,15 +119,15 @@ class PodStatus:
             else:
                 return
 
-    async def _patch(self, pod: Pod, said: Said, found: dict[str, Any]) -> None:
-        change = change_of(found, said, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+    async def _patch(self, pod: Pod, report: Said, document: dict[str, Any]) -> None:
+        change = change_of(document, report, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         if not change:
             return
         await self._api.conditional_patch(
             PODS,
             pod.name,
             {"status": change},
-            resource_version=found["metadata"]["resourceVersion"],
+            resource_version=document["metadata"]["resourceVersion"],
             namespace=pod.namespace,
             uid=pod.uid,
             subresource="status",
@@ -141,23 +141,23 @@ class PodStatus:
         self._complaint = complaint
 
 
-def change_of(found: Mapping[str, Any], said: Said, now: str) -> dict[str, Any]:
+def change_of(document: Mapping[str, Any], report: Said, now: str) -> dict[str, Any]:
     """Return the merge patch for a pod's status (its JSON); nothing if the status is as wanted already."""
-    status = found.get("status") or {}
+    status = document.get("status") or {}
     conditions = status.get("conditions") or []
-    before: dict[str, Any] = next((one for one in conditions if one.get("type") == _TYPE), {})
+    before: dict[str, Any] = next((each for each in conditions if each.get("type") == _TYPE), {})
     change: dict[str, Any] = {}
-    wanted = {"status": "False", "reason": said.reason, "message": said.message}
-    if said.reason and any(before.get(key) != value for key, value in wanted.items()):
+    wanted = {"status": "False", "reason": report.reason, "message": report.message}
+    if report.reason and any(before.get(key) != value for key, value in wanted.items()):
         since = before.get("lastTransitionTime", now) if before.get("status") == "False" else now
         condition = {"type": _TYPE, "lastProbeTime": None, "lastTransitionTime": since, **wanted}
-        if generation := found["metadata"].get("generation"):
+        if generation := document["metadata"].get("generation"):
             condition["observedGeneration"] = generation
-        change["conditions"] = [*(one for one in conditions if one.get("type") != _TYPE), condition]
-    if said.nominated is not None and said.nominated != status.get("nominatedNodeName", ""):
-        change["nominatedNodeName"] = said.nominated or None
+        change["conditions"] = [*(each for each in conditions if each.get("type") != _TYPE), condition]
+    if report.nominated is not None and report.nominated != status.get("nominatedNodeName", ""):
+        change["nominatedNodeName"] = report.nominated or None
     return change
 
 
-def _is_waiting(found: Mapping[str, Any], pod: Pod) -> bool:
-    return found["metadata"]["uid"] == pod.uid and not found["spec"].get("nodeName")
+def _is_waiting(document: Mapping[str, Any], pod: Pod) -> bool:
+    return document["metadata"]["uid"] == pod.uid and not document["spec"].get("nodeName")

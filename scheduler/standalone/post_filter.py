@@ -67,12 +67,12 @@ class PostFilter:
 
         Must not be called for pods that count on a node already: events about their waiting are late.
         """
-        found = new or old
-        if found is None:
+        pod = new or old
+        if pod is None:
             return
         known = old if old is not None and new is not None and old.uid == new.uid else None
         if new is None or new.deleting or (known is not None and known.nominated_node and not new.nominated_node):
-            self._tell(self._nominations.remove(found.key))
+            self._tell(self._nominations.remove(pod.key))
         elif new.nominated_node and (known is None or known.nominated_node != new.nominated_node):
             self._tell(self._nominations.put(new, new.nominated_node))
         else:
@@ -104,22 +104,22 @@ class PostFilter:
         if not nominated:
             return decider.decide(pod, view, profile)
         crowded = self._reserving.view(view, pod, nominated)
-        found = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
-        if isinstance(found, ScheduleResult) and crowded is not view and not stands(found, view, profile):
+        decision = self._on_nominated(pod, crowded, profile) or decider.decide(pod, crowded, profile)
+        if isinstance(decision, ScheduleResult) and crowded is not view and not stands(decision, view, profile):
             return Unschedulable(judge(pod, view, profile), view)
-        return found
+        return decision
 
     def _on_nominated(self, pod: Pod, view: ClusterView, profile: Profile) -> ScheduleResult | None:
         node = self._nominations.of(pod.key)
         return on_nominated(pod, node, view, profile) if node else None
 
-    def preempt(self, found: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
+    def preempt(self, unschedulable: Unschedulable, view: ClusterView, profile: Profile) -> Preemption | NoPreemption:
         """Return the victims for a pod that was rejected in this view. The node is nominated for it from now on."""
-        pod, nominated = found.judgement.info.pod, self.kept()
-        if found.cluster is not view:
-            found = Unschedulable(judge(pod, view, profile), view)
+        pod, nominated = unschedulable.judgement.info.pod, self.kept()
+        if unschedulable.cluster is not view:
+            unschedulable = Unschedulable(judge(pod, view, profile), view)
         budgets = self._budgets_now()
-        answer = self._preemptor.preempt(found, profile, budgets, nominated, self._evictor.going())
+        answer = self._preemptor.preempt(unschedulable, profile, budgets, nominated, self._evictor.going())
         if isinstance(answer, Preemption):
             for loser in outranked(pod, answer.node, nominated):
                 self._status.nominate(loser, "")

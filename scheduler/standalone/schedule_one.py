@@ -101,12 +101,12 @@ class Attempts:
         profile = self.configuration.current.profiles[pod.scheduler_name]
         began = self.clock.monotonic()
         view = self.cluster.view(self.clock.now())
-        found = self.room.decide(pod, view, profile, self.decider)
-        fits = not isinstance(found, Unschedulable)
+        decision = self.room.decide(pod, view, profile, self.decider)
+        fits = not isinstance(decision, Unschedulable)
         self.metrics.decided(pod.scheduler_name, self.clock.monotonic() - began, fits=fits)
-        if isinstance(found, Unschedulable):
-            return self._refused(attempt, pod, found, self.room.preempt(found, view, profile))
-        return self.place(attempt, found, view, began)
+        if isinstance(decision, Unschedulable):
+            return self._refused(attempt, pod, decision, self.room.preempt(decision, view, profile))
+        return self.place(attempt, decision, view, began)
 
     def place(
         self, attempt: Attempt, placement: ScheduleResult, view: ClusterView, began: float | None = None
@@ -126,20 +126,20 @@ class Attempts:
         return self._carry_out(attempt, placement, zone, self.clock.monotonic() if began is None else began)
 
     def _refused(
-        self, attempt: Attempt, pod: Pod, found: Unschedulable, answer: Preemption | NoPreemption
+        self, attempt: Attempt, pod: Pod, unschedulable: Unschedulable, answer: Preemption | NoPreemption
     ) -> Work | None:
-        diagnosis = diagnose(found)
+        diagnosis = diagnose(unschedulable)
         if isinstance(answer, Preemption):
             self.metrics.preempted(len(answer.victims))
             self.report.refused(pod, diagnosis, diagnosis.text(), answer.node)
-            return self._clear(attempt, pod, found, diagnosis, answer)
+            return self._clear(attempt, pod, unschedulable, diagnosis, answer)
         hints = diagnosis.hints | {EVICTION} if answer.protected else diagnosis.hints
-        self.waiting.failed(attempt, hints, self.clock.monotonic(), wanted_by(found))
+        self.waiting.failed(attempt, hints, self.clock.monotonic(), wanted_by(unschedulable))
         self.report.refused(pod, diagnosis, diagnosis.text(answer.why), None if answer.waits else "")
         return None
 
     async def _clear(
-        self, attempt: Attempt, pod: Pod, found: Unschedulable, diagnosis: Diagnosis, preemption: Preemption
+        self, attempt: Attempt, pod: Pod, unschedulable: Unschedulable, diagnosis: Diagnosis, preemption: Preemption
     ) -> None:
         """Nominate a node for a pod. The pod waits for its victims to end, or is retried if they cannot be evicted."""
         try:
@@ -154,7 +154,7 @@ class Attempts:
             self.report.refused(pod, diagnosis, diagnosis.text(f"preemption: {refusal}."), "")
             self.waiting.retry(attempt, now)
         else:
-            self.waiting.failed(attempt, diagnosis.hints, now, wanted_by(found))
+            self.waiting.failed(attempt, diagnosis.hints, now, wanted_by(unschedulable))
         self.wake()
 
     async def _withdrawn(self, preemption: Preemption, pod: Pod) -> Preemption:

@@ -164,7 +164,7 @@ def view_of(storage: View, now: datetime, namespaces: Mapping[str, Pairs] | None
         numbers={state.name: state.number for state in states},
         index=NodeIndex.of(nodes),
         pod_groups=PodGroups.of((pod, state.number) for state in states for pod in state.pods),
-        claim_users=Map({key: Map(found) for key, found in users.items()}),
+        claim_users=Map({key: Map(pods_of_claim) for key, pods_of_claim in users.items()}),
         namespaces=namespaces or Map(),
     )
 

@@ -151,14 +151,14 @@ def _of_scheduler(facts: Facts, pod: Pod, pattern: re.Pattern[str]) -> Evidence 
     """
     details = facts.pods.get(pod.key)
     conditions = () if details is None else details.conditions
-    said = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
-    if said and not pattern.search(said):
+    message = next((each.message for each in conditions if each.type == "PodScheduled" and each.status == "False"), "")
+    if message and not pattern.search(message):
         return None
     events = (event for event in facts.events_of("Pod", pod.key) if event.reason == "FailedScheduling")
     last = next(events, None)
     if last is not None and pattern.search(last.note):
         return quoted(facts, last)
-    return Evidence(f"pod/{pod.key} condition PodScheduled", "", f'"{_shortened(said)}"') if said else None
+    return Evidence(f"pod/{pod.key} condition PodScheduled", "", f'"{_shortened(message)}"') if message else None
 
 
 def _shortened(note: str) -> str:

@@ -114,8 +114,8 @@ def _probed(facts: Facts, volume: Volume) -> tuple[Evidence, ...]:
     swept = swept_health(volume, sweeps, facts.annotations, facts.now)
     if swept is None or not swept.covered:
         return ()
-    found = f"{swept.finding.state}, probed {age_text(facts.now - swept.ended)} ago"
-    return (Evidence(volume_object(volume, "health"), "", found),)
+    probe = f"{swept.finding.state}, probed {age_text(facts.now - swept.ended)} ago"
+    return (Evidence(volume_object(volume, "health"), "", probe),)
 
 
 def _deleted_owner(facts: Facts, volume: Volume) -> tuple[Link, ...]:

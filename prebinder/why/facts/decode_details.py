@@ -208,8 +208,8 @@ class EventAbout(Struct, frozen=True):
 
 
 def claim_details(raw: bytes | Raw) -> ClaimDetails:
-    found = _CLAIM.decode(raw)
-    metadata, spec, status = found.metadata or _Metadata(), found.spec or _ClaimSpec(), found.status or _Status()
+    decoded = _CLAIM.decode(raw)
+    metadata, spec, status = decoded.metadata or _Metadata(), decoded.spec or _ClaimSpec(), decoded.status or _Status()
     return ClaimDetails(
         data_source=_data_source(spec.data_source_ref or spec.data_source),
         finalizers=tuple(metadata.finalizers or ()),
@@ -221,8 +221,8 @@ def claim_details(raw: bytes | Raw) -> ClaimDetails:
 
 
 def pod_details(raw: bytes | Raw) -> PodDetails:
-    found = _POD.decode(raw)
-    metadata, spec, status = found.metadata or _Metadata(), found.spec or _PodSpec(), found.status or _PodStatus()
+    decoded = _POD.decode(raw)
+    metadata, spec, status = decoded.metadata or _Metadata(), decoded.spec or _PodSpec(), decoded.status or _PodStatus()
     owners = (owner for owner in metadata.owner_references or () if owner.controller)
     owner = next(((owner.kind or "", owner.name or "") for owner in owners), None)
     made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses or ()}
@@ -232,19 +232,19 @@ def pod_details(raw: bytes | Raw) -> PodDetails:
 
 
 def event(raw: bytes | Raw) -> EventAbout:
-    found = _EVENT.decode(raw)
-    about = found.regarding or found.involved_object or _Regarding()
-    source = found.source or found.deprecated_source or _EventSource()
-    reporter = found.reporting_controller or found.reporting_component or source.component or ""
-    series = found.series or _Series()
-    times = (series.last_observed_time, found.last_timestamp, found.deprecated_last_timestamp, found.event_time)
+    decoded = _EVENT.decode(raw)
+    about = decoded.regarding or decoded.involved_object or _Regarding()
+    source = decoded.source or decoded.deprecated_source or _EventSource()
+    reporter = decoded.reporting_controller or decoded.reporting_component or source.component or ""
+    series = decoded.series or _Series()
+    times = (series.last_observed_time, decoded.last_timestamp, decoded.deprecated_last_timestamp, decoded.event_time)
     record = EventRecord(
-        type=found.type or "",
-        reason=found.reason or "",
-        note=found.note or found.message or "",
+        type=decoded.type or "",
+        reason=decoded.reason or "",
+        note=decoded.note or decoded.message or "",
         reporter=reporter,
         last=next((moment for moment in times if moment is not None), None),
-        count=series.count or found.count or found.deprecated_count or 1,
+        count=series.count or decoded.count or decoded.deprecated_count or 1,
     )
     name, namespace = about.name or "", about.namespace or ""
     return EventAbout(about.kind or "", f"{namespace}/{name}" if namespace else name, record)
@@ -252,8 +252,8 @@ def event(raw: bytes | Raw) -> EventAbout:
 
 def lease(raw: bytes | Raw, sweeps: str) -> LeaseRecord:
     """Return a Lease; `sweeps` is the key of the annotation with the reports of sweeps."""
-    found = _LEASE.decode(raw)
-    metadata, spec = found.metadata or _Metadata(), found.spec or _LeaseSpec()
+    decoded = _LEASE.decode(raw)
+    metadata, spec = decoded.metadata or _Metadata(), decoded.spec or _LeaseSpec()
     return LeaseRecord(
         namespace=metadata.namespace or "default",
         name=metadata.name or "",
@@ -265,8 +265,8 @@ def lease(raw: bytes | Raw, sweeps: str) -> LeaseRecord:
 
 
 def quota(raw: bytes | Raw) -> QuotaRecord:
-    found = _QUOTA.decode(raw)
-    metadata, status = found.metadata or _Metadata(), found.status or _QuotaStatus()
+    decoded = _QUOTA.decode(raw)
+    metadata, status = decoded.metadata or _Metadata(), decoded.status or _QuotaStatus()
     hard, used = _amounts(status.hard), _amounts(status.used)
     return QuotaRecord(
         metadata.namespace or "default", metadata.name or "", tuple(sorted(hard.items())), tuple(sorted(used.items()))
@@ -274,16 +274,16 @@ def quota(raw: bytes | Raw) -> QuotaRecord:
 
 
 def attachment_details(raw: bytes | Raw) -> AttachmentDetails:
-    found = _ATTACHMENT.decode(raw)
-    status = found.status or _AttachmentStatus()
+    decoded = _ATTACHMENT.decode(raw)
+    status = decoded.status or _AttachmentStatus()
     attach, detach = status.attach_error or _VolumeError(), status.detach_error or _VolumeError()
-    deleted = (found.metadata or _Metadata()).deletion_timestamp
+    deleted = (decoded.metadata or _Metadata()).deletion_timestamp
     return AttachmentDetails(attach.message or "", detach.message or "", deleted)
 
 
 def snapshot(raw: bytes | Raw) -> SnapshotRecord:
-    found = _SNAPSHOT.decode(raw)
-    metadata, status = found.metadata or _Metadata(), found.status or _SnapshotStatus()
+    decoded = _SNAPSHOT.decode(raw)
+    metadata, status = decoded.metadata or _Metadata(), decoded.status or _SnapshotStatus()
     return SnapshotRecord(
         namespace=metadata.namespace or "default",
         name=metadata.name or "",
@@ -295,8 +295,8 @@ def snapshot(raw: bytes | Raw) -> SnapshotRecord:
 
 
 def device_claim(raw: bytes | Raw) -> DeviceClaimRecord:
-    found = _DEVICE_CLAIM.decode(raw)
-    metadata, status = found.metadata or _Metadata(), found.status or _DeviceClaimStatus()
+    decoded = _DEVICE_CLAIM.decode(raw)
+    metadata, status = decoded.metadata or _Metadata(), decoded.status or _DeviceClaimStatus()
     allocated = status.allocation is not UNSET and bytes(status.allocation) != b"null"
     return DeviceClaimRecord(metadata.namespace or "default", metadata.name or "", allocated)
 
@@ -309,8 +309,14 @@ def _data_source(reference: _Reference | None) -> DataSource | None:
 
 def _conditions(conditions: Iterable[_Condition] | None) -> tuple[Condition, ...]:
     return tuple(
-        Condition(one.type or "", one.status or "", one.reason or "", one.message or "", one.last_transition_time)
-        for one in conditions or ()
+        Condition(
+            condition.type or "",
+            condition.status or "",
+            condition.reason or "",
+            condition.message or "",
+            condition.last_transition_time,
+        )
+        for condition in conditions or ()
     )
 
 

@@ -39,12 +39,12 @@ class Group:
 
 def groups(items: Iterable[Item]) -> Sequence[Group]:
     """Return the items by cause and root object: problems first, then inconclusive ones, then normal ones."""
-    found: dict[tuple[object, ...], Group] = {}
+    by_cause: dict[tuple[object, ...], Group] = {}
     for item in items:
         culprit = next((link.name for link in item.causes if link.kind in _CULPRITS), "")
-        found.setdefault((item.code, item.problem, culprit), Group()).items.append(item)
+        by_cause.setdefault((item.code, item.problem, culprit), Group()).items.append(item)
     return sorted(
-        found.values(),
+        by_cause.values(),
         key=lambda group: (not group.items[0].problem, group.items[0].conclusive, -group.claims, group.items[0].code),
     )
 

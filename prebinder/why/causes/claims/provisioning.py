@@ -208,12 +208,14 @@ def no_capacity(facts: Facts, claim: Claim) -> Finding | None:
         return None
     if not sizes and not binds_late(storage_class):  # Only the scheduler depends on the objects.
         return None
-    found = f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity reported for class {storage_class.name}"
+    largest = (
+        f"at most {quantity_text(max(sizes))}" if sizes else f"no capacity reported for class {storage_class.name}"
+    )
     return Finding(
         Reason.INSUFFICIENT_STORAGE,
-        f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} anywhere: {found}.",
+        f"{storage_class.provisioner} has no room for {quantity_text(claim.request)} anywhere: {largest}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {storage_class.provisioner}")),
-        (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one topology", found),),
+        (Evidence("csistoragecapacities", f"{quantity_text(claim.request)} in one topology", largest),),
         (room_step(),),
     )
 
@@ -263,13 +265,13 @@ def provisioner_silent(facts: Facts, claim: Claim) -> Finding | None:
     return _no_answer(claim, storage_class, "it has not started on the claim")
 
 
-def _no_answer(claim: Claim, storage_class: StorageClass, found: str) -> Finding:
+def _no_answer(claim: Claim, storage_class: StorageClass, symptom: str) -> Finding:
     driver = driver_of(storage_class)
     return Finding(
         Reason.PROVISIONER_MISSING,
-        f"The provisioner of {driver} does not answer: {found}.",
+        f"The provisioner of {driver} does not answer: {symptom}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
-        (Evidence(f"leases and Events of {driver}", "a provisioner that works", found),),
+        (Evidence(f"leases and Events of {driver}", "a provisioner that works", symptom),),
         (Step(f"kubectl get deploy,statefulset -A | grep -i {_stem(driver)}", f"restart the controller of {driver}"),),
     )
 

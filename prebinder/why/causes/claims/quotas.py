@@ -34,8 +34,8 @@ def quota_exceeded(facts: Facts, namespace: str, name: str) -> Finding | None:
     for key, event in events_with(facts, wanted):
         if key.partition("/")[0] != namespace:
             continue
-        found = _EXCEEDED.search(event.note)
-        quota_name = found["quota"] if found else ""
+        match = _EXCEEDED.search(event.note)
+        quota_name = match["quota"] if match else ""
         quota = _quota(facts, namespace, quota_name) if facts.has(Source.QUOTAS) else None
         full = named(_full(quota)) if quota is not None else "see the Event"
         return Finding(
@@ -62,10 +62,10 @@ def refused_claims(facts: Facts) -> Iterator[tuple[str, str]]:
         return
     refused = set()
     for key, event in events_with(facts, _FORBIDDEN):
-        found = _FORBIDDEN.search(event.note)
+        match = _FORBIDDEN.search(event.note)
         is_tried = event.last is None or facts.now - event.last < _STILL_TRIED
-        if found is not None and is_tried:
-            refused.add((key.partition("/")[0], found["claim"]))
+        if match is not None and is_tried:
+            refused.add((key.partition("/")[0], match["claim"]))
     for namespace, name in sorted(refused):
         if f"{namespace}/{name}" not in facts.snapshot.claims:
             yield namespace, name

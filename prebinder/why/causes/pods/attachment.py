@@ -30,8 +30,12 @@ def attach_conflict(facts: Facts, pod: Pod) -> Finding | None:
     for claim, volume in _volumes_of(pod, snapshot):
         if not set(volume.access_modes) <= _ONE_NODE:
             continue
-        attached = [one for one in snapshot.attachments.values() if one.volume_name == volume.name and one.attached]
-        holders = [one for one in attached if one.node_name != pod.node_name]
+        attached = [
+            attachment
+            for attachment in snapshot.attachments.values()
+            if attachment.volume_name == volume.name and attachment.attached
+        ]
+        holders = [attachment for attachment in attached if attachment.node_name != pod.node_name]
         if not holders or len(holders) < len(attached):
             continue
         holder = holders[0].node_name

@@ -46,7 +46,10 @@ def volumes_rule_out_nodes(facts: Facts, pod: Pod) -> Finding | None:
         return None
     blame = _stale(claims) or _of_places(facts, pod, claims, verdicts)
     evidence = [Evidence(place, "", words) for place, words in verdicts.places]
-    rejections = (Evidence("nodes", one.wanted.partition(" for ")[0], one.offered) for one in verdicts.against_usable)
+    rejections = (
+        Evidence("nodes", rejection.wanted.partition(" for ")[0], rejection.offered)
+        for rejection in verdicts.against_usable
+    )
     evidence += list(dict.fromkeys(rejections))[:_MOST_SHOWN]
     links = (pod_link(pod), claim_link(blame.claim))
     return Finding(blame.code, blame.message, links, tuple(evidence), (blame.step,))
@@ -68,11 +71,11 @@ def _stale(claims: PodClaims) -> _Blame | None:
 
 def _of_places(facts: Facts, pod: Pod, claims: PodClaims, verdicts: NodeVerdicts) -> _Blame:
     each = claim_verdicts(facts, pod, claims)
-    without = next((one for one in each if not one.served), None)
+    without = next((candidate for candidate in each if not candidate.served), None)
     if without is not None:
         return _of_one(facts, without, verdicts)
     near = {verdict.node.name for verdict in verdicts.usable if verdict.reaches} or each[0].served
-    common = set.intersection(*(set(one.served) for one in each)) & near
+    common = set.intersection(*(set(candidate.served) for candidate in each)) & near
     if common:
         return _of_rivals(facts, pod, claims, common)
     odd, reached = _odd_one(facts, each, near)
@@ -89,14 +92,14 @@ def _odd_one(facts: Facts, each: Sequence[ClaimVerdicts], near: Set[str]) -> tup
     One that is tied to a volume is the last to be moved, one with the fewest nodes the first.
     """
     places = {
-        number: set(near).intersection(*(other.served for other in each if other is not one))
-        for number, one in enumerate(each)
+        number: set(near).intersection(*(other.served for other in each if other is not candidate))
+        for number, candidate in enumerate(each)
     }
     helpful = [number for number, nodes in places.items() if nodes] or [*places]
 
     def order(number: int) -> tuple[bool, int, int]:
-        one = each[number]
-        return _own_volume(facts, one.claim) is not None, len(one.served & near), -one.claim.request
+        candidate = each[number]
+        return _own_volume(facts, candidate.claim) is not None, len(candidate.served & near), -candidate.claim.request
 
     first = min(helpful, key=order)
     return each[first], places[first] or near

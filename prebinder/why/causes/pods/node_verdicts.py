@@ -126,7 +126,7 @@ class NodeVerdicts:
     def against_usable(self) -> tuple[Rejection, ...]:
         """Why volumes exclude nodes that are usable otherwise, each distinct text once."""
         rejections = (rejection for verdict in self.usable for rejection in verdict.by_volumes)
-        return tuple({(one.reason, one.wanted, one.offered): one for one in rejections}.values())
+        return tuple({(each.reason, each.wanted, each.offered): each for each in rejections}.values())
 
     @cached_property
     def in_words(self) -> str:
@@ -191,7 +191,7 @@ def _verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> Iterator[NodeVerdict
     uses = ((state.node, state.attach) for state in states)
     for state, answer in zip(states, on_nodes(pod, claims, uses, facts.snapshot, look.view.index), strict=True):
         refusals = (rule.why(state) for _, rule in rules)
-        yield NodeVerdict(state.node, answer.rejections, tuple(one for one in refusals if one is not None))
+        yield NodeVerdict(state.node, answer.rejections, tuple(refusal for refusal in refusals if refusal is not None))
 
 
 def _kind_of(pod: Pod, claims: PodClaims, snapshot: Snapshot) -> Hashable:

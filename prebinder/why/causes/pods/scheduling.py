@@ -127,13 +127,13 @@ def scheduler_not_running(facts: Facts, pod: Pod) -> Finding | None:
         return None
     if renewed is not None and _is_alive(facts, pod, renewed):
         return None
-    found = "it has no Lease" if renewed is None else _lapsed(facts, renewed)
+    symptom = "it has no Lease" if renewed is None else _lapsed(facts, renewed)
     known = named(sorted({other.scheduler_name for other in facts.snapshot.pods.values() if other.node_name}))
     return Finding(
         Reason.SCHEDULER_NOT_RUNNING,
-        f'Scheduler "{name}" is not running: it has never considered the pod, and {found}.'
+        f'Scheduler "{name}" is not running: it has never considered the pod, and {symptom}.'
         if renewed is None
-        else f'Scheduler "{name}" is not running: {found}.',
+        else f'Scheduler "{name}" is not running: {symptom}.',
         (pod_link(pod, "Pending"), Link("Scheduler", name, "not running")),
         (
             Evidence(pod_object(pod, "spec.schedulerName"), "a scheduler that runs", name),

@@ -103,6 +103,26 @@ def _noded(terms: int) -> Made:
     return [*nodes(2000), *[_free(number, 1) for number in range(300)]], documents
 
 
+def _competing(pods: int) -> Made:
+    """As many pods of two or three claims that compete for too few volumes: the search for the best plan goes on."""
+    wanted = [[1 + (number * 7 + each * 3) % 10 for each in range(2 + number % 2)] for number in range(pods)]
+    sizes = [(number % 3, size) for number, each in enumerate(wanted) for size in each]
+    free = [_free(3 * number + zone, size) for number, (zone, size) in enumerate(sizes) if number % 20]
+    return [*nodes(30), *free], list(_pods(pods, lambda number: wanted[number]))
+
+
+def _competing_for_local(pods: int) -> Made:
+    """As many pods that compete for volumes on as many nodes as there are pods to a node, a tenth too few."""
+    asked = [[1 + (number * 7 + each * 3) % 9 for each in range(1 + number % 3)] for number in range(pods)]
+    free: list[Document] = []
+    for number, each in enumerate(size for sizes in asked for size in sizes):
+        if number % 10:
+            document = local_volume(number % 200, number)
+            document["spec"]["capacity"] = {"storage": f"{each}Gi"}
+            free.append(document)
+    return [*nodes(200), *free], list(_pods(pods, lambda number: asked[number]))
+
+
 def _nothing(_: int) -> Made:
     """The baseline of an undisturbed controller on this machine, to compare the other inputs with."""
     return [*nodes(30), *_bound(4900)], []
@@ -118,6 +138,8 @@ _INPUTS: Final[Mapping[str, tuple[Callable[[int], Made], int]]] = {
     "650 pods that share a claim nothing fits": (_shared, 650),
     "200 claims with 250 KiB of annotations": (_annotated, 200),
     "100 pods, selectors of 100 requirements, 4,900 volumes": (_selective, 100),
+    "1,000 pods of 2 or 3 claims, 1 of 20 volumes missing": (_competing, 1000),
+    "400 pods of 1 to 3 claims on 200 nodes, 1 of 10 volumes missing": (_competing_for_local, 400),
     "50 pods with 64 terms of node affinity, 2,000 nodes": (_noded, 64),
 }
 

@@ -10,7 +10,7 @@ from tests.binder.world import World, reservation
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 
-def three_claims(mode: Mode) -> World:
+def three_claims(mode: Mode = Mode.ANNOTATE) -> World:
     """A gated pod, and a volume for each of its claims."""
     world = World(mode)
     world.put(*(volume_object(f"pv-{number}", zone="a") for number in (1, 2, 3)))

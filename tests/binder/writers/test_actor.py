@@ -9,19 +9,12 @@ from binder.reporting.observe import ConflictKind
 from binder.reservation.release import Cause
 from kube.client.transport import Request
 from kube.errors import LeadershipLost
+from tests.binder.stories import three_claims
 from tests.binder.world import World, bind, reservation
 from tests.fakes.kube_api import failure
 from tests.fakes.objects import claim_object, pod_object, volume_object
 
 OTHER = {"kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "thief", "uid": "uid-thief"}
-
-
-def three_claims(mode: Mode = Mode.ANNOTATE) -> World:
-    world = World(mode)
-    world.put(*(volume_object(f"pv-{number}", zone="a") for number in (1, 2, 3)))
-    world.put(*(claim_object(f"data-{number}") for number in (1, 2, 3)))
-    world.put(pod_object("web", ["data-1", "data-2", "data-3"], gated=True))
-    return world
 
 
 async def test_annotate_says_on_both_sides_what_is_held_until_when() -> None:

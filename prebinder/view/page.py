@@ -10,8 +10,10 @@ from kube.client.api import KubeApi
 from kube.client.callers import find_api_server
 from kube.clock import SystemClock
 from kube.errors import KubeconfigError
+from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, UsageError
 from prebinder.reports.volume_access import ClusterAccess, cluster_connection
+from prebinder.runtime import logs
 from prebinder.view.feeds.caller_feed import CallerFeed
 from prebinder.view.feeds.cluster_feed import ClusterFeed, Scope
 from prebinder.view.feeds.file_feed import FileFeed
@@ -32,6 +34,7 @@ class Page:
 
 async def show(access: ClusterAccess, page: Page, serving: Serving) -> None:
     """Serve the page until the process is asked to end. Raises CommandError."""
+    logs.configure(LoggingSettings(level=LogLevel.WARNING))
     if page.filenames and page.by_caller_token:
         raise UsageError("--caller-token reads a cluster: leave out --filename")
     if page.filenames:

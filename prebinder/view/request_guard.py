@@ -29,6 +29,7 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
+    "Server": "pvc-prebinder",
 }
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ import pytest
 import yaml
 
 from devcluster.build.modules import control_plane
-from tests.manifests.tools import HELM_3, MANIFESTS, Document, binary, by_name, overlay_of_base
+from tests.manifests.tools import HELM, MANIFESTS, Document, binary, by_name, overlay_of_base
 
 CHART = MANIFESTS / "chart"
 SYSTEM = "pvc-prebinder-system"
@@ -36,16 +37,26 @@ def generator() -> ModuleType:
 COMPONENTS: Mapping[str, str] = generator().COMPONENTS
 
 
-def helm(*arguments: str | Path, fails: bool = False) -> str:
-    command = [binary(HELM_3, "helm-3"), *arguments]
-    ended = subprocess.run(command, capture_output=True, check=False, text=True)
-    assert (ended.returncode != 0) is fails, ended.stderr
-    return ended.stderr if fails else ended.stdout
+@dataclass(frozen=True, slots=True)
+class Helm:
+    """Helm of one version."""
+
+    name: str
+
+    def run(self, *arguments: str | Path, fails: bool = False) -> str:
+        command = [binary(HELM[self.name], self.name), *arguments]
+        ended = subprocess.run(command, capture_output=True, check=False, text=True)
+        assert (ended.returncode != 0) is fails, ended.stderr
+        return ended.stderr if fails else ended.stdout
+
+    def template(self, *flags: str, namespace: str = SYSTEM) -> list[Document]:
+        text = self.run("template", "release", CHART, "--namespace", namespace, "--kube-version", "1.36", *flags)
+        return [document for document in yaml.safe_load_all(text) if document]
 
 
-def template(*flags: str, namespace: str = SYSTEM) -> list[Document]:
-    text = helm("template", "release", CHART, "--namespace", namespace, "--kube-version", "1.36", *flags)
-    return [document for document in yaml.safe_load_all(text) if document]
+@pytest.fixture(params=HELM)
+def helm(request: pytest.FixtureRequest) -> Helm:
+    return Helm(request.param)
 
 
 def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
@@ -90,24 +101,24 @@ def test_there_is_one_switch_for_each_component_and_all_are_off() -> None:
 
 
 @needs_helm
-def test_the_defaults_install_what_the_base_does() -> None:
-    assert comparable(template()) == comparable(overlay_of_base())
+def test_the_defaults_install_what_the_base_does(helm: Helm) -> None:
+    assert comparable(helm.template()) == comparable(overlay_of_base())
 
 
 @needs_helm
 @pytest.mark.parametrize("key", COMPONENTS)
-def test_a_switch_adds_what_its_component_does(key: str) -> None:
+def test_a_switch_adds_what_its_component_does(helm: Helm, key: str) -> None:
     switches, components = {key}, [COMPONENTS[key]]
     if key == "extenderCertManager":
         switches, components = switches | {"extender"}, ["extender", *components]
     flags = [flag for name in sorted(switches) for flag in ("--set", f"{name}.enabled=true")]
-    assert comparable(template(*flags)) == comparable(overlay_of_base(components))
+    assert comparable(helm.template(*flags)) == comparable(overlay_of_base(components))
 
 
 @needs_helm
-def test_another_namespace_image_and_priority_are_used_everywhere() -> None:
+def test_another_namespace_image_and_priority_are_used_everywhere(helm: Helm) -> None:
     everything = [flag for key in COMPONENTS for flag in ("--set", f"{key}.enabled=true")]
-    documents = template(
+    documents = helm.template(
         *everything,
         "--set",
         f"image.repository=registry.example.com/ours,image.digest=sha256:{'0' * 64},priorityClassName=high",
@@ -124,11 +135,13 @@ def test_another_namespace_image_and_priority_are_used_everywhere() -> None:
 
 
 @needs_helm
-def test_a_value_that_there_is_not_is_refused_by_its_name() -> None:
-    refused = helm("template", "release", CHART, "--kube-version", "1.36", "--set", "complte.enabled=true", fails=True)
+def test_a_value_that_there_is_not_is_refused_by_its_name(helm: Helm) -> None:
+    refused = helm.run(
+        "template", "release", CHART, "--kube-version", "1.36", "--set", "complte.enabled=true", fails=True
+    )
     assert "complte" in refused
 
 
 @needs_helm
-def test_helm_has_nothing_to_complain_about() -> None:
-    assert "0 chart(s) failed" in helm("lint", CHART)
+def test_helm_has_nothing_to_complain_about(helm: Helm) -> None:
+    assert "0 chart(s) failed" in helm.run("lint", CHART)

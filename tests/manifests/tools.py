@@ -18,7 +18,10 @@ from devcluster.errors import ClusterError
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
 OLDEST: Final = Module("kustomize-5.0", {"kustomize-5.0": "sigs.k8s.io/kustomize/kustomize/v5"})
 """What kubectl 1.27 contains, the oldest that pvc-prebinder supports."""
-HELM_3: Final = Module("helm-3", {"helm-3": "helm.sh/helm/v3/cmd/helm"})
+HELM: Final = {
+    name: Module(name, {name: f"helm.sh/helm/{version}/cmd/helm"})
+    for name, version in (("helm-3", "v3"), ("helm-4", "v4"))
+}
 KUSTOMIZE_VERSIONS: Final = ("current", "5.0")
 Document = dict[str, Any]
 

@@ -1,5 +1,5 @@
-# pvc-prebinder: everything a newcomer needs, one word each. `make` alone lists them.
-# Needs make, Python 3.11 or newer, and PyPI or a mirror of it; nothing is installed outside .venv.
+# pvc-prebinder: common tasks as one-word targets. `make` lists them. Needs make, Python 3.11 or newer, and PyPI or a
+# mirror of it; nothing is installed outside .venv.
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-manifest manifests-check demo test e2e skew image lock check bench soak clean
@@ -15,7 +15,7 @@ ARGS ?=
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(INSTALLED) ## Make .venv with the command .venv/bin/pvc-prebinder (editable)
+install: $(INSTALLED) ## Create .venv with the command .venv/bin/pvc-prebinder (editable)
 
 $(INSTALLED): pyproject.toml
 	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
@@ -35,7 +35,7 @@ test: install ## Run every test (the first time builds a control plane: some 5 m
 	@$(BIN)/python -m tests.manifests.tools
 	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# The image's base: a reference, pinned by digest for a release, or `debian`, which makes one of Debian's packages
+# The image's base: a reference, pinned by digest for a release, or `debian`, which builds one from Debian packages
 BASE ?= docker.io/library/python:3.13-slim
 IMAGE := dist/pvc-prebinder-0.1.0.tar
 
@@ -48,7 +48,7 @@ e2e: install ## Run the stories on a real node (Linux, root): make e2e BASE=debi
 	@SOURCE="$(SOURCE)" $(BIN)/python -m devcluster.build.image --base $(BASE) --archive $(IMAGE)
 	@PVC_PREBINDER_IMAGE="$(abspath $(IMAGE))" $(BIN)/pytest tests/e2e $(ARGS)
 
-# The stories in which most depends on what Kubernetes itself does
+# The stories that depend most on the behaviour of Kubernetes itself
 SKEW := modes complete committed_pods interference match_as_scheduler rules_as_scheduler bind_volumes extender \
 	quarantine kubernetes_1_37
 
@@ -84,7 +84,7 @@ bench: install ## Measure, print a table and write bench/results/*.json
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m bench
 
-soak: install ## Random users and faults, judged at every state: make soak MINUTES=10 SEED=7 (default: a random seed)
+soak: install ## Random users and faults, every state checked: make soak MINUTES=10 SEED=7 (default: a random seed)
 	@$(BIN)/python -m devcluster.build
 	@$(BIN)/python -m soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 

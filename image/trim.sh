@@ -1,7 +1,7 @@
-# Removes from a virtual environment what no component of ours loads: trim.sh DIRECTORY
+# Removes from a virtual environment what no component of pvc-prebinder imports: trim.sh DIRECTORY
 #
-# The official client's models and calls are 120 of its 126 MB. We use its configuration, TLS and authentication alone;
-# it loads a model or a call when it is first named (tests/prebinder/test_image.py), so their files are not missed.
+# The official client's models and calls are 120 of its 126 MB. Only its configuration, TLS and authentication are used;
+# models and calls are imported lazily (tests/prebinder/test_image.py), so their files are not needed.
 set -eu
 for client in "$1"/lib/python3*/site-packages/kubernetes/client "$1"/lib/python3*/site-packages/kubernetes/aio/client; do
     find "$client/api" "$client/models" -type f ! -name '__init__*' -delete

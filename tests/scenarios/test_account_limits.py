@@ -122,7 +122,7 @@ async def test_a_volume_in_use_keeps_its_claim_reference(limited: World, account
         await limited.admin.patch("PersistentVolume", name, {"status": {"phase": phase}}, subresource="status")
         for reference in (None, REFERENCE | {"name": "mine", "uid": None}):
             body = {"spec": {"claimRef": reference}}
-            assert "that nobody uses" in await attempt(limited, account, "PersistentVolume", name, body)
+            assert "of unused volumes only" in await attempt(limited, account, "PersistentVolume", name, body)
         await limited.admin.delete("PersistentVolume", name)
 
 
@@ -215,7 +215,7 @@ async def test_a_pod_keeps_its_images_and_gets_no_tolerations(limited: World) ->
     tolerations = [*spec.get("tolerations", []), {"key": "a.example/b", "operator": "Exists"}]
     for change in ({"containers": containers}, {"tolerations": tolerations}):
         refusal = await attempt(limited, ACCOUNT, "Pod", "steady", {"spec": change})
-        assert "of the spec this account changes schedulingGates only" in refusal
+        assert "in the spec this account may change schedulingGates only" in refusal
 
 
 async def test_of_the_status_of_a_pod_the_scheduler_changes_what_kube_scheduler_does(limited: World) -> None:

@@ -98,6 +98,7 @@ class Reconciler:
     _histories: dict[str, _History] = field(default_factory=dict)
     _standing: dict[str, Reason] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
+    _seen_at: dict[str, float] = field(default_factory=dict)
     _looked_at: dict[str, float] = field(default_factory=dict)
     _at_work: float = float("-inf")
     _head_start: HeadStart = field(init=False)
@@ -124,6 +125,7 @@ class Reconciler:
             self._head_start.finished(key)
             self._forget(key)
             return None if pod is None else await self._lift(pod, known, None)
+        self._seen_at.setdefault(key, self.clock.monotonic())
         wait = self._seconds_to_hint(pod)
         if wait > 0 and not begun(pod, self.store.snapshot()):
             self._standing[key] = Reason.PROGRESSING
@@ -271,6 +273,9 @@ class Reconciler:
             self.metrics.attempted(name, binding, success=success)
             if isinstance(outcome, Lost):
                 self.metrics.failed(name, outcome.reason)
+            elif isinstance(decision, Reserve):
+                now = self.clock.monotonic()
+                self.metrics.reserved_after(name, binding, now - self._seen_at.get(decision.pod.key, now))
 
     def _claim_changed(self, old: Claim | None, new: Claim | None) -> None:
         if new is None:
@@ -286,6 +291,7 @@ class Reconciler:
         self._histories.pop(key, None)
         self._standing.pop(key, None)
         self._looked_at.pop(key, None)
+        self._seen_at.pop(key, None)
 
 
 def begun(pod: Pod, snapshot: Snapshot) -> bool:

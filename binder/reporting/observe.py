@@ -28,6 +28,9 @@ class BindMetrics(Protocol):
     def failed(self, storage_class: str, reason: Reason) -> None:
         """Count a claim that got nothing, and why."""
 
+    def reserved_after(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        """Record the time from when a pod was first seen to the reservation of a volume for a claim of it."""
+
     def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
         """Record the time from the first decision about a claim to its being Bound."""
 

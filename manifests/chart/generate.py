@@ -25,6 +25,7 @@ COMPONENTS: Final[Mapping[str, str]] = {
     "extenderCertManager": "extender-cert-manager",
     "scheduler": "scheduler",
     "alerts": "alerts",
+    "dashboard": "dashboard",
     "view": "view",
 }
 """The key in values.yaml that turns a component on -> its directory."""

@@ -35,7 +35,14 @@ class BindingMetrics:
             buckets=buckets.CSI,
             registry=registry,
         )
-        self._classes = ClassLabel(self._attempts, self._failures, self._seconds)
+        self._reserved = Histogram(
+            "pvc_prebinder_reservation_duration_seconds",
+            "Time from when a pod was first seen to the reservation of a claim's volume; success only.",
+            ["storage_class", "binding_mode"],
+            buckets=buckets.SCHEDULING,
+            registry=registry,
+        )
+        self._classes = ClassLabel(self._attempts, self._failures, self._seconds, self._reserved)
 
     def expect_class(self, storage_class: str, binding_mode: str) -> None:
         """Start the class's counters at 0, so that a rate sees the first failure."""
@@ -43,6 +50,7 @@ class BindingMetrics:
         for result in ("success", "failure"):
             self._attempts.labels(storage_class, binding_mode, result, self._dry_run)
         self._seconds.labels(storage_class, binding_mode)
+        self._reserved.labels(storage_class, binding_mode)
 
     def forget_class(self, storage_class: str) -> None:
         """Drop the series of a class that no longer exists."""
@@ -54,6 +62,9 @@ class BindingMetrics:
 
     def failed(self, storage_class: str, reason: Reason) -> None:
         self._failures.labels(self._classes.of(storage_class), reason).inc()
+
+    def reserved_after(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        self._reserved.labels(self._classes.of(storage_class), binding_mode).observe(seconds)
 
     def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
         self._seconds.labels(self._classes.of(storage_class), binding_mode).observe(seconds)

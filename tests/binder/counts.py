@@ -20,6 +20,9 @@ class Counts:
     def failed(self, storage_class: str, reason: Reason) -> None:
         self.counted["failed", storage_class, reason] += 1
 
+    def reserved_after(self, storage_class: str, binding_mode: str, seconds: float) -> None:
+        self.counted["reserved after", storage_class, binding_mode] += 1
+
     def bound(self, storage_class: str, binding_mode: str, seconds: float) -> None:
         self.counted["bound", storage_class, binding_mode] += 1
 

@@ -12,6 +12,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from binder.matching.rejection import Reason
+from binder.reservation.contract import DEFAULT_PREFIX
 from binder.reservation.release import Cause
 from csi.health.health import Debounce
 from csi.health.verdict import HealthState, Verdict
@@ -61,6 +62,10 @@ def known_volumes() -> HealthRecords:
     return records
 
 
+def own(annotations: dict[str, str]) -> dict[str, str]:
+    return {DEFAULT_PREFIX + key: text for key, text in annotations.items()}
+
+
 async def exported() -> dict[str, list[dict[str, str]]]:
     """Return the series of a controller to which everything has happened once, and of a scheduler: name -> labels."""
     instruments = Instruments("lease", ("drift",))
@@ -68,6 +73,9 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     instruments.reservations.expect_class("fast")
     instruments.reservations.released("fast", Cause.EXPIRED, 1.0)
     instruments.binding.bound("fast", "WaitForFirstConsumer", 1.0)
+    instruments.binding.failed("fast", Reason.NO_VOLUME_FITS)
+    instruments.requests.request_done("GET", 200, 0.1)
+    instruments.drivers.expect_drivers(["d"])
     for code in ("OK", "NotFound", "Unimplemented", "Unavailable"):
         instruments.drivers.operation("d", "/csi.v1.Identity/Probe", code, 0.1)
     instruments.drivers.swept(SweepProgress("d", 1, 1, 1.0, True, timedelta(seconds=1)))
@@ -75,10 +83,17 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     instruments.watches.event_seen("pods", EPOCH)
     instruments.queues.of("pods").added(1)
     waits = ("Progressing", "DynamicClass", "ModeOff", "ImmediateUnbound")
-    claims = [claim("idle"), *(claim(f"told-{reason.lower()}") for reason in waits)]
+    held = {"bound-at": "2026-01-01T00:00:00Z", "expires-at": "2026-01-02T00:00:00Z"}
+    held_volume = held | {"reserved-for": "default/held", "reserved-for-uid": "uid-held", "reserved-by": "holder/1"}
+    claims = [
+        claim("idle"),
+        claim("held", annotations=own(held | {"reserved-volume": "pv-4"})),
+        *(claim(f"told-{reason.lower()}") for reason in waits),
+    ]
     for status in (200, 500):
         instruments.extender.answered("filter", status, 0.1)
     volumes = [volume(f"pv-{handle}", driver="d", handle=handle) for handle in "123"]
+    volumes.append(volume("pv-4", driver="d", annotations=own(held_volume)))
     state = ClusterState(
         snapshot=snapshot_of([storage_class("fast"), *claims, *volumes]),
         health=known_volumes().state,
@@ -93,7 +108,7 @@ async def exported() -> dict[str, list[dict[str, str]]]:
     scheduler.attempts.expect_profiles(["ours"])
     for rendered in (
         await instruments.render(replace(state), EPOCH + timedelta(seconds=90)),
-        await scheduler.render(SchedulerState()),
+        await scheduler.render(SchedulerState(queues={"active": 1})),
     ):
         for family in text_string_to_metric_families(rendered.decode()):
             for sample in family.samples:

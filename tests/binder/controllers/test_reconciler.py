@@ -171,6 +171,7 @@ async def test_a_dry_run_counts_what_it_would_reserve_and_promises_no_volume_twi
         await process.run(100)
     assert world.server.writes == []
     assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", True] == 2
+    assert process.metrics.counted["reserved after", "fast", "WaitForFirstConsumer"] == 2
     assert process.metrics.counted["attempted", "fast", "WaitForFirstConsumer", False] == 0
 
 

@@ -36,6 +36,10 @@ class Controller:
         self._health, self._metrics = health, metrics
 
     @property
+    def metrics_address(self) -> str:
+        return self._metrics
+
+    @property
     def pid(self) -> int:
         return self.component.pid
 

@@ -28,6 +28,7 @@ from tests.builders import EPOCH, claim, storage_class, volume
 ROOT = Path(__file__).parents[2]
 COMPONENT = ROOT / "manifests" / "components" / "alerts"
 COMPONENTS = ("controller", "extender", "scheduler")
+WITHOUT_METRICS = ("view",)
 SCRAPED = {"up": frozenset[str]()}
 """What Prometheus adds by itself; `job` comes with every series."""
 AGGREGATIONS = frozenset(["by", "count", "max", "min", "sum", "without"])
@@ -191,10 +192,19 @@ def test_the_rules_select_what_the_monitor_scrapes() -> None:
         for file in (ROOT / "manifests").glob("*/**/deployment.yaml")
         for document in yaml.safe_load_all(file.read_text())
     ]
-    assert {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods} == set(COMPONENTS)
-    for pod in pods:
+    scraped = [pod for pod in pods if endpoint["port"] in {port["name"] for port in ports_of(pod)}]
+    assert {component_of(pod) for pod in scraped} == set(COMPONENTS)
+    assert {component_of(pod) for pod in pods} == {*COMPONENTS, *WITHOUT_METRICS}
+    for pod in scraped:
         assert monitor["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
-        assert endpoint["port"] in {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+
+
+def component_of(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"]["labels"]["app.kubernetes.io/component"])
+
+
+def ports_of(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(pod["spec"]["containers"][0]["ports"])
 
 
 def test_runbooks_name_flags_that_exist() -> None:

@@ -26,7 +26,6 @@ from tests.scenarios.controller import (
     Controller,
     account,
     apply_manifests,
-    kubectl,
     start_controller,
 )
 from tests.scenarios.documents import claim_spec
@@ -269,7 +268,7 @@ async def a_replica_may_read_nothing(stage: Stage) -> None:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT}
     about = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
     binding = {**about, "metadata": {"name": world.name("reads")}, "roleRef": role, "subjects": [subject]}
-    await kubectl(world.cluster, "apply", "-f", "-", given=yaml.safe_dump(binding))
+    await world.cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump(binding))
     await stage.prometheus.resolves("PVCPrebinderCacheStale")
     await stage.prometheus.scrape(CONTROLLER, stage.controller.metrics_address)
     await replica.stop()

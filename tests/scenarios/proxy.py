@@ -94,7 +94,7 @@ class Proxy:
     `after_write`, if set, is called when the API server has answered a write of a volume or claim, before the client
     hears of it; such writes then go one by one, so after the Nth there is no (N+1)th on its way. `sever` in it: nothing
     gets through any more. `forbidden` are the calls that the API server answered with 403. `distort`, if set, rewrites
-    every object on its way to the client.
+    every object on its way to the client. `silent`, if set, names watches that bring nothing more: half-open ones.
     """
 
     def __init__(self, cluster: DevCluster) -> None:
@@ -107,6 +107,7 @@ class Proxy:
         self.after_write: Callable[[Write], Awaitable[None]] | None = None
         self.forbidden: list[Call] = []
         self.distort: Distortion | None = None
+        self.silent: Callable[[Call], bool] | None = None
         self._severed = False
         self._turn = asyncio.Lock()
         self._streams: set[asyncio.Transport] = set()
@@ -212,7 +213,8 @@ class Proxy:
                 await response.prepare(request)
                 if self.distort is None or answer.status >= 300:
                     async for chunk in answer.content.iter_any():
-                        await response.write(chunk)
+                        if self.silent is None or not self.silent(call):
+                            await response.write(chunk)
                 else:
                     async for line in answer.content:
                         await response.write(distorted_event(partial(self.distort, call), line))

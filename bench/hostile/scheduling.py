@@ -131,6 +131,16 @@ def _templates(count: int) -> Hostile:
     return Hostile(list(nodes(5000)), [pod for each in pods for pod in (each, _renamed(each))], profiles=2)
 
 
+def _in_turn(count: int) -> Hostile:
+    """Pods of as many templates in turn, 5,000 nodes: more templates than are cached for so many nodes."""
+    pods = [
+        _asking(f"p{turn}-{number}", {"cpu": f"{number + 1}m", "memory": f"{number + 1}Mi"})
+        for turn in range(2)
+        for number in range(count)
+    ]
+    return Hostile(list(nodes(5000)), pods)
+
+
 def _crowd_apart(count: int) -> Hostile:
     """As many running pods, each keeping its own kind off its host, then plain pods and such pods in turn."""
     standing = [_on(_apart(f"s{number}", f"app-{number}"), number % 1000) for number in range(count)]
@@ -170,6 +180,7 @@ _APPS: Final = tuple(f"app-{number}" for number in range(64))
 _INPUTS: Final[dict[str, tuple[Callable[[int], Hostile], int]]] = {
     "1,500 nodes with a CSIStorageCapacity each": (_with_capacities, 1500),
     "200 templates in two profiles, 5,000 nodes": (_templates, 200),
+    "1,000 templates in turn, 5,000 nodes": (_in_turn, 1000),
     "10,000 pods with anti-affinity to their kind by host": (_crowd_apart, 10_000),
     "64 terms of anti-affinity, 10,000 pods in the namespace": (_many_terms, 10_000),
     "60 pods that preempt on 1,000 full nodes": (_full, 1000),

@@ -122,17 +122,17 @@ def _balance(state: NodeInfo, counted: Sequence[tuple[str, int]]) -> int:
         has = state.allocatable.get(name, 0)
         if has:
             requested = has - state.free.get(name, 0)
-            before.append(min(1.0, requested / has))
-            after.append(min(1.0, (requested + wanted) / has))
+            before.append(requested / has if requested < has else 1.0)
+            after.append((requested + wanted) / has if requested + wanted < has else 1.0)
     # Go's division truncates towards zero, but this sum is never negative.
     return HIGHEST // 2 + (HIGHEST // 2 + _evenness(after) - _evenness(before)) // 2
 
 
 def _evenness(shares: Sequence[float]) -> int:
-    deviation = 0.0
     if len(shares) == 2:
-        deviation = abs((shares[0] - shares[1]) / 2)
-    elif len(shares) > 2:
+        return int((1 - abs(shares[0] - shares[1]) / 2) * HIGHEST)
+    deviation = 0.0
+    if len(shares) > 2:
         mean = sum(shares) / len(shares)
         deviation = sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
     return int((1 - deviation) * HIGHEST)

@@ -76,7 +76,7 @@ def refusals(rows: Sequence[Row], events: Mapping[str, SeenEvent]) -> Iterator[s
 
 
 def in_the_browser(program: str) -> Iterator[str]:
-    """Say how to see a demo's cluster as a page."""
+    """Return how to open the page of a demo's cluster."""
     yield f"To see such a cluster in the browser: {program} demo --keep, and in it {program} why --serve"
 
 

@@ -191,7 +191,7 @@ def _state(claim: Claim, volume: str, refusal: str | None) -> str:
 
 
 def save_picture(file: Path, rows: Sequence[Row], result: Iterable[str]) -> None:
-    """Write an SVG of the table of claims and of what is said below it. Raises OSError."""
+    """Write an SVG of the table of claims and of the text below it. Raises OSError."""
     console = Console(record=True, file=StringIO(), width=_PICTURE_COLUMNS, force_terminal=True, highlight=False)
     console.print(table(rows))
     for line in result:

@@ -36,6 +36,15 @@ FORBIDDEN: Final = re.compile(
 """Words of an idiom of our own. The field says unhealthy, probed, Available, rejected, removed, reported."""
 
 
+NAMELESS: Final = {"one", "found", "said"}
+"""Names of variables that say nothing of the value: a volume, a claim, a match and a verdict have names."""
+
+FORBIDDEN_IN_DOCSTRINGS: Final = re.compile(
+    r"\b(sick\w*|nobody|somebody|anybody|whoever|whom|afresh|anew)\b", re.IGNORECASE
+)
+"""Who acts has a name here: the controller, the scheduler, another writer, a user; what is repeated is done again."""
+
+
 def logger_calls(module: Path) -> Iterator[ast.Call]:
     for node in ast.walk(ast.parse(module.read_text())):
         method = node.func if isinstance(node, ast.Call) else None
@@ -120,3 +129,33 @@ def test_texts_are_in_the_words_of_the_field(module: Path) -> None:
 def test_pages_are_in_the_words_of_the_field(page: Path) -> None:
     lines = enumerate(page.read_text().splitlines(), 1)
     assert [f"{number}: {line}" for number, line in lines if FORBIDDEN.search(line)] == []
+
+
+def bound_names(module: Path) -> Iterator[tuple[int, str]]:
+    """Yield variables and parameters with their lines. The fields of a class are not among them."""
+    tree = ast.parse(module.read_text())
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    fields = {id(line.target) for kind in classes for line in kind.body if isinstance(line, ast.AnnAssign)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
+            yield node.lineno, node.id
+
+
+@pytest.mark.parametrize("module", modules(*PACKAGES), ids=name_of)
+def test_variables_are_named_for_what_they_are(module: Path) -> None:
+    assert [f"{line}: {name}" for line, name in bound_names(module) if name in NAMELESS] == []
+
+
+def docstrings_of(module: Path) -> Iterator[tuple[int, str]]:
+    """Yield docstrings, those of attributes too, with their lines, and without the names of code in them."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield value.lineno, re.sub(r"`[^`]*`", "", value.value)
+
+
+@pytest.mark.parametrize("module", modules(*PACKAGES), ids=name_of)
+def test_docstrings_are_in_the_words_of_the_field(module: Path) -> None:
+    assert [f"{line}: {text}" for line, text in docstrings_of(module) if FORBIDDEN_IN_DOCSTRINGS.search(text)] == []

@@ -31,7 +31,7 @@ class HostileCluster:
         self._loose = asyncio.Event()
         self._lease: Document | None = None
         self.leased = asyncio.Event()
-        """Set when somebody leads."""
+        """Set when a controller has become leader."""
         self.renewals: list[float] = []
         self.told: set[str] = set()
         """Names of the pods for which an Event was sent."""

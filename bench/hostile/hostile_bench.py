@@ -91,7 +91,7 @@ async def _watched(process: Process, cluster: HostileCluster, hostile: HostileIn
 
 
 async def _told(cluster: HostileCluster, pods: int, seconds: float) -> float | None:
-    """Wait for so many seconds; return after how many all pods had been told something."""
+    """Wait for so many seconds; return after how many every pod had an Event."""
     began, answered = monotonic(), None
     while monotonic() - began < seconds:
         if answered is None and len(cluster.told) >= pods:

@@ -59,7 +59,7 @@ async def _read(kubeconfig: Path) -> Report:
 
 
 def kubeconfig_of(url: str) -> str:
-    """Return a kubeconfig for a server that asks for no credentials."""
+    """Return a kubeconfig for a server that requires no credentials."""
     return yaml.safe_dump(
         {
             "apiVersion": "v1",

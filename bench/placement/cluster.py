@@ -24,7 +24,7 @@ _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 
 class Reader(Protocol):
-    """Whoever gets JSON from the API server."""
+    """Gets JSON from the API server."""
 
     async def get(self, path: str) -> dict[str, Any]: ...
 

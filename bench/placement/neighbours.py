@@ -124,7 +124,7 @@ def _terms(pod: Document, kind: str) -> Sequence[Document]:
 
 
 def _counts(rule: Document, pod: Document) -> bool:
-    """Pods on their way out do not count, and an empty selector counts nobody: podtopologyspread/common.go."""
+    """Pods that are being deleted do not count, and an empty selector counts none: podtopologyspread/common.go."""
     selector: Mapping[str, Any] = rule["labelSelector"]
     asks = selector.get("matchLabels") or selector.get("matchExpressions")
     return bool(asks) and not pod["metadata"].get("deletionTimestamp") and selects(selector, labels_of(pod))

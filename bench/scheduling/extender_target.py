@@ -31,7 +31,7 @@ VOLUMES: Final = 10_000
 HELD: Final = 500
 """So many volumes are reserved for others' claims; those of zone-a are the smallest there."""
 PLAIN, RESERVED, LOCAL = "plain", "reserved", "local"
-"""Claims: without a promise; with one; of a class whose volumes are local, one on each node."""
+"""Claims: without a reservation; with one; of a class whose volumes are local, one on each node."""
 _SOON: Final = timedelta(hours=1)
 
 

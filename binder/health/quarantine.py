@@ -4,7 +4,7 @@ Its claimRef names a placeholder claim that does not exist, without a uid. So it
 (pkg/volume/persistentvolume/index.go and FindMatchingVolume skip volumes with another's claimRef), nothing can be
 reclaimed because of it, and one conditional write undoes it. Annotations in the same write record why and since when,
 and prove that the claimRef is ours. A placeholder without them is left to the administrator (`pvc-prebinder quarantine
-release`): whoever removed the annotations may have meant to keep the volume.
+release`): it may have been kept on purpose when the annotations were removed.
 """
 
 from collections import defaultdict

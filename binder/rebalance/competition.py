@@ -1,4 +1,4 @@
-"""Which pods compete with the rivals, for which volumes, and what suits whom in which topology."""
+"""Which pods compete with the rivals, for which volumes, and what suits which claims in which topology."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence

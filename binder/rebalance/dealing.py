@@ -13,7 +13,7 @@ Counts = Mapping[Place, int]
 
 
 def deal(placing: Placing, competition: Competition, counts: Counts) -> dict[Place, int]:
-    """Place the pods as counted, then whoever is left where there is still room.
+    """Place the pods as counted, then those left over wherever there is still room.
 
     Returns how many found a node where not all did that were to.
     """

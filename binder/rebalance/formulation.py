@@ -37,7 +37,7 @@ class Formulation:
     rows: list[Row] = field(default_factory=list)
 
     def program(self, gains: Sequence[int], start: Sequence[int], fixed: frozenset[int]) -> IntegerProgram:
-        """Return the program that begins at `start` and moves nobody to or from the `fixed` places."""
+        """Return the program that begins at `start` and moves no pod to or from the `fixed` places."""
         return IntegerProgram(self.most, self.rows, gains, start, fixed)
 
     def new_column(self, most: float) -> int:
@@ -60,7 +60,7 @@ def formulate(competition: Competition, booking: NodeBooking, bounds: Mapping[Pl
 
 
 def _add_pods(formulation: Formulation, shapes: Sequence[PodShape]) -> None:
-    """Who has a place keeps one, and nobody gets two."""
+    """A pod that has a place keeps one, and no pod gets two."""
     columns: defaultdict[int, Factors] = defaultdict(dict)
     for column, (number, _) in enumerate(formulation.places):
         columns[number][column] = 1.0
@@ -91,7 +91,7 @@ class _VolumeRows:
             self._formulation.rows.append(Row({**self._asked[kind], **shares}, 0.0, 0.0))
 
     def _add_pool(self, families: Sequence[ClaimFamily], volumes: Sequence[Volume]) -> None:
-        """Add a row for each size asked for, the largest first: what it leaves over goes to the next."""
+        """Add a row for each requested size, the largest first: what it leaves over goes to the next."""
         sizes = sorted(set().union(*(self._sizes[family] for family in families)))
         counts = Counter(bisect_right(sizes, volume.capacity) for volume in volumes)
         handed_down: Factors = {}

@@ -25,7 +25,7 @@ _PLACED: Final = 30
 """Shapes of pods that lack a place, and of others, in a window."""
 _INEXACT: Final = 1e-6
 _MOST_PRIORITIES: Final = 4
-"""Priorities told apart among those who came too late; the lowest ones count as one."""
+"""Priorities distinguished among the pods that came too late; the lowest ones count as one."""
 
 T = TypeVar("T")
 

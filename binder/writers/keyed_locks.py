@@ -1,6 +1,6 @@
 """One writer at a time for each claim, whichever of our loops it belongs to.
 
-Like k8s.io/utils/keymutex, but a lock is there only while somebody needs it.
+Like k8s.io/utils/keymutex, but a lock exists only while it is needed.
 """
 
 import asyncio

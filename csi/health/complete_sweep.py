@@ -1,4 +1,4 @@
-"""What a complete sweep says of volumes on which nothing is published: most are healthy, and that takes no write."""
+"""What a complete sweep implies for volumes without health annotations: most are healthy, and that takes no write."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,9 +34,9 @@ class CompleteSweep:
 class SweepReport:
     """What is published of a driver's last complete sweep. `interval` is the time from one sweep to the next.
 
-    `version` is the resource version up to which whoever swept had seen PersistentVolumes. `volumes` were probed; of
-    these `unhealthy`, `unknown` and `unsupported` were not Healthy. `exceptions` are the handles among them whose
-    volume does not say so itself; None if there are too many to be named.
+    `version` is the resource version up to which the sweeping process had seen PersistentVolumes. `volumes` were
+    probed; of these `unhealthy`, `unknown` and `unsupported` were not Healthy. `exceptions` are the handles among them
+    whose volume has no health annotation; None if there are too many to be named.
     """
 
     driver: str
@@ -59,12 +59,12 @@ class SweepReport:
         """Whether a volume of this resource version, created then, was among those swept.
 
         Versions order all objects of a kind (KEP-5504): one that was seen, or is older, was swept. A volume that
-        changed since is judged by its age, because the clocks of the API server and of whoever swept differ.
+        changed since is judged by its age, because the clocks of the API server and of the sweeping process differ.
         """
         return version <= self.version or (created is not None and self.began - created >= OLD)
 
     def state_of(self, handle: str) -> HealthState:
-        """Return what the sweep says of a volume that it covers and that says nothing itself."""
+        """Return the sweep's result for a volume that it covers and that has no health annotations."""
         if 0 < self.volumes == self.unsupported:
             return HealthState.UNSUPPORTED
         if not self.volumes or self.exceptions is None or handle in self.exceptions:
@@ -75,7 +75,7 @@ class SweepReport:
 def report_of(
     sweep: CompleteSweep, interval: timedelta, version: int, exceptions: frozenset[str] | None
 ) -> SweepReport:
-    """Return what to publish; `exceptions` are those of the sweep that their volumes do not say themselves."""
+    """Return what to publish; `exceptions` are those of the sweep without health annotations on their volumes."""
     states = list(sweep.exceptions.values())
     return SweepReport(
         sweep.driver,

@@ -23,7 +23,7 @@ _held: Final[deque[socket.socket]] = deque()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return that many different ports that nobody listens on right now; OSError if they cannot be found."""
+    """Return that many different ports that are not in use right now; OSError if they cannot be found."""
     ports: list[int] = []
     for port in random.sample(range(_FIRST, _LAST + 1), 50 * count):
         if is_free(port) and _hold(port):

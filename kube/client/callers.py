@@ -1,4 +1,4 @@
-"""Requests with the token of whoever asks us: where the API server is, and nothing of an identity of our own."""
+"""Requests with the caller's own token: where the API server is, without an identity of our own."""
 
 import os
 from collections.abc import Mapping

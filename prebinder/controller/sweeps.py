@@ -25,7 +25,7 @@ class ClusterSweeps:
     """Both ports of csi.sweep: names the volumes, and keeps the report of each driver's last complete sweep."""
 
     def __init__(self, settings: Settings, store: Store, observer: "SweepObserver") -> None:
-        """`observer` is told everything too."""
+        """`observer` is notified of everything too."""
         self._store, self._observer = store, observer
         self._annotations, self._interval = settings.binding.annotations, settings.health.sweep_interval
         self._versions: dict[str, int] = {}

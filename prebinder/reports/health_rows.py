@@ -23,9 +23,9 @@ WIDE_HEADERS: Final = (*HEADERS, "QUARANTINED", "SOURCE", "LAST PROBE", "DRIVER"
 
 @dataclass(frozen=True, slots=True)
 class HealthRow:
-    """One volume. `since` is empty when nobody knows since when, `probed` when nobody knows when a driver was asked.
+    """The row of a volume. `since` is empty if unknown, `probed` if its driver was not probed or the time is unknown.
 
-    `age` is how long ago a sweep probed it, which the table shows; empty if the row does not rest on a sweep.
+    `age` is how long ago a sweep probed it, which the table shows; empty if the row is not based on a sweep.
     """
 
     volume: str
@@ -80,10 +80,10 @@ def health_row(
     now: datetime,
     sweeps: Sequence[PublishedSweep] = (),
 ) -> HealthRow:
-    """Say how a volume is: the worst of what its driver just answered and of what is reported of it.
+    """Return the row of a volume: the worst of its driver's result and of what is reported in the cluster.
 
-    If nothing is, a complete sweep of its driver may have found it healthy. A volume without any of these was never
-    reported unhealthy, which is not the same as healthy.
+    If there is neither, a complete sweep of its driver may have found it healthy. A volume without any of these was
+    never reported unhealthy, which is not the same as healthy.
     """
     swept = swept_health(volume, sweeps, annotations, now) if asked is None else None
     if swept is not None and (swept.covered or not reports):

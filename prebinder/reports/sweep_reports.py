@@ -20,7 +20,7 @@ BETWEEN_READINGS: Final = 10.0
 """Seconds after which Leases are read again: to watch them would bring every renewal of every Lease."""
 
 _ELSEWHERE: Final = LEASES.selected("", "metadata.namespace!=kube-node-lease")
-"""A cluster has a Lease for each node, and nobody who probes drivers has his there."""
+"""A cluster has a Lease for each node, and those of processes that probe drivers are not there."""
 
 
 class _Metadata(Wire):
@@ -37,9 +37,9 @@ _LEASE: Final = msgspec.json.Decoder(_Lease)
 
 
 class LatestSweeps:
-    """The reports of sweeps that others did, read again when the last reading is old.
+    """The sweep reports of other processes, read again when the last reading is outdated.
 
-    `asked` are the drivers that we probe ourselves, for which nobody else's word is needed.
+    `asked` are the drivers that are probed by this process, for which no report is needed.
     """
 
     def __init__(self, api: KubeApi, asked: Collection[str], annotations: Annotations, clock: Clock) -> None:

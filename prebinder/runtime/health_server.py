@@ -29,7 +29,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What the probes look at, by name."""
+    """The checks behind the probes, by name."""
 
     live: Mapping[str, Check]
     ready: Mapping[str, Check]

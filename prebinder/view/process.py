@@ -1,4 +1,4 @@
-"""`why --serve` as a process: a feed, the server in front of it, and the line that says where to look."""
+"""`why --serve` as a process: a feed, the server in front of it, and the line with its address."""
 
 import sys
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """What every request has to pass, and what every answer carries.
 
-The page reads a cluster with somebody's permissions, so no other web page may get at it. A page that has its own name
+The page reads a cluster with a user's permissions, so no other web page may get at it. A page that has its own name
 resolve to this machine (DNS rebinding) sends that name as the host; a page of another origin that has the browser send
-a request is named by the browser in `Origin` and `Sec-Fetch-Site`. What the page itself loads is limited to this
-server by its Content-Security-Policy, and names from the cluster are never markup.
+a request is named by the browser in `Origin` and `Sec-Fetch-Site`. What the page itself loads is limited to this server
+by its Content-Security-Policy, and names from the cluster are never markup.
 """
 
 import logging
@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Refused(Exception):
-    """A request is not answered. The text says why, to a person."""
+    """A request is rejected. The text has the reason, for people."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)

@@ -1,8 +1,8 @@
-"""Serves the page, the view as JSON and as a stream of changes, and the answer of `why` about one object.
+"""Serves the page, the view as JSON and as a stream of changes, and the answer of `why` about an object.
 
 200 an answer; 304 a file that the browser has; 400 not as expected, 401 no token or one that the API server does not
-know, 403 not permitted or another origin, 404 no such thing, 405 not a read, 421 asked by another name, 500 a bug,
-502 no answer from the API server, 503 too many pages are open.
+know, 403 not permitted or another origin, 404 no such thing, 405 not a read, 421 wrong Host, 500 a bug, 502 no answer
+from the API server, 503 too many pages are open.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ class Feed(Protocol):
         """Give the whole view first, then its changes. Raises KubeError or CommandError."""
 
     async def explain(self, target: Target, caller: Caller) -> tuple[WhyReport, datetime]:
-        """Return what `why` says, and of which moment. Raises KubeError, and CommandError without such an object."""
+        """Return the answer of `why`, and its time. Raises KubeError, and CommandError without such an object."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What `why` says of one object: the text of the command, and the report that it was made of."""
+    """The answer of `why` about an object: the text of the command, and the report that it was made of."""
 
     text: str
     report: WhyReport
@@ -136,7 +136,7 @@ async def _send(response: web.StreamResponse, messages: AsyncIterator[Message]) 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Say to the page what a refusal of the API server means."""
+    """Return the meaning of a rejection by the API server, for the page."""
     try:
         yield
     except NoTokenError as error:
@@ -150,7 +150,7 @@ def _refusals() -> Iterator[None]:
     except (KubeError, KubeconfigError) as error:
         raise Refused(502, str(error)) from error
     except CommandError as error:
-        # What a command says of a missing right is said of an object, too.
+        # What a command reports about a missing right is reported about an object, too.
         raise Refused(403 if isinstance(error.__cause__, Forbidden) else 404, str(error)) from error
 
 

@@ -20,7 +20,7 @@ _MOST_GROUPINGS: Final = 64
 """Storage classes use few different label keys; the least recently used grouping is dropped first."""
 
 _MOST_SCORINGS: Final = 16
-"""Zones that volumes may be promised in, and how much of a pod's volumes is there: beyond it all are forgotten."""
+"""Zones in which volumes may be reserved, and how much of a pod's volumes is there: beyond it all are dropped."""
 
 
 class Grouping:
@@ -139,7 +139,9 @@ class VolumeLabels:
 
 @remembered(_AFFINITY_BYTES)
 def pin_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]] | None:
-    """Return the one label an affinity asks for and the values that will do; None for an affinity of another form."""
+    """Return the one label that an affinity requires and the values that match; None for an affinity of another
+    form.
+    """
     terms = affinity.terms if affinity is not None else ()
     wanted = [requirement for term in terms for requirement in term.match_expressions]
     if len(terms) != 1 or len(wanted) != 1 or wanted[0].operator != "In":
@@ -152,10 +154,10 @@ def _place(volume: Volume) -> tuple[str, NodeSelector | None]:
 
 
 Demand = tuple[LabelKeys, ClaimShape]
-"""By which labels nodes are told apart, and what of a claim decides which volumes fit."""
+"""By which labels nodes are distinguished, and what of a claim determines which volumes fit."""
 
 _MOST_DEMANDS: Final = 256
-"""Of one class; the one that was asked for first is forgotten first."""
+"""Of one class; the one that was requested first is dropped first."""
 
 
 class Tightest:

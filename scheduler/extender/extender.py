@@ -168,7 +168,7 @@ class Extender:
         kinds: Collection[int],
         looks: _Looks,
     ) -> Mapping[int, float]:
-        """Return the points by kind, in the order of the kinds, once for claims that ask for the same."""
+        """Return the points by kind, in the order of the kinds, once for equal claims."""
         if has_place(open_claim):
             return self._place_points(storage, open_claim, grouping, kinds)
         shape = shape_of(open_claim.claim)

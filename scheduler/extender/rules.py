@@ -163,8 +163,9 @@ def refusal(
 
 
 def fit_points(storage: Storage, claim: Claim, labels: Labels) -> float:
-    """Return 0 to HIGHEST by the smallest free volume that fits the claim on a node: the less space is wasted the
-    more. kube-scheduler minds that on one node, but not across nodes (kubernetes/kubernetes#83323)."""
+    """Return 0 to HIGHEST by the smallest Available volume that fits the claim on a node: the less space is wasted the
+    more. kube-scheduler considers that on one node, but not across nodes (kubernetes/kubernetes#83323).
+    """
     smallest = (storage.clear.smallest(claim, labels), storage.suspect.smallest(claim, labels))
     capacity = min((volume.capacity for volume in smallest if volume is not None), default=0)
     return HIGHEST * claim.request / capacity if capacity else 0.0

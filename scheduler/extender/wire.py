@@ -101,7 +101,7 @@ _JSON: Final = Encoder()
 
 
 class NameLists:
-    """Decodes NodeNames, the same text only once in a row: kube-scheduler asks both verbs about the same nodes."""
+    """Decodes NodeNames, the same text only once in a row: kube-scheduler calls both verbs about the same nodes."""
 
     def __init__(self) -> None:
         self._text = b"null"

@@ -42,7 +42,7 @@ class _Thresholds:
     storage_label: Annotated[str, AsText(_label_key, str, "a label key")] = ""
     """Nodes without this label get no local volumes; empty: every node does."""
     resources: Weights | None = None
-    """Weight of each resource in LeastAllocated and BinPack; Balanced looks at the same ones, without weights."""
+    """Weight of each resource in LeastAllocated and BinPack; Balanced uses the same ones, without weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class _Profile:
     queue_sort: str | None = None
     """In what order pods are scheduled."""
     pre_filters: list[str] | None = None
-    """Filters that look at the pod alone."""
+    """Plugins that evaluate the pod before any node."""
     filters: list[str] | None = None
-    """Filters that look at each node, in this order."""
+    """Filters that evaluate each node, in this order."""
     scores: Weights | None = None
     """Scores and their weights."""
     thresholds: _Thresholds = field(default_factory=_Thresholds)

@@ -21,7 +21,7 @@ _LEFT_OUT: Final = frozenset({"Deployment"})
 
 
 async def apply(cluster: DevCluster, components: Sequence[str]) -> None:
-    """Apply manifests/base with the components. Raises ClusterError with what kubectl said."""
+    """Apply manifests/base with the components. Raises ClusterError with kubectl's output."""
     await cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump_all(await rendered(cluster, components)))
 
 

@@ -97,7 +97,7 @@ def _reservations(snapshot: Snapshot, annotations: Annotations) -> Metric:
         claim = snapshot.claims.get(key)
         reservation = annotations.reservation_of_claim(claim) if claim is not None else None
         if claim is not None and reservation is not None and not claim.bind_finished:
-            # Whoever may change the claim may write any zone on it.
+            # Any user who may change the claim may write any zone to it.
             counts[zones.of(reservation.zone), class_label_of(claim, snapshot)] += 1
     return gauge_family(
         "pvc_prebinder_reservations",

@@ -1,7 +1,7 @@
-"""A view for each caller, read with the caller's own token and shared with nobody.
+"""A view for each caller, read with the caller's own token and never shared.
 
 The process itself has no rights. Each page has a cache of its own, filled by its token's lists and watches, and dropped
-when the page is closed; each answer of `why` is read anew. A watch outlives the rights it began with, so a page's ends
+when the page is closed; each answer of `why` is read again. A watch outlives the rights it began with, so a page's ends
 after some minutes: the browser comes back at once, and the API server judges its token again.
 """
 
@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 class NoTokenError(Exception):
-    """A request without a bearer token. The text says what was expected."""
+    """A request without a bearer token. The text states what was expected."""
 
 
 class TooManyPagesError(Exception):

@@ -48,7 +48,7 @@ class Scope:
 
 
 class ClusterFeed:
-    """Follows a cluster while inside `open_feed`; whose token asks does not matter: it is one user's own page."""
+    """Follows a cluster while inside `open_feed`; the caller's token does not matter: it is one user's own page."""
 
     def __init__(self, api: KubeApi, scope: Scope, clock: Clock, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self._heartbeat = heartbeat_seconds
@@ -134,7 +134,7 @@ def _causes(facts: Facts) -> dict[str, Cause]:
 
 
 async def explain_live(api: KubeApi, target: Target, scope: Scope, clock: Clock) -> tuple[WhyReport, datetime]:
-    """Return what `pvc-prebinder why` says of this object now, read for this answer alone."""
+    """Return the answer of `pvc-prebinder why` about this object now, read for this request alone."""
     namespace = target.namespace or scope.namespace or scope.own_namespace
     reader, now = LiveReader(api, namespace, scope.prefix), clock.now()
     return await answer_live(reader, (target,), namespace, now), now

@@ -14,10 +14,10 @@ from prebinder.why.targets import Target
 
 
 class FileFeed:
-    """Answers from facts that were read from files; whose token asks does not matter."""
+    """Answers from facts that were read from files; the caller's token does not matter."""
 
     def __init__(self, facts: Facts, source: str, namespace: str = "") -> None:
-        """`namespace` limits what is said to wait, as `why -n` does."""
+        """`namespace` limits what is shown as pending, as `why -n` does."""
         self._facts = facts
         self._publisher = Publisher()
         builder = ViewBuilder(source, facts.annotations, live=False)

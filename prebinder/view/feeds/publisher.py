@@ -40,7 +40,7 @@ class Publisher:
         self._followers: set[asyncio.Queue[Message | None]] = set()
 
     def publish(self, view: View) -> None:
-        """Take a newer view and tell what changed."""
+        """Take a newer view and publish its changes."""
         old, self.view = self.view, view
         self._first.set()
         if old is None or not self._followers:

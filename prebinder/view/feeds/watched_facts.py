@@ -90,10 +90,10 @@ class DetailedCollection:
 
 
 class WatchedFacts:
-    """Watches every source that may be read. `changed` is set when something did; `skipped` says what may not be read.
+    """Watches every source that may be read. `changed` is set when something did; `skipped` has what may not be read.
 
-    `namespace` limits namespaced kinds to one; without it all namespaces are read, and those kinds that may not be
-    read everywhere in `own_namespace`.
+    `namespace` limits namespaced kinds to one; without it all namespaces are read, and those kinds that may not be read
+    everywhere in `own_namespace`.
     """
 
     def __init__(self, api: KubeApi, namespace: str, own_namespace: str, prefix: str, clock: Clock) -> None:

@@ -96,7 +96,9 @@ def size_text(amount: int) -> str:
 
 
 def _makeable(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """Return what drivers say they can still make, by zone and class; a capacity of several nodes counts once."""
+    """Return the capacity that drivers report they can still provision, by zone and class; a capacity of several nodes
+    counts once.
+    """
     capacities: defaultdict[tuple[str, str], dict[str, CSIStorageCapacity]] = defaultdict(dict)
     if not snapshot.capacities:
         return {}
@@ -106,7 +108,7 @@ def _makeable(snapshot: Snapshot) -> dict[tuple[str, str], int]:
             for capacity in snapshot.capacities_by_class.of_node(name, labels):
                 capacities[zone_of(labels), name][capacity.key] = capacity
     return {
-        place: sum(known.capacity // NANO for known in said.values() if known.capacity is not None)
-        for place, said in capacities.items()
-        if any(known.capacity is not None for known in said.values())
+        place: sum(known.capacity // NANO for known in reported.values() if known.capacity is not None)
+        for place, reported in capacities.items()
+        if any(known.capacity is not None for known in reported.values())
     }

@@ -29,7 +29,7 @@ class VolumeState(StrEnum):
 class VolumeRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """A volume. `zone` is empty when it belongs to none, or to several; `nodes` are those it is attached to or used on.
 
-    `health` is empty when nothing is reported; `claim` is whose it is, or for whom it is reserved.
+    `health` is empty when nothing is reported; `claim` is the one that it is bound to or reserved for.
     """
 
     name: str
@@ -65,7 +65,9 @@ class NodeRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel")
 
 
 class ClassRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """Free capacity of a class in a zone: its Available volumes, and what the driver says that it can still make."""
+    """Free capacity of a class in a zone: its Available volumes, and what the driver reports that it can still
+    provision.
+    """
 
     zone: str
     storage_class: str
@@ -82,9 +84,10 @@ class ClassRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"
 
 
 class PendingRow(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """A claim that is not bound. `zones` are those it could go to; `code` and `message` say why it is not there yet.
+    """A claim that is not bound. `zones` are those it could go to; `code` and `message` are the reason why it is not
+    bound yet.
 
-    They are empty until the cause has been worked out. `everywhere` says that no zone is ruled out.
+    They are empty until the cause has been determined. `everywhere`: no zone is excluded.
     """
 
     key: str
@@ -119,7 +122,7 @@ class Unreadable(Struct, frozen=True, rename="camel"):
 class View(Struct, frozen=True, rename="camel", omit_defaults=False):
     """Everything, at one moment. `source` is where it was read; `live` is whether it changes by itself.
 
-    `stale` says since when the API server has not answered.
+    `stale` is since when the API server has not responded.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""From one look at the cluster to the view of it, as cheaply as the last one allows."""
+"""From a snapshot of the cluster to its view, incrementally from the last one."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -22,7 +22,7 @@ class Remembered(Generic[T]):
         self._held: tuple[tuple[object, ...], T] | None = None
 
     def get(self, basis: tuple[object, ...], make: Callable[[], T]) -> T:
-        """Return it, made anew if any object of the basis is another one."""
+        """Return it, rebuilt if any object that it depends on is a different one."""
         if self._held is None or any(a is not b for a, b in zip(self._held[0], basis, strict=True)):
             self._held = basis, make()
         return self._held[1]
@@ -47,7 +47,7 @@ class ViewBuilder:
         now: datetime,
         stale: datetime | None = None,
     ) -> View:
-        """Return the view. `causes` are by the keys of what waits, `unreadable` says why by resource."""
+        """Return the view. `causes` are by the keys of what is pending, `unreadable` has the reason by resource."""
         volumes = self._volumes.rows(snapshot, now)
         return View(
             source=self._source,

@@ -1,4 +1,4 @@
-"""Volumes as rows: state, health, where they are, and who uses them. A row is made anew only when it may differ."""
+"""Volumes as rows: state, health, where they are, and what uses them. A row is rebuilt only when it may differ."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

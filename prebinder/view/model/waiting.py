@@ -183,11 +183,11 @@ def _named_zones(topologies: NodeSelector | None) -> Zones | None:
     return zones
 
 
-def _either(one: Zones | None, other: Zones | None) -> Zones | None:
-    return ANYWHERE if one is ANYWHERE or other is ANYWHERE else one | other
+def _either(zones: Zones | None, other: Zones | None) -> Zones | None:
+    return ANYWHERE if zones is ANYWHERE or other is ANYWHERE else zones | other
 
 
-def _both(one: Zones | None, other: Zones | None) -> Zones | None:
-    if one is ANYWHERE:
+def _both(zones: Zones | None, other: Zones | None) -> Zones | None:
+    if zones is ANYWHERE:
         return other
-    return one if other is ANYWHERE else one & other
+    return zones if other is ANYWHERE else zones & other

@@ -105,7 +105,7 @@ def volume_as_it_should_be(facts: Facts, volume: Volume) -> Finding:
 
 
 def _probed(facts: Facts, volume: Volume) -> tuple[Evidence, ...]:
-    """Return when the volume's driver was probed by a complete sweep of ours, and what it said."""
+    """Return when the volume's driver was probed by a complete sweep of ours, and the result."""
     if not volume.driver or not facts.has(Source.LEASES):
         return ()
     sweeps = [

@@ -1,4 +1,4 @@
 """Why a pod has no node, or does not run on it: its scheduler, the nodes, its volumes on them, attaching, mounting.
 
-Open `scheduling` first. Never a rule of a filter: `node_verdicts` asks those of the scheduler.
+Open `scheduling` first. Never a rule of a filter: `node_verdicts` uses those of the scheduler.
 """

@@ -21,7 +21,7 @@ from scheduler.volumes.volume_binding import PodClaims, choose_volumes
 _MOST_SHOWN: Final = 4
 
 _TELLING: Final = (Reason.INSUFFICIENT_STORAGE, Reason.TOPOLOGY_NOT_ALLOWED)
-"""Reasons against nodes that say more than that there is no volume."""
+"""Reasons against nodes that are more specific than the lack of a volume."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,9 +153,9 @@ def node_verdicts(facts: Facts, pod: Pod) -> NodeVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class ClaimVerdicts:
-    """What the nodes that could take a pod say to one of its claims without a volume, as if it were the only one.
+    """The verdicts of the nodes that could run a pod on one of its claims without a volume, as if it were the only one.
 
-    `served` are the nodes where it would have a volume, `reasons` what the others say.
+    `served` are the nodes where it would have a volume, `reasons` those of the others.
     """
 
     claim: Claim
@@ -164,7 +164,7 @@ class ClaimVerdicts:
 
 
 def claim_verdicts(facts: Facts, pod: Pod, claims: PodClaims) -> tuple[ClaimVerdicts, ...]:
-    """Return what usable nodes say to each of the claims that wait for a node, in the pod's order."""
+    """Return the verdicts of usable nodes on each of the claims that wait for a node, in the pod's order."""
     key = ("each", _kind_of(pod, claims, facts.snapshot))
     known: list[tuple[frozenset[str], frozenset[Reason]]] | None = facts.look.verdicts.get(key)
     if known is None:

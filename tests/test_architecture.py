@@ -258,6 +258,15 @@ def arrows_of(flowchart: str) -> Iterator[tuple[str, str, str, str]]:
         yield modules_by_id[source], arrow[:2], dotted or thick or "", modules_by_id[target]
 
 
+def test_walks_of_the_architecture_page_state_their_length() -> None:
+    pictures = r"^```mermaid\nflowchart \w+\n(.*?)^```\n\n(\d+) modules"
+    walks = re.findall(pictures, ARCHITECTURE, re.MULTILINE | re.DOTALL)
+    assert len(walks) == 3
+    assert [len(set(re.findall(r'\["([\w/]+)"\]', picture))) for picture, _ in walks] == [
+        int(said) for _, said in walks
+    ]
+
+
 def imported_by(module: str) -> set[str]:
     parsed = ast.walk(ast.parse((ROOT / f"{module}.py").read_text()))
     return {node.module.replace(".", "/") for node in parsed if isinstance(node, ast.ImportFrom) and node.module}

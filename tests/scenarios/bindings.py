@@ -43,6 +43,10 @@ def comparable(claim: Document, volume: Document) -> dict[str, Any]:
     status = both["volume"]["status"]
     status["lastPhaseTransitionTime"] = bool(status.get("lastPhaseTransitionTime"))
     both["volume"]["spec"].pop("csi")
+    # Whether a pod uses the claim is written by another controller, in its own time (Kubernetes 1.37).
+    claim_status = both["claim"]["status"]
+    conditions = [one for one in claim_status.pop("conditions", ()) if one["type"] != "Unused"]
+    claim_status |= {"conditions": conditions} if conditions else {}
     result: dict[str, Any] = _replaced(both, ours)
     return result
 

@@ -1,7 +1,7 @@
-"""Records with friendly defaults: a test names only what its case is about.
+"""Records with useful defaults: a test names only what it is about.
 
-Sizes and requests are texts as in YAML ("10Gi", "500m"); labels and annotations are dicts; a claim or pod is in the
-namespace `default`; uids follow from names, so that equal names mean the same object.
+Sizes and requests are strings as in YAML ("10Gi", "500m"); labels and annotations are dicts; a claim or pod is in the
+namespace `default`; uids are derived from names, so that equal names mean the same object.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def decoded(document: Mapping[str, object]) -> model.Record | None:
-    """Read an object as YAML or JSON gives it; None for a kind that nobody reads."""
+    """Decode an object from YAML or JSON; None for a kind that is not read."""
     decode = DECODERS.get(str(document.get("kind")))
     return None if decode is None else decode(msgspec.json.encode(document))
 
@@ -113,7 +113,7 @@ def volume(
     annotations: Mapping[str, str] | None = None,
     created: datetime | None = EPOCH,
 ) -> model.Volume:
-    """A free CSI volume. `zone` or `node` (or both) make its affinity; `claim="default/data"` its claimRef."""
+    """An Available CSI volume. `zone` or `node` (or both) define its affinity; `claim="default/data"` its claimRef."""
     place = {key: value for key, value in ((ZONE, zone), (HOSTNAME, node)) if value is not None}
     return model.Volume(
         name=name,
@@ -246,7 +246,7 @@ def node(
 def budget(
     name: str = "budget", *, namespace: str = "default", labels: Mapping[str, str] | None = None, allowed: int = 0
 ) -> DisruptionBudget:
-    """A disruption budget for the pods with these labels; None is for all pods of the namespace."""
+    """A disruption budget for the pods with these labels; None means all pods of the namespace."""
     selector = model.LabelSelector(pairs(labels))
     return DisruptionBudget(namespace, name, f"uid-budget-{namespace}-{name}", 1, selector, allowed)
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 from devcluster.cluster import DevCluster
 from devcluster.control_plane.nodes import spread
 
-# No test depends on how fast the machine is.
+# No test depends on the speed of the machine.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
@@ -23,7 +23,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the stories on a real node, which need root and an image, unless they are named: `make e2e`."""
+    """Skip the stories on a real node, which need root and an image, unless they are named: `make e2e`."""
     stories = Path(__file__).with_name("e2e")
     named = [Path(config.invocation_params.dir, argument.partition("::")[0]).resolve() for argument in config.args]
     return True if collection_path == stories and not any(stories in (path, *path.parents) for path in named) else None
@@ -33,13 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.cluster)
-    # Stories wait for leases and drivers: begun first, they do not leave one worker behind with them at the end.
+    # Stories wait for Leases and drivers: started first, they do not keep one worker busy at the end.
     items.sort(key=lambda item: "scenarios" not in item.path.parts)
 
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
-    """A command that a test runs in its own process sets logging up as if it were alone there."""
+    """A command that a test runs in its own process configures logging as if it were alone there."""
     loggers = [logging.getLogger(name) for name in ("", "prebinder", "scheduler", "binder", "csi", "kube")]
     levels = [logger.level for logger in loggers]
     yield
@@ -55,7 +55,7 @@ async def cluster(pytestconfig: pytest.Config) -> AsyncIterator[DevCluster]:
 
     Tests use namespaces, storage classes and volumes of their own, and leave nodes and components as they found them.
     """
-    # A first build takes minutes: what it says of its progress must not be captured.
+    # A first build takes minutes: its progress messages must not be captured.
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():

@@ -1,4 +1,4 @@
-"""`pvc-prebinder controller`, or another command that runs until it is stopped, watched through its pages and log."""
+"""`pvc-prebinder controller`, or another command that runs until it is stopped, observed by its pages and log."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ class Process:
         self.stopped = False
 
     async def page(self, path: str) -> tuple[int, str]:
-        """Return status and text; 0 while it does not listen yet. Fails if the process has ended by itself."""
+        """Return status and text; 0 while it is not listening yet. Fails if the process has ended by itself."""
         assert self.process.returncode is None, f"it ended by itself with exit code {self.process.returncode}"
         async with aiohttp.ClientSession() as session:
             try:
@@ -76,5 +76,5 @@ async def running(
             process.kill()
         if not started.stopped:
             _, errors = await process.communicate()
-            # pytest shows it with the failure that led here.
+            # pytest shows it with the failure that caused this.
             sys.stderr.write(errors.decode())

@@ -43,15 +43,15 @@ class FakeClock:
         await woken
 
     def set_time(self, seconds: float) -> None:
-        """Set the wall clock forward, or back by less than nothing, as an administrator does; no time passes."""
+        """Set the wall clock forward, or back by a negative number, as an administrator does; no time passes."""
         self._start += timedelta(seconds=seconds)
 
     def jump(self, seconds: float) -> None:
-        """Move time without waking anybody, as if the process had been stopped (SIGSTOP) for that long."""
+        """Move time without waking any task, as if the process had been suspended (SIGSTOP) for that long."""
         self._elapsed += seconds
 
     async def advance(self, seconds: float) -> None:
-        """Move time forward, waking each sleeper at its moment and letting all tasks settle before the next."""
+        """Move time forward, waking each sleeper at its time and letting all tasks settle before the next."""
         await settle()
         end = self._elapsed + seconds
         while self._sleepers and self._sleepers[0][0] <= end:

@@ -1,4 +1,4 @@
-"""What must hold in any cluster at any time, checked on the API's own JSON and on nothing of ours.
+"""What must hold in any cluster at any time, checked on the API's own JSON and independently of the product.
 
 Used by tests against the in-memory API and against a real control plane alike.
 """
@@ -19,7 +19,7 @@ def violations(
     grace: timedelta = timedelta(seconds=5),
     prefix: str = PREFIX,
 ) -> list[str]:
-    """Return a sentence for each violation; `grace` is how long after its time a reservation may still be there."""
+    """Return a sentence for each violation; `grace` is how long after its expiry a reservation may still exist."""
     by_name = {volume["metadata"]["name"]: volume for volume in volumes}
     by_key = {f"{claim['metadata']['namespace']}/{claim['metadata']['name']}": claim for claim in claims}
     return [

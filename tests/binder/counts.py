@@ -1,4 +1,4 @@
-"""What binder counts, as a test can read it."""
+"""The counts of binder's metrics ports, readable by tests."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""Worlds in which each of the controller's loops has something to write, and what happens there."""
+"""Worlds in which each of the controller's loops has something to write."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -30,7 +30,7 @@ def begun_bind() -> World:
 
 
 def expired() -> World:
-    """Reservations of a former holder of the Lease, whose time is over."""
+    """Reservations of a former leader that have expired."""
     world = World(Mode.PREBIND)
     for number, claim in enumerate(("red", "blue"), 1):
         world.put(claim_object(claim), volume_object(f"pv-{number}", annotations=reservation(claim, minutes=-20)))
@@ -38,7 +38,7 @@ def expired() -> World:
 
 
 def unhealthy() -> World:
-    """A reserved volume that is unhealthy by now, and Available ones that are."""
+    """A reserved volume that has become unhealthy, and Available ones that have."""
     world = World(Mode.PREBIND, quarantine=True, max_share=1.0)
     world.put(*(volume_object(f"pv-{number}") for number in (1, 2, 3)))
     world.put(volume_object("pv-4", annotations=reservation("data")), claim_object("data"))

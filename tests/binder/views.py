@@ -1,4 +1,4 @@
-"""What the planning tests share: views from records, and batches that are known to have a solution."""
+"""What the planning tests share: views from records, and batches with a known solution."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def planned(seen: View) -> dict[str, Decision]:
 
 
 def chosen(decision: Decision) -> dict[str, str]:
-    """The volume of each claim, by name; empty unless the pod is served."""
+    """The volume of each claim, by name; empty unless the pod gets volumes."""
     if not isinstance(decision, Reserve):
         return {}
     return {placement.claim.name: placement.volume.name for placement in decision.placements}
@@ -58,7 +58,7 @@ def chosen(decision: Decision) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class HiddenSolution:
-    """How a batch is drawn: each pod's zone and sizes are drawn first, and exactly these volumes exist."""
+    """A random batch: each pod's zone and sizes are drawn first, and exactly these volumes exist."""
 
     seed: int
     pods: int = 100

@@ -1,7 +1,7 @@
-"""The whole of binder against an API server in memory, with a clock that the test moves.
+"""The whole of binder against an API server in memory, with a clock that the test controls.
 
 A `Process` is one run of the controller with its own store; it can be killed after any write. The PV controller and
-kube-scheduler are not here: a test plays their part by writing what they would write.
+kube-scheduler are not here: a test replaces them by writing what they would write.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Counters:
 
 
 class Doctor:
-    """A HealthSource: every volume is healthy unless a test says otherwise. `hang` never answers."""
+    """A HealthSource: every volume is healthy unless a test sets its state. `hang` never responds."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -72,7 +72,7 @@ class Doctor:
 
 
 class Sink:
-    """An EventSink that keeps what is published, and hands it on to `forward` if there is one."""
+    """An EventSink that records what is published, and passes it to `forward` if there is one."""
 
     def __init__(self) -> None:
         self.events: list[EventDraft] = []
@@ -84,7 +84,7 @@ class Sink:
             self.forward.publish(draft)
 
     def told(self, kind: str, name: str) -> list[str]:
-        """Return the reasons told to one object, in order."""
+        """Return the reasons of the Events about one object, in order."""
         return [event.reason for event in self.events if (event.regarding.kind, event.regarding.name) == (kind, name)]
 
 
@@ -126,7 +126,7 @@ class World:
             self.server.put(document)
 
     def says(self, state: HealthState, *volumes: str, reason: str = "Said") -> None:
-        """The driver says this of the volumes from now on, and a sweep has just heard it."""
+        """The driver reports this about the volumes from now on, and a sweep has just received it."""
         for name in volumes:
             self.doctor.states[f"handle-{name}"] = state
             verdict = Verdict(state, reason, "", "ControllerGetVolume", self.clock.now())
@@ -157,7 +157,7 @@ class World:
 
 
 class Process:
-    """One run of the controller. Use it as a context manager; `killed` says whether it died of `dies_after`."""
+    """One run of the controller. Use it as a context manager; `killed` tells whether `dies_after` ended it."""
 
     def __init__(self, world: World, dies_after: int | None, transition: int, dry_run: bool) -> None:
         clock = world.clock
@@ -235,7 +235,7 @@ def bind(world: World, claim_name: str, volume_name: str) -> None:
 
 
 def reservation(claim_name: str, minutes: float = 0, **changes: str) -> dict[str, str]:
-    """A volume's annotations, made so many minutes after the clock's start by another holder."""
+    """A volume's reservation annotations, made so many minutes after the clock's start by another holder."""
     made = START + timedelta(minutes=minutes)
     values = {
         "reserved-for": f"default/{claim_name}",

@@ -1,4 +1,4 @@
-"""Observers that remember what they were told, and an order of volumes."""
+"""Observers that record their calls, and an order of volumes."""
 
 from csi.health.verdict import HealthState
 from csi.sweep import SweepProgress

@@ -1,4 +1,4 @@
-"""A CSI driver that gives any answer at all, on a real gRPC server, and writes down every call it gets."""
+"""A CSI driver that gives any response, on a real gRPC server, and records every call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ class Refused(Exception):
 
 
 Script = Callable[[bytes], Awaitable[Message | bytes]]
-"""An answer: from the bytes of the request to a message, or to bytes that need not be one; may raise Refused."""
+"""A response: from the bytes of the request to a message, or to arbitrary bytes; may raise Refused."""
 
 
 def gives(answer: Message | bytes | Refused) -> Script:
@@ -44,7 +44,7 @@ async def hangs(request: bytes) -> Message:
 def volume_answer(
     volume_id: str, *, abnormal: bool | None = False, message: str = "", zones: Iterable[str] = ()
 ) -> csi.ControllerGetVolumeResponse:
-    """An answer to ControllerGetVolume; `abnormal=None` leaves the condition out."""
+    """A response to ControllerGetVolume; `abnormal=None` omits the condition."""
     condition = None if abnormal is None else csi.VolumeCondition(abnormal=abnormal, message=message)
     return csi.ControllerGetVolumeResponse(
         volume=csi.Volume(
@@ -61,7 +61,7 @@ async def healthy(request: bytes) -> Message:
 def health_answer(
     volume_id: str, *entries: tuple[int, str] | tuple[int, str, str]
 ) -> csi.ControllerGetVolumeHealthResponse:
-    """An answer to ControllerGetVolumeHealth; each entry is a status, a reason and perhaps a message."""
+    """A response to ControllerGetVolumeHealth; each entry is a status, a reason and optionally a message."""
     return csi.ControllerGetVolumeHealthResponse(volume_health=volume_health(volume_id, *entries))
 
 
@@ -78,7 +78,7 @@ async def without_problem(request: bytes) -> Message:
 
 
 def listed_volume(volume_id: str, *, abnormal: bool | None = False, message: str = "") -> Message:
-    """An entry of ListVolumes: on the wire the same as an answer to ControllerGetVolume."""
+    """An entry of ListVolumes: on the wire the same as a response to ControllerGetVolume."""
     return csi.ListVolumesResponse.Entry.FromString(
         volume_answer(volume_id, abnormal=abnormal, message=message).SerializeToString()
     )
@@ -89,7 +89,7 @@ def volumes_answer(*volume_ids: str) -> csi.ListVolumesResponse:
 
 
 class ScriptedDriver:
-    """Serves on a socket; `script` holds the answer to each method by its short name and may change at any time."""
+    """Serves on a socket; `script` holds the response to each method by its short name and may change at any time."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class ScriptedDriver:
 
 
 class _Everything(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Hands every method of every service to one function."""
+    """Routes every method of every service to one function."""
 
     def __init__(self, answer: Callable[[str, bytes, Any], Awaitable[bytes]]) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""A scripted driver, who asks it, and what came of it."""
+"""A scripted driver, its client, and their calls."""
 
 from collections import Counter
 
@@ -30,7 +30,7 @@ class Stage:
         return [self.state(handle) for handle in self.order.ordered]
 
     def calls(self) -> Counter[str]:
-        """Count calls by short name, and forget them."""
+        """Count calls by short name, and reset."""
         counted = Counter(path.rpartition("/")[2] for path in self.driver.calls)
         self.driver.calls.clear()
         return counted

@@ -1,6 +1,6 @@
 """A cluster with a real node, and on it the product as a user installs it: the image, the manifests, nothing else.
 
-`make e2e` builds the image first and says where it is.
+`make e2e` builds the image first and passes its location.
 """
 
 import os

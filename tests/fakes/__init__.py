@@ -1,1 +1,1 @@
-"""Doubles of the outside world that keep its rules."""
+"""Fakes of external systems that follow the same rules."""

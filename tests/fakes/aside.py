@@ -1,4 +1,4 @@
-"""Work that is done on the spot, so that a fake clock decides alone when things happen."""
+"""Work that is done immediately, so that only the fake clock determines when things happen."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,5 +7,5 @@ T = TypeVar("T")
 
 
 async def at_once(work: Callable[[], T], /) -> T:
-    """Stand in for kube.aside.in_a_thread."""
+    """Replaces kube.aside.in_a_thread."""
     return work()

@@ -1,7 +1,7 @@
 """An API server in memory, behind the transport seam. It keeps the rules our writes rely on:
 
 one resourceVersion for all, 409 for a stale version or another uid, merge patches, a status that only its subresource
-changes, 422 for a volumeName that is set already. A watch is a store that hears of each change at once, or later.
+changes, 422 for a volumeName that is set already. A watch is a store that receives each change at once, or later.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write that took place."""
+    """A write that succeeded."""
 
     plural: str
     name: str
@@ -57,10 +57,10 @@ class FakeKubeApi:
         self._stores: list[Store] = []
         self._late: list[tuple[str, Object | None, Object | None]] = []
 
-    # What tests and the world do: no connection, no log.
+    # What tests and other components do: no connection, no log.
 
     def put(self, document: Object) -> Object:
-        """Create or replace an object as somebody else would."""
+        """Create or replace an object as another client would."""
         plural = next(name for name, kind in KINDS.items() if kind == document["kind"])
         metadata = document["metadata"]
         key = (plural, _key(metadata))
@@ -90,7 +90,7 @@ class FakeKubeApi:
         return (document for (kind, _), document in sorted(self.objects.items()) if kind == plural)
 
     def feed(self, store: Store) -> None:
-        """List everything into the store and keep it informed."""
+        """List everything into the store and keep it up to date."""
         for plural, collection in _collections(store).items():
             collection.replace([_record(plural, document) for document in self.all(plural)], str(self._version))
         self._stores.append(store)
@@ -133,7 +133,7 @@ class FakeKubeApi:
         return _ok(self.objects[plural, key])
 
     def _assign(self, key: str, pod: Object, binding: Object) -> Response:
-        """A Binding: once, and only of the pod that is meant (assignPod in pkg/registry/core/pod/storage)."""
+        """A Binding: once, and only for the pod with this uid (assignPod in pkg/registry/core/pod/storage)."""
         metadata = pod["metadata"]
         meant = binding["metadata"]["uid"] == metadata["uid"]
         if not meant or "deletionTimestamp" in metadata or pod["spec"].get("nodeName"):
@@ -145,7 +145,7 @@ class FakeKubeApi:
         return Response(201, json.dumps({"kind": "Status", "status": "Success", "code": 201}).encode())
 
     def _evict(self, key: str, eviction: Object) -> Response:
-        """An Eviction that no budget stands against: the pod is being deleted."""
+        """An Eviction that no budget forbids: the pod is being deleted."""
         ends = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
         self.change("pods", key, lambda found: found["metadata"].update(ends))
         self.writes.append(Write("pods", key, "eviction", eviction))
@@ -168,9 +168,9 @@ class FakeKubeApi:
 
 
 class Connection:
-    """One process's way to the server. It dies after `dies_after` writes, right when the last one has taken place.
+    """The connection of one process. It dies after `dies_after` writes, right after the last one has succeeded.
 
-    `on_write` is called with each write in the moment it is sent.
+    `on_write` is called with each write when it is sent.
     """
 
     def __init__(self, server: FakeKubeApi, dies_after: int | None = None) -> None:
@@ -212,7 +212,7 @@ class Connection:
 
 
 def failure(status: int, reason: str) -> Response:
-    """A refusal for `refuse_next`."""
+    """A rejection for `refuse_next`."""
     return _failure(status, reason)
 
 

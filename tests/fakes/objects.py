@@ -1,4 +1,4 @@
-"""Objects as the API server stores them: JSON with what a case is about, the rest friendly."""
+"""Objects as the API server stores them: JSON with what a test is about, and useful defaults."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -89,7 +89,7 @@ def pod_object(
     gated: bool = False,
     unschedulable: bool = False,
 ) -> Object:
-    """`unschedulable`: kube-scheduler has found no node for it, so it is not looking at the pod."""
+    """`unschedulable`: kube-scheduler has found no node for it, so it is not working on the pod."""
     volumes = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": claim}} for i, claim in enumerate(claims)]
     spec: Object = {"containers": [{"name": "main"}], "volumes": volumes, "schedulerName": "default-scheduler"}
     if node:

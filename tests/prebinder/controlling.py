@@ -1,4 +1,4 @@
-"""A control port of this machine, who asks it, and a scheduler behind it that does as it is told."""
+"""A control port on this machine, its client, and a scripted scheduler behind it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -30,7 +30,7 @@ profiles:
 
 
 class Scripted:
-    """Implements prebinder.control.pod_binding_rpc.PodBinding: answers what it was given, or raises it."""
+    """Implements prebinder.control.pod_binding_rpc.PodBinding: returns or raises what it was given."""
 
     def __init__(self, answer: Bound | Released | Refused | Exception | None = None) -> None:
         self.answer = answer
@@ -63,7 +63,7 @@ def configured(text: str = CONFIGURATION) -> ConfigurationInForce:
 
 
 class Control:
-    """A running control port and a session that asks it, with the token unless told otherwise."""
+    """A running control port and a client session, with the token by default."""
 
     def __init__(self, session: aiohttp.ClientSession, port: int) -> None:
         self.session, self.port = session, port

@@ -1,4 +1,4 @@
-"""Distributions with plugins, installed as pip installs them, into a directory of their own; no index is asked."""
+"""Distributions with plugins, installed as pip installs them, into a directory of their own; no index is used."""
 
 import re
 import subprocess
@@ -45,7 +45,7 @@ def environment(target: Path) -> dict[str, str]:
 
 
 def run(target: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run pvc-prebinder where the installed distributions are found."""
+    """Run pvc-prebinder in an environment where the installed distributions are found."""
     return subprocess.run(
         [sys.executable, "-m", "prebinder.cli", *arguments],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""An extender on a port of this machine, and who asks it."""
+"""An extender on a port of this machine, and its client."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class Counts:
 
 
 class Asked:
-    """A running extender and a session that asks it."""
+    """A running extender and a client session."""
 
     def __init__(self, session: aiohttp.ClientSession, port: int, counts: Counts) -> None:
         self.session, self.port, self.counts = session, port, counts
@@ -65,7 +65,7 @@ async def asked(
 
 
 class Party:
-    """An authority with a server's and a client's certificate, all in one directory."""
+    """A CA with a server's and a client's certificate, all in one directory."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -74,7 +74,7 @@ class Party:
         self.client: KeyPair = self.authority.client("client")
 
     def trust(self, *, shows: "Party | None") -> ssl.SSLContext:
-        """TLS settings of a client that trusts this authority and shows that party's certificate."""
+        """TLS settings of a client that trusts this CA and presents that party's certificate."""
         context = ssl.create_default_context(cafile=self.authority.certificate)
         if shows is not None:
             context.load_cert_chain(shows.client.certificate, shows.client.key)

@@ -1,4 +1,4 @@
-"""A namespace, a class and volumes of one zone on a real control plane, and pods that want them."""
+"""A namespace, a class and volumes of one zone on a real control plane, and pods that use them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from devcluster.cluster import DevCluster
 
 PREFIX: Final = "process.cloud.example/"
-"""Not the default one: another module's controller may look after that on the same cluster."""
+"""Not the default: another module's controller may manage that prefix on the same cluster."""
 
 
 class Story:
@@ -41,7 +41,7 @@ class Story:
         }
 
     async def create_pod(self, *claims: str) -> None:
-        """Create a pod behind our scheduling gate, with claims of 1Gi."""
+        """Create a pod with our scheduling gate, with claims of 1Gi."""
         wanted = {"accessModes": ["ReadWriteOnce"], "storageClassName": self.name}
         volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
         async with self.cluster.api() as api:

@@ -23,7 +23,7 @@ _numbers: Final = count(1)
 
 
 def driver_documents(namespace: str, driver: str) -> list[Document]:
-    """What a user has: the driver's Deployment, and the three words that the component asks for."""
+    """The user's files: the driver's Deployment, and the three values that the component needs."""
     pod: dict[str, Any] = {
         "serviceAccountName": DRIVERS_ACCOUNT,
         "containers": [{"name": "driver", "image": "driver:1"}],
@@ -47,7 +47,7 @@ def driver_documents(namespace: str, driver: str) -> list[Document]:
 
 
 def write_overlay(directory: Path, namespace: str, driver: str, *beside: str) -> None:
-    """Write the kustomization that docs/csi-agent.md shows, with other components beside the agent's."""
+    """Write the kustomization from docs/csi-agent.md, with other components in addition to the agent's."""
     directory.mkdir()
     (directory / "driver.yaml").write_text(yaml.safe_dump_all(driver_documents(namespace, driver)))
     kustomization = {
@@ -75,7 +75,7 @@ async def agent_account(world: World, driver: str, *beside: str) -> Path:
 
 
 async def start_agent(world: World, driver: Driver, kubeconfig: Path, *flags: str) -> Controller:
-    """Start an agent of this driver, which looks at its volumes every second."""
+    """Start an agent of this driver, which probes its volumes every second."""
     cluster: DevCluster = world.cluster
     health, metrics = (f"{LOOPBACK}:{port}" for port in free_ports(2))
     command: list[str | Path] = [sys.executable, "-m", "prebinder.cli", "csi-agent", f"--kubeconfig={kubeconfig}"]

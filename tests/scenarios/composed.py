@@ -79,7 +79,7 @@ async def composed(
     through: Callable[[Transport], Transport] = lambda transport: transport,
     volume_seconds: float = 600.0,
 ) -> AsyncIterator[Composed]:
-    """Run a scheduler for pods that name `name` while inside. `through` may stand in the way of its requests."""
+    """Run a scheduler for pods that name `name` while inside. `through` may intercept its requests."""
     clock, rng, metrics = SystemClock(), Random(1), Counted()
     async with await connect(str(kubeconfig)) as transport:
         api = KubeApi(FencedTransport(through(transport), Leadership.unelected(clock, name)))

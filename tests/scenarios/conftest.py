@@ -1,4 +1,6 @@
-"""What the stories stand on: rights as shipped, two drivers, one controller for all that do not harm it, own worlds."""
+"""The fixtures of the stories: rights as shipped, two drivers, one controller for all stories that do not disturb it,
+separate worlds.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -46,7 +48,7 @@ def backing(request: pytest.FixtureRequest, directories: Directories, mock: Mock
 async def controller(
     cluster: DevCluster, admin: Admin, rights: None, directories: Directories, mock: Mock
 ) -> AsyncIterator[Controller]:
-    """The controller that all stories with a `world` share. Do it no harm; use `own_world` for that."""
+    """The controller that all stories with a `world` share. Do not disturb it; use `own_world` for that."""
     home = World(cluster, admin, PREFIX)
     await home.open()
     running = await start_controller(home, endpoint_flag(directories.driver), endpoint_flag(mock.driver))
@@ -56,14 +58,16 @@ async def controller(
 
 @pytest_asyncio.fixture
 async def world(cluster: DevCluster, admin: Admin, controller: Controller) -> AsyncIterator[World]:
-    """A world that the shared controller looks after. At the end the invariants must hold in it."""
+    """A world that the shared controller manages. At the end the invariants must hold in it."""
     async with lived_in(World(cluster, admin, PREFIX)) as world:
         yield world
 
 
 @pytest_asyncio.fixture
 async def own_world(cluster: DevCluster, admin: Admin, rights: None) -> AsyncIterator[World]:
-    """A world with an annotation prefix of its own, for controllers that the story starts, harms and stops itself."""
+    """A world with an annotation prefix of its own, for controllers that the story starts, disturbs and stops
+    itself.
+    """
     async with lived_in(World(cluster, admin)) as world:
         yield world
 

@@ -1,7 +1,7 @@
-"""Random little worlds of storage, each with one pod to be scheduled: what a seed makes is always the same.
+"""Small random worlds of storage, each with one pod to be scheduled: a seed always produces the same one.
 
 Puzzles share the nodes and nothing else: classes, drivers, volumes and claims are named after the puzzle. Sizes differ
-within a puzzle, and no claim is named by two volumes, because there Kubernetes leaves the choice to chance.
+within a puzzle, and no claim is named by two volumes, because there the choice of Kubernetes is random.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Puzzle:
     """What to create: `first` in any order, then the pods, then `owned` claims with the waiting pod as their owner.
 
     `phases` are by kind and name; `gone` are claims to be deleted, which a finalizer keeps; `limits` are by node.
-    `promised` are volumes that are held for a claim of the pod.
+    `promised` are volumes that are reserved for a claim of the pod.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Puzzle:
 
 
 def nodes() -> list[Document]:
-    """Nodes in two zones, some in none, with a number by which volumes tell them apart."""
+    """Nodes in two zones, some in none, with a number by which volumes distinguish them."""
     made = []
     for number, name in enumerate(NODES):
         labels = {HOSTNAME: name, RANK: str(number)}
@@ -215,7 +215,7 @@ class _Maker:
         self._made.first.append(made)
 
     def _said(self, name: str, claims: list[str]) -> dict[str, str]:
-        """What we said of the volume: for whom it is held, how it is. To kube-scheduler that is nothing."""
+        """Our annotations on the volume: its reservation and its health. kube-scheduler ignores them."""
         kinds = ("nothing", "nothing", "well", "expired", "promised", "promised", *("unhealthy", "held") * 3)
         kind = self._random.choice(kinds)
         if kind == "promised" and claims:

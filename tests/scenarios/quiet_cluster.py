@@ -1,4 +1,4 @@
-"""A cluster in which one kube-scheduler decides, and nobody else: what it sees is what was laid out."""
+"""A cluster in which a single kube-scheduler decides, on exactly the objects that the test created."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tests.scenarios.waiting import eventually
 
 @asynccontextmanager
 async def quiet_cluster(namespace: str) -> AsyncIterator[DevCluster]:
-    """Start a cluster with the puzzles' nodes, in which nobody schedules yet and the PV controller stands still."""
+    """Start a cluster with the puzzles' nodes, in which nothing is scheduled yet and the PV controller is paused."""
     lifted = ("--kube-api-qps=500", "--kube-api-burst=500")
     flags = {
         "kube-controller-manager": (*lifted, "--controllers=*,-taint-eviction-controller,-ephemeral-volume-controller")
@@ -30,7 +30,7 @@ async def quiet_cluster(namespace: str) -> AsyncIterator[DevCluster]:
 
 
 async def lay_out(admin: Admin, puzzles: list[Puzzle], namespace: str) -> None:
-    """Create everything, and give it the states that it has in the puzzles."""
+    """Create everything, and set the states that it has in the puzzles."""
     first = [*csi_nodes(puzzles), *(document for one in puzzles for document in one.first)]
     await admin.create_at_once(first)
     pods = [document for one in puzzles for document in one.pods]
@@ -69,6 +69,6 @@ async def untried(admin: Admin, witness: Witness, namespace: str, scheduler: str
 
 
 def said_of(pod: Document) -> str:
-    """Return why kube-scheduler found no node, empty when it has not said so."""
+    """Return kube-scheduler's reason why it found no node, empty if there is none."""
     conditions = pod["status"].get("conditions", ())
     return next((str(one["message"]) for one in conditions if one.get("reason") == "Unschedulable"), "")

@@ -1,4 +1,4 @@
-"""One story's own corner of the cluster: a namespace, classes and volumes that nobody else touches."""
+"""A story's own part of the cluster: a namespace, classes and volumes that no other story touches."""
 
 import asyncio
 from collections import defaultdict
@@ -20,7 +20,7 @@ _numbers: Final = count(1)
 class World:
     """Made by the fixtures `world` and `own_world`. Names of classes and volumes begin with the namespace's name.
 
-    `prefix` is the annotation prefix of the controller that looks after the story: classes get their mode under it, so
+    `prefix` is the annotation prefix of the controller that manages the story: classes get their mode under it, so
     controllers of other prefixes, whose default mode is off, leave the story alone.
     """
 
@@ -29,13 +29,13 @@ class World:
         self.namespace = f"story-{next(_numbers)}"
         self.prefix = prefix or f"{self.namespace}.example/"
 
-    # Making things
+    # Creating
 
     async def open(self) -> None:
         await self.cluster.create_namespace(self.namespace)
 
     def name(self, word: str) -> str:
-        """The name of something that has no namespace."""
+        """The name of a cluster-scoped object."""
         return f"{self.namespace}-{word}"
 
     async def storage_class(self, mode: str | None, word: str = "disks", **how: Any) -> str:
@@ -66,7 +66,7 @@ class World:
         made = [documents.claim(self.namespace, claim, spec) for claim, spec in claims.items()]
         return [*made, documents.pod(self.namespace, name, documents.pod_spec(tuple(claims), **how))]
 
-    # Seeing things
+    # Observing
 
     async def own_volumes(self) -> dict[str, Document]:
         found = await self.admin.list("PersistentVolume")
@@ -85,7 +85,7 @@ class World:
         return {name: one["status"].get("phase", "") for name, one in (await self.pods()).items()}
 
     async def bound(self) -> dict[str, str]:
-        """Claim -> volume, of claims whose bind is over and done."""
+        """Claim -> volume, of claims whose bind is complete."""
         return {
             name: one["spec"]["volumeName"]
             for name, one in (await self.claims()).items()
@@ -93,7 +93,7 @@ class World:
         }
 
     async def reserved(self) -> dict[str, str]:
-        """Claim -> volume, by what claims say: our annotation, or the volume they are bound to."""
+        """Claim -> volume, by the claims: our annotation, or the volume they are bound to."""
         found = {}
         for name, one in (await self.claims()).items():
             said = one["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-volume")
@@ -102,7 +102,7 @@ class World:
         return found
 
     async def held(self) -> dict[str, list[str]]:
-        """Claim -> volumes, by what volumes say: claimRef or our annotation. Claims without one are not in it."""
+        """Claim -> volumes, by the volumes: claimRef or our annotation. Claims without one are not in it."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for name, one in (await self.own_volumes()).items():
             reference = one["spec"].get("claimRef", {}).get("name")
@@ -112,7 +112,7 @@ class World:
         return dict(found)
 
     async def events(self, reason: str | None = None, about: str | None = None) -> list[Document]:
-        """Our Events, by reason and by the name of what they are about."""
+        """Our Events, by reason and by the name of their object."""
         return [
             one
             for one in await self.admin.list("Event", self.namespace)
@@ -158,7 +158,7 @@ class World:
 
     @asynccontextmanager
     async def scheduler_paused(self) -> AsyncIterator[None]:
-        """While inside, kube-scheduler is stopped in its tracks, so it cannot choose volumes before us."""
+        """While inside, kube-scheduler is suspended, so it cannot choose volumes before us."""
         self.cluster.scheduler.pause()
         try:
             yield
@@ -167,7 +167,7 @@ class World:
 
     @asynccontextmanager
     async def pv_controller_paused(self) -> AsyncIterator[None]:
-        """While inside, nobody but us binds, and deleted claims stay."""
+        """While inside, only our controller binds, and deleted claims stay."""
         self.cluster.controller_manager.pause()
         try:
             yield
@@ -175,7 +175,7 @@ class World:
             self.cluster.controller_manager.resume()
 
     async def clear(self) -> None:
-        """Remove what the story made, so that later ones find the nodes empty; waits for none of it."""
+        """Remove what the story created, so that later ones find the nodes empty; does not wait for it."""
         for kind in ("StatefulSet", "Pod", "PersistentVolumeClaim"):
             await self.admin.delete_all(kind, self.namespace)
         gone = []

@@ -1,4 +1,4 @@
-"""Random small clusters: few words, so that selectors, taints and domains meet."""
+"""Random small clusters: a small vocabulary, so that selectors, taints and domains match."""
 
 from hypothesis import strategies as st
 

@@ -18,7 +18,7 @@ LATER, EARLIER = "2026-01-01T12:05:00Z", "2026-01-01T11:55:00Z"
 
 
 def promised_volume(name: str, claim: str, until: str = LATER, **how: Any) -> Volume:
-    """A volume held for `namespace/name`."""
+    """A volume reserved for `namespace/name`."""
     said = {"reserved-for": claim, "reserved-for-uid": f"uid-{claim.replace('/', '-')}", "expires-at": until}
     said |= {"bound-at": EARLIER, "reserved-by": "us/1"}
     return builders.volume(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
@@ -30,7 +30,7 @@ def unhealthy_volume(name: str, state: str = "Inaccessible", **how: Any) -> Volu
 
 
 def promised_claim(name: str, volume: str, until: str = LATER, zone: str = "", nodes: str = "", **how: Any) -> Claim:
-    """A claim for which a volume is held."""
+    """A claim for which a volume is reserved."""
     said = {"reserved-volume": volume, "bound-at": EARLIER, "expires-at": until}
     said |= {key: value for key, value in (("reserved-zone", zone), ("reserved-nodes", nodes)) if value}
     return builders.claim(name, annotations={PREFIX + key: value for key, value in said.items()}, **how)
@@ -42,7 +42,7 @@ def nodes(zones: str = "aabb") -> list[Node]:
 
 
 def extender(records: Iterable[Record], scheduler_names: Iterable[str] = ()) -> Extender:
-    """An extender that has seen these objects appear one by one, in a cluster with the class `fast`."""
+    """An extender that has received these objects one by one, in a cluster with the class `fast`."""
     store = Store(PREFIX)
     answers = Extender(store, Annotations(), frozenset(scheduler_names))
     for record in (builders.storage_class(), *records):
@@ -103,7 +103,7 @@ def proposed(victims: Mapping[str, Sequence[str]], violations: int = 0, **how: A
 
 
 def filtered(answers: Extender, names: Sequence[str], *, seconds: float = 0, **how: Any) -> dict[str, Any]:
-    """The decoded answer to `filter`."""
+    """The decoded response to `filter`."""
     answer = answers.filter(arguments(names, **how), NOW + timedelta(seconds=seconds))
     result: dict[str, Any] = json.loads(answer.body)
     assert set(result) == {"Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error"}

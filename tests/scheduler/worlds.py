@@ -1,4 +1,4 @@
-"""Small worlds in which everything may be one way or another: each object has variants, None where it is missing."""
+"""Small worlds with variants: each object has several, None where it is missing."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -58,7 +58,7 @@ def _nodes(name: str) -> list[Record]:
 
 
 def _placed(name: str) -> list[Record]:
-    """Pods on nodes. One whose unchangeable fields are others is another pod."""
+    """Pods on nodes. If its immutable fields differ, it is another pod."""
     found = [
         builders.pod(name, node="n1", requests={"cpu": "1"}),
         builders.pod(name, node="n2", requests={"cpu": "2"}, labels=WEB),
@@ -216,7 +216,7 @@ WAITING = _waiting()
 
 
 class Told:
-    """A store as watches fill it: each object in turn, in versions that grow."""
+    """A store as filled by watches: each object in turn, in increasing versions."""
 
     def __init__(self, world: World) -> None:
         self.store = Store()
@@ -226,7 +226,7 @@ class Told:
             self.show(slot, record)
 
     def show(self, slot: str, record: Record | None) -> None:
-        """Show an object as it is now, None when it is not there any more."""
+        """Show an object in its present state, None if it does not exist any more."""
         before = self._shown.pop(slot, None)
         if before is not None and (record is None or record_key(record) != record_key(before)):
             self._collection(before).delete(record_key(before))

@@ -1,4 +1,4 @@
-"""A made-up history with its audit log, written line by line."""
+"""An invented history with its audit log, written line by line."""
 
 from copy import deepcopy
 from typing import Any
@@ -14,7 +14,7 @@ _LEASES = {CONTROLLER: "pvc-prebinder", SCHEDULER: "pvc-prebinder-scheduler"}
 
 
 class Story:
-    """Time passes only when it is told. Our processes hold their Leases until one is given away."""
+    """Time passes only by the test. Our processes hold their Leases until one is given away."""
 
     def __init__(self) -> None:
         self.now = START
@@ -33,7 +33,7 @@ class Story:
         self.write(party, "Lease", name, {"metadata": {}, "spec": {"holderIdentity": holder or f"me-{party}"}})
 
     def write(self, party: Party | None, kind: str, key: str, after: Object | None, *, conditional: bool = True) -> int:
-        """Somebody writes an object; None is a party whose line the audit log has lost."""
+        """A party writes an object; None is a party whose line the audit log has lost."""
         self._revision += 1
         after = deepcopy(after)
         self.changes.append(self._linked.change(self._revision, self.now, kind, key, after))
@@ -47,7 +47,7 @@ class Story:
     def request(
         self, party: Party, verb: str, kind: str, key: str, body: dict[str, Any] | None = None, revision: int = 0
     ) -> None:
-        """Somebody asks for something; without a revision nothing comes of it."""
+        """A party sends a request; without a revision it has no effect."""
         self.writes.append(
             Write(
                 revision,

@@ -1,4 +1,4 @@
-"""Clusters as dumps: a small one in which everything that the page shows occurs, and one of any size."""
+"""Clusters as dumps: a small one with everything that the page can show, and one of any size."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class Cluster:
-    """Collects the objects of a dump. `now` is the moment that ages are counted from."""
+    """Collects the objects of a dump. `now` is the time from which ages are counted."""
 
     def __init__(self, now: datetime | None = None) -> None:
         self.now = now or datetime.now(UTC)
@@ -170,7 +170,7 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 
 def small() -> Cluster:
-    """Three zones, and one of everything that can be the matter."""
+    """Three zones, and an example of every problem."""
     cluster = Cluster()
     for name, provisioner in (
         ("fast", DRIVER),

@@ -12,12 +12,18 @@ export const STATES = [
   ["Failed", "could not be reclaimed"],
   ["Terminating", "being deleted"],
 ];
-export const UNHEALTHY = ["Degraded", "Inaccessible", "DataLoss"];
 
 const classes = (volume) => `cell ${volume.state}${volume.unhealthy ? ` ${volume.health}` : ""}`;
 
+// Health in words; the reason of a quarantine begins with the state.
+export function healthOf(volume) {
+  if (!volume.health) return "";
+  if (!volume.reason || volume.reason.startsWith(volume.health)) return volume.reason ?? volume.health;
+  return `${volume.health}: ${volume.reason}`;
+}
+
 export function described(volume) {
-  const parts = [volume.name, volume.unhealthy ? `${volume.health}${volume.reason ? ` (${volume.reason})` : ""}` : "", volume.state];
+  const parts = [volume.name, volume.unhealthy ? healthOf(volume) : "", volume.state];
   if (volume.claim) parts.push(`claim ${volume.claim}`);
   parts.push(volume.size, volume.storageClass ? `class ${volume.storageClass}` : "");
   return parts.filter(Boolean).join(", ");

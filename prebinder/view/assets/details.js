@@ -1,6 +1,6 @@
 // What is known of one object, and the text of `pvc-prebinder why` about it.
 
-import { sample } from "./cells.js";
+import { healthOf, sample } from "./cells.js";
 import { age, el, link } from "./dom.js";
 
 const KINDS = { pv: "PersistentVolume", pvc: "PersistentVolumeClaim", pod: "Pod", node: "Node" };
@@ -115,11 +115,11 @@ function facts(rows) {
 
 function ofVolume(volume) {
   if (!volume) return [["State", "gone"]];
-  const health = volume.health ? `${volume.health}${volume.reason ? ` · ${volume.reason}` : ""}` : "nothing reported";
+  // Without a report on the volume, the text of the command says more: when its driver was probed last.
   return [
     ["State", el("span", {}, sample(volume.state, volume.unhealthy ? volume.health : ""), volume.state, volume.until ? ` until ${volume.until.slice(11, 19)} UTC` : "")],
-    ["Health", health], ["Claim", volume.claim ? to("pvc", volume.claim) : ""], ["Pods", all("pod", volume.pods)], ["Nodes", all("node", volume.nodes)],
-    ["Zone", volume.zone], ["Class", volume.storageClass], ["Size", volume.size], ["Driver", volume.driver], ["Local", volume.local ? "reached from this node only" : ""],
+    ["Health", healthOf(volume)], ["Claim", volume.claim ? to("pvc", volume.claim) : ""], ["Pods", all("pod", volume.pods)], ["Nodes", all("node", volume.nodes)],
+    ["Zone", volume.zone], ["Class", volume.storageClass], ["Size", volume.size], ["Driver", volume.driver], ["Local", volume.local ? "accessible from this node only" : ""],
   ];
 }
 

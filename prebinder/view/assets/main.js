@@ -119,6 +119,7 @@ for (const [id, wanted] of [["as-map", false], ["as-table", true]]) {
     asTable = wanted;
     byId("as-map").setAttribute("aria-pressed", String(!asTable));
     byId("as-table").setAttribute("aria-pressed", String(asTable));
+    main.scrollTop = 0;
     drawMain();
     if (!asTable) map.mark(current());
   });

@@ -1,6 +1,6 @@
 // What is searched for, and which states are shown.
 
-import { UNHEALTHY } from "./cells.js";
+import { compare } from "./state.js";
 
 const MOST = 40;
 
@@ -45,14 +45,16 @@ export class Matches {
   found() {
     if (!this.#words.length) return { keys: [], more: 0 };
     const { volumes, pending, pods, nodes } = this.table;
-    const keys = new Set();
-    for (const row of pending.values()) if (this.pending(row)) keys.add(row.key);
-    for (const name of nodes.keys()) if (this.#holds(name.toLowerCase())) keys.add(`node/${name}`);
-    for (const pod of pods.values()) if (this.#holds(pod.key.toLowerCase())) keys.add(`pod/${pod.key}`);
-    for (const volume of volumes.values()) {
-      if (volume.claim && this.#holds(volume.claim.toLowerCase())) keys.add(`pvc/${volume.claim}`);
-      if (this.#holds(textOf(volume))) keys.add(`pv/${volume.name}`);
-    }
+    const named = (name) => this.#holds(name.toLowerCase());
+    const claims = [...volumes.values()].map((volume) => volume.claim).filter((claim) => claim && named(claim));
+    // What waits first: that is what people look for.
+    const keys = new Set([
+      ...[...pending.values()].filter((row) => this.pending(row)).map((row) => row.key),
+      ...sorted(claims).map((claim) => `pvc/${claim}`),
+      ...sorted([...volumes.keys()].filter((name) => this.#holds(textOf(volumes.get(name))))).map((name) => `pv/${name}`),
+      ...sorted([...pods.keys()].filter(named)).map((key) => `pod/${key}`),
+      ...sorted([...nodes.keys()].filter(named)).map((name) => `node/${name}`),
+    ]);
     return { keys: [...keys].slice(0, MOST), more: Math.max(0, keys.size - MOST) };
   }
 
@@ -72,4 +74,5 @@ export function tally(volumes) {
 
 const textOf = (volume) => `${volume.name} ${volume.claim ?? ""} ${volume.storageClass ?? ""} ${volume.state} ${volume.health ?? ""} ${volume.zone} ${(volume.nodes ?? []).join(" ")} ${(volume.pods ?? []).join(" ")} ${volume.driver ?? ""}`.toLowerCase();
 
-export const WORST = UNHEALTHY;
+// Only what is short enough to be shown as a whole is worth the order.
+const sorted = (names) => (names.length > 1000 ? names : names.sort(compare));

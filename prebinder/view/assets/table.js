@@ -1,6 +1,6 @@
 // The same volumes as a table, for whoever reads line by line.
 
-import { sample } from "./cells.js";
+import { healthOf, sample } from "./cells.js";
 import { el, link, number } from "./dom.js";
 import { compare } from "./state.js";
 
@@ -31,7 +31,7 @@ function line(volume) {
   return el("tr", {},
     el("td", { class: "mono" }, el("a", { href: link(`pv/${volume.name}`) }, volume.name)),
     el("td", {}, sample(volume.state, volume.unhealthy ? volume.health : ""), volume.state),
-    el("td", {}, volume.health ? `${volume.health}${volume.unhealthy && volume.reason ? ` · ${volume.reason}` : ""}` : ""),
+    el("td", {}, healthOf(volume)),
     el("td", {}, volume.zone), el("td", { class: "mono" }, (volume.nodes ?? []).join(", ")),
     el("td", { class: "mono" }, volume.claim ? el("a", { href: link(`pvc/${volume.claim}`) }, volume.claim) : ""),
     el("td", {}, volume.storageClass ?? ""), el("td", {}, volume.size ?? ""));

@@ -67,7 +67,7 @@ async def test_zones_nodes_volumes_and_what_waits(chromium: Chromium, tmp_path: 
         await expect(page.locator(".nodes li")).to_have_count(12)
         await expect(page.locator('li[data-node="ip-10-0-2-61"] .badge')).to_have_text("NotReady")
         unhealthy = page.locator('li[data-node="ip-10-0-2-42"] button.cell').first
-        await expect(unhealthy).to_have_attribute("aria-label", re_of("Inaccessible (VolumeNotFound), Bound, claim"))
+        await expect(unhealthy).to_have_attribute("aria-label", re_of("Inaccessible: VolumeNotFound, Bound, claim"))
         causes = page.locator("#waiting h3")
         await expect(causes.first).to_have_text(re_of("StorageClassNotFound"))
         chips = page.locator('[data-zone="us-east-1a"] .chip')

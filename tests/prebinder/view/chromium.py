@@ -29,7 +29,9 @@ async def launched() -> AsyncIterator[Browser]:
     """Start the browser."""
     expect.set_options(timeout=WAIT)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"], timeout=WAIT)
+        browser = await playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=WAIT
+        )
         yield browser
         await browser.close()
 

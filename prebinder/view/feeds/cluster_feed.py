@@ -92,10 +92,9 @@ class ClusterFeed:
             await self._clock.sleep(_GATHER_SECONDS)
 
     async def _show(self) -> None:
-        now = self._clock.now()
-        facts = self._watched.facts(now)
+        facts = self._watched.facts(self._clock.now())
         unreadable = {str(resource): because for resource, because in self._watched.skipped.items()}
-        view = partial(self._builder.view, facts.snapshot, self._causes, unreadable, now, self._stale)
+        view = partial(self._builder.view, facts, self._causes, unreadable, self._stale)
         try:
             self._publisher.publish(await in_a_thread(view))
         except Exception:

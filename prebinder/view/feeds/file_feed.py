@@ -23,7 +23,7 @@ class FileFeed:
         builder = ViewBuilder(source, facts.annotations, live=False)
         causes = causes_of(facts, report_on(facts, (), namespace))
         unreadable = {str(resource): because for resource, because in facts.skipped.items()}
-        self._publisher.publish(builder.view(facts.snapshot, causes, unreadable, facts.now))
+        self._publisher.publish(builder.view(facts, causes, unreadable))
 
     def following(self, caller: Caller) -> AbstractAsyncContextManager[AsyncIterator[Message]]:  # noqa: ARG002
         return self._publisher.following()

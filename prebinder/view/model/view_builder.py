@@ -8,9 +8,11 @@ from typing import Generic, TypeVar
 from binder.reservation.contract import Annotations
 from kube.store.snapshot import Snapshot
 from prebinder.view.model.nodes import class_rows, node_rows
+from prebinder.view.model.swept_rows import SweptRows, sweeps_of
 from prebinder.view.model.view import NodeRow, PendingRow, PodRow, Unreadable, View
 from prebinder.view.model.volumes import VolumeRows
 from prebinder.view.model.waiting import Cause, waiting_rows
+from prebinder.why.facts.facts import Facts
 
 T = TypeVar("T")
 
@@ -35,20 +37,21 @@ class ViewBuilder:
         self._source = source
         self._live = live
         self._volumes = VolumeRows(annotations)
+        self._swept = SweptRows(annotations)
         self._nodes: Remembered[dict[str, NodeRow]] = Remembered()
         self._pending: Remembered[dict[str, PendingRow]] = Remembered()
         self._pods: Remembered[dict[str, PodRow]] = Remembered()
 
     def view(
         self,
-        snapshot: Snapshot,
+        facts: Facts,
         causes: Mapping[str, Cause],
         unreadable: Mapping[str, str],
-        now: datetime,
         stale: datetime | None = None,
     ) -> View:
         """Return the view. `causes` are by the keys of what is pending, `unreadable` has the reason by resource."""
-        volumes = self._volumes.rows(snapshot, now)
+        snapshot, now = facts.snapshot, facts.now
+        volumes = self._swept.rows(self._volumes.rows(snapshot, now), snapshot, sweeps_of(facts.leases), now)
         return View(
             source=self._source,
             live=self._live,

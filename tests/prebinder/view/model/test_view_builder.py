@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from binder.health.published_sweeps import sweeps_annotation
 from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from csi.health.complete_sweep import SweepReport
 from prebinder.view.model.changes import changes_between
 from prebinder.view.model.view import ClassRow, NodeRow, PendingRow, View, VolumeRow, VolumeState
 from prebinder.view.model.view_builder import ViewBuilder
@@ -36,7 +38,7 @@ class Built:
     def view(self, now: datetime = NOW) -> View:
         facts = self._gathering.facts(now, set(Source), {}, everywhere=True)
         causes = causes_of(facts, report_on(facts, (), ""))
-        return self._builder.view(facts.snapshot, causes, {"leases": "forbidden"}, now)
+        return self._builder.view(facts, causes, {"leases": "forbidden"})
 
 
 def cluster() -> Cluster:
@@ -85,6 +87,42 @@ def test_health_comes_with_its_reason() -> None:
     made.volume("pv", "a", claim="web/data", health="Degraded", reason="HighLatency")
     row = volume_row(made)
     assert (row.health, row.unhealthy, row.reason) == ("Degraded", True, "HighLatency")
+
+
+def swept(at: datetime, *exceptions: str) -> dict[str, Any]:
+    """The Lease of whoever probes the driver, with the report of a sweep that ended then."""
+    report = SweepReport(
+        DRIVER,
+        at - timedelta(seconds=2),
+        at,
+        timedelta(seconds=60),
+        10_000,
+        volumes=3,
+        exceptions=frozenset(exceptions),
+    )
+    annotations = sweeps_annotation({DRIVER: report}, Annotations())
+    metadata = {"namespace": "system", "name": "agent", "uid": "agent", "annotations": annotations}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
+
+
+def test_a_volume_without_a_report_is_as_its_drivers_last_sweep_says() -> None:
+    made = cluster()
+    made.volume("pv", "a")
+    made.volume("odd", "a")
+    made.volume("ill", "a", health="Degraded")
+    built = Built(made)
+    assert {name: row.health for name, row in built.view().volumes.items()} == {"pv": "", "odd": "", "ill": "Degraded"}
+    built.take(swept(NOW, "odd"))
+    first = built.view()
+    assert {name: row.health for name, row in first.volumes.items()} == {
+        "pv": "Healthy",
+        "odd": "",
+        "ill": "Degraded",
+    }
+    built.take(swept(NOW + timedelta(seconds=60), "odd"))
+    assert changes_between(first, built.view(NOW + timedelta(seconds=61))) is None
+    outdated = built.view(NOW + timedelta(minutes=10))
+    assert outdated.volumes["pv"].health == ""
 
 
 def test_a_quarantined_volume_belongs_to_no_claim() -> None:

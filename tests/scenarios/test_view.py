@@ -93,6 +93,12 @@ async def test_a_token_shows_what_it_may_read_and_no_more(own_world: World) -> N
         assert none["pending"] == none["volumes"] == none["nodes"] == none["pods"] == {}
         assert "WaitForFirstConsumer" in (await browser.get(why, **everything)).document["text"]
         assert (await browser.get(why, **nothing)).status == 403
+        late = f"pvc/{world.namespace}/late"
+        async with browser.stream(**everything) as events:
+            assert (await anext(events))[0] == "view"
+            await world.admin.create(claim(world.namespace, "late", claim_spec(disks)))
+            while late not in (await anext(events))[1].get("pending", {}):
+                pass
         for refused in ({}, {"Authorization": "Bearer nobody"}):
             assert (await browser.get(VIEW, **refused)).status == 401
             assert (await browser.get(why, **refused)).status == 401

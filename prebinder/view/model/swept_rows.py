@@ -53,7 +53,7 @@ class SweptRows:
     def _swept(
         self, row: VolumeRow, volume: Volume, held: tuple[VolumeRow, VolumeRow] | None, now: datetime
     ) -> VolumeRow:
-        said = None if row.health else swept_health(volume, self._sweeps, self._annotations, now)
-        swept = row if said is None or not said.covered else replace(row, health=str(said.finding.state))
+        health = None if row.health else swept_health(volume, self._sweeps, self._annotations, now)
+        swept = row if health is None or not health.covered else replace(row, health=str(health.finding.state))
         # One object for equal rows: who looks for changes compares by identity first.
         return held[1] if held is not None and held[1] == swept else swept

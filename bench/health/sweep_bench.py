@@ -63,7 +63,7 @@ class Sweeper:
         """Sweep, and fail if the driver did not respond to the end: the time would mean nothing."""
         swept = await self.attempt()
         if not self.meter.ended[self._name].answered:
-            raise RuntimeError(f"{self._name} did not answer to the end of a sweep")
+            raise RuntimeError(f"{self._name} stopped responding during a sweep")
         return swept
 
     async def attempt(self) -> Swept:

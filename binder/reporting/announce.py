@@ -31,9 +31,9 @@ REJECTED: Final = "WriteRejected"
 
 _NEXT_STEP: Final = {
     Reason.UNHEALTHY: "Repair the volume or add a healthy one.",
-    Reason.HEALTH_UNKNOWN: "Check that the CSI driver answers, or run with --unknown-health=allow.",
+    Reason.HEALTH_UNKNOWN: "Check that the CSI driver responds, or run with --unknown-health=allow.",
     Reason.QUARANTINED: "Repair the volume, or release it with `pvc-prebinder quarantine release`.",
-    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity, or move the volume to where it says.",
+    Reason.TOPOLOGY_CONTRADICTED: "Correct the volume's nodeAffinity, or move the volume accordingly.",
     Reason.NO_NODE_FITS: "Add or free up a node that fits the pod and from which the volumes are accessible.",
     Reason.NO_JOINT_ASSIGNMENT: "Add a volume so that one zone has a volume for each claim of the pod.",
     Reason.NO_VOLUME_FITS: "Add a volume that fits, or change the claim.",

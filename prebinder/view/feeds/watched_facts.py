@@ -128,7 +128,7 @@ class WatchedFacts:
         await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
 
     async def read_leases(self) -> None:
-        """List the Leases, which change too often to be watched. Raises KubeError when the server does not answer."""
+        """List the Leases, which change too often to be watched. Raises KubeError if the server does not respond."""
         leases = RESOURCES[Source.LEASES]
         try:
             listing = await self._api.list_all(leases, partial(decode_details.lease, sweeps=self._annotations.sweeps))

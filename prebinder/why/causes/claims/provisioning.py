@@ -269,9 +269,9 @@ def _no_answer(claim: Claim, storage_class: StorageClass, symptom: str) -> Findi
     driver = driver_of(storage_class)
     return Finding(
         Reason.PROVISIONER_MISSING,
-        f"The provisioner of {driver} does not answer: {symptom}.",
+        f"The provisioner of {driver} does not respond: {symptom}.",
         (claim_link(claim), Link("StorageClass", storage_class.name, f"provisioner {driver}")),
-        (Evidence(f"leases and Events of {driver}", "a provisioner that works", symptom),),
+        (Evidence(f"leases and Events of {driver}", "a running provisioner", symptom),),
         (Step(f"kubectl get deploy,statefulset -A | grep -i {_stem(driver)}", f"restart the controller of {driver}"),),
     )
 

@@ -7,7 +7,7 @@ and no further than needed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
@@ -111,8 +111,10 @@ class Offers:
 
 _FEW_TOPOLOGIES: Final = 64
 """Up to this number every topology is compared; beyond, they are tried in the order of their smallest volumes."""
-_MOST_COUNTED: Final = 32
+_MOST_COUNTED: Final = 16
 """Volumes counted to see of which sizes a topology has many left."""
+_MOST_COMPARED: Final = 16
+"""Topologies compared in that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +169,27 @@ class Placing:
         if kind is None:
             open_to = {topology.number: topology for topology in self._topologies.open_to(demand)}
             kind = self._kinds.setdefault(alike, _Kind(open_to))
-        best: PlacedPod | None = None
+        best: list[PlacedPod] = []
         for least, topology in self._worth_trying(demand, kind):
-            if best is not None and least >= best.waste and len(best.volumes) == _claims_of(demand):
+            if best and least >= best[0].waste and len(best[0].volumes) == _claims_of(demand):
                 break
             placed = self.in_topology(demand, topology)
             if placed is None and not self.booking.may_gain(demand):
                 kind.open.pop(topology.number, None)
             elif placed is None:
                 continue
-            elif best is None or self._is_better(placed, best):
-                best = placed
-        return best
+            elif not best or _rank(placed) < _rank(best[0]):
+                best = [placed]
+            elif _rank(placed) == _rank(best[0]):
+                best.append(placed)
+        return self._most_left(best[:_MOST_COMPARED])
 
-    def _is_better(self, placed: PlacedPod, other: PlacedPod) -> bool:
-        """Whether to prefer it: more optional claims, less capacity, sizes of which more are left, first labels.
+    def _most_left(self, best: Sequence[PlacedPod]) -> PlacedPod | None:
+        """Return the first of those where most volumes of the sizes they take are left.
 
         Pods that come later have the better chance the more volumes of each size every topology still has.
         """
-        mine, others = _rank(placed), _rank(other)
-        return mine < others or (mine == others and self._plenty(placed) > self._plenty(other))
+        return max(best, key=self._plenty) if len(best) > 1 else next(iter(best), None)
 
     def _plenty(self, placed: PlacedPod) -> float:
         """Return how many pods the volumes of the sizes it takes would serve there, as far as a few of them tell."""

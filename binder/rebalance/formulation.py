@@ -35,15 +35,58 @@ class Formulation:
     start: Sequence[int]
     most: list[float]
     rows: list[Row] = field(default_factory=list)
+    _by_column: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _indexed: int = 0
 
-    def program(self, gains: Sequence[int], start: Sequence[int], fixed: frozenset[int]) -> IntegerProgram:
-        """Return the program that begins at `start` and moves no pod to or from the `fixed` places."""
-        return IntegerProgram(self.most, self.rows, gains, start, fixed)
+    def part(
+        self, gains: Sequence[int], values: Sequence[int], moving: Iterable[int]
+    ) -> tuple[Sequence[int], IntegerProgram]:
+        """Return the program in which only the `moving` places change, and its integer columns by their places here.
+
+        The others keep their values. What does not concern the moving places is left out.
+        """
+        wanted = sorted(moving)
+        rows, columns = self._concerned(wanted)
+        place_of = {column: place for place, column in enumerate([*wanted, *columns])}
+        return wanted, IntegerProgram(
+            [self.most[column] for column in place_of],
+            [_shortened(self.rows[number], values, place_of) for number in rows],
+            [place_of[column] for column in gains if column in place_of],
+            [values[column] for column in wanted],
+        )
+
+    def _concerned(self, moving: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Return the rows of these columns, and the columns that are no places and may change with them."""
+        rows: set[int] = set()
+        columns: set[int] = set()
+        unseen = list(moving)
+        while unseen:
+            for number in self._rows_of(unseen.pop()):
+                if number not in rows:
+                    rows.add(number)
+                    joined = {column for column in self.rows[number].factors if column >= len(self.places)} - columns
+                    columns |= joined
+                    unseen.extend(joined)
+        return sorted(rows), sorted(columns)
+
+    def _rows_of(self, column: int) -> Sequence[int]:
+        for number in range(self._indexed, len(self.rows)):
+            for each in self.rows[number].factors:
+                self._by_column[each].append(number)
+        self._indexed = len(self.rows)
+        return self._by_column[column]
 
     def new_column(self, most: float) -> int:
         """Add a column that need not be an integer."""
         self.most.append(most)
         return len(self.most) - 1
+
+
+def _shortened(row: Row, values: Sequence[int], place_of: Mapping[int, int]) -> Row:
+    """Return the row of the columns that have a place, the others being constant."""
+    kept = sum(factor * values[column] for column, factor in row.factors.items() if column not in place_of)
+    factors = {place_of[column]: factor for column, factor in row.factors.items() if column in place_of}
+    return Row(factors, row.least - kept, row.most - kept)
 
 
 def formulate(competition: Competition, booking: NodeBooking, bounds: Mapping[Place, int]) -> Formulation:

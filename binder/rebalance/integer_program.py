@@ -4,7 +4,6 @@ HiGHS is loaded by the first program: it is needed only where volumes are short.
 works, runs in one thread and draws from a fixed seed, so that the outcome is the same everywhere unless time runs out.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -32,14 +31,13 @@ class IntegerProgram:
     """Maximise the sum of the columns `gains`, each from 0 to its `most`.
 
     The first columns, as many as `start` has values and all `gains` among them, are integers, and there is a solution
-    with these values. Those `fixed` keep theirs. The other columns take any value.
+    with these values. The other columns take any value.
     """
 
     most: Sequence[float]
     rows: Sequence[Row]
     gains: Sequence[int]
     start: Sequence[int]
-    fixed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,6 @@ def solve(program: IntegerProgram, seconds: float, /) -> Solution:
     """Return the best solution that HiGHS finds in that time, the program's start if it finds none."""
     import highspy  # noqa: PLC0415 - only where volumes are short
 
-    columns, rest = _without_fixed(program)
     highs = highspy.Highs()
     highs.silent()
     # With one gain for each pod the bound need not come closer than less than one pod. Presolved programs of some
@@ -71,49 +68,15 @@ def solve(program: IntegerProgram, seconds: float, /) -> Solution:
     options |= {"mip_abs_gap": 0.99, "mip_rel_gap": 0.0}
     for name, value in options.items():
         highs.setOptionValue(name, value)
-    integers = len(rest.start)
-    highs.passModel(_as_highs(rest))
-    highs.setSolution(integers, list(range(integers)), list(map(float, rest.start)))
+    integers = len(program.start)
+    highs.passModel(_as_highs(program))
+    highs.setSolution(integers, list(range(integers)), list(map(float, program.start)))
     highs.run()
-    information, values = highs.getInfo(), list(program.start)
+    information, values = highs.getInfo(), program.start
     if information.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-        better = _better(rest, highs.getSolution().col_value[:integers])
-        for column, value in zip(columns, better, strict=False):
-            values[column] = value
-    kept = gained(program, program.start) - gained(rest, rest.start)
+        values = _better(program, highs.getSolution().col_value[:integers])
     # A bound that is not known yet is infinite.
-    return Solution(values, kept + information.mip_dual_bound, highs.getRunTime())
-
-
-def _without_fixed(program: IntegerProgram) -> tuple[Sequence[int], IntegerProgram]:
-    """Return the columns that can change, and the program of these alone: a small part is solved like a small one."""
-    rows_of: defaultdict[int, list[int]] = defaultdict(list)
-    for number, row in enumerate(program.rows):
-        for column in row.factors.keys() - program.fixed:
-            rows_of[column].append(number)
-    unseen = [column for column in range(len(program.start)) if column not in program.fixed]
-    columns, kept = set(unseen), set[int]()
-    while unseen:
-        for number in rows_of[unseen.pop()]:
-            if number not in kept:
-                kept.add(number)
-                joined = program.rows[number].factors.keys() - program.fixed - columns
-                columns |= joined
-                unseen.extend(joined)
-    ordered = sorted(columns)
-    place_of = {column: place for place, column in enumerate(ordered)}
-    return ordered, IntegerProgram(
-        [program.most[column] for column in ordered],
-        [_shortened(program.rows[number], program, place_of) for number in sorted(kept)],
-        [place_of[column] for column in program.gains if column in columns],
-        [program.start[column] for column in ordered if column < len(program.start)],
-    )
-
-
-def _shortened(row: Row, program: IntegerProgram, place_of: Mapping[int, int]) -> Row:
-    fixed = sum(factor * program.start[column] for column, factor in row.factors.items() if column in program.fixed)
-    factors = {place_of[column]: factor for column, factor in row.factors.items() if column in place_of}
-    return Row(factors, row.least - fixed, row.most - fixed)
+    return Solution(values, information.mip_dual_bound, highs.getRunTime())
 
 
 def _better(program: IntegerProgram, solution: Sequence[float]) -> Sequence[int]:

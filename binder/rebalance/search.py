@@ -6,7 +6,7 @@ the whole program is tried once more, beginning with what the windows found.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final, TypeVar
@@ -18,7 +18,7 @@ from binder.rebalance.integer_program import Row, Solve
 
 _FIRST_SECONDS: Final = 0.25
 _WINDOW_SECONDS: Final = 0.25
-_MOST_WINDOWS: Final = 30
+_MOST_WINDOWS: Final = 60
 _TOPOLOGIES: Final = 6
 _LATECOMERS: Final = 15
 _PLACED: Final = 30
@@ -69,29 +69,34 @@ class _Search:
 
     def run(self) -> None:
         """Improve the values until no better ones are possible or the time is over."""
+        everything = range(len(self.formulation.places))
         latecomers = sorted({self.formulation.places[column][0] for column in self.columns})
         bound = float(sum(len(self.shapes[number].demands) for number in latecomers))
-        bound = min(bound, self._improve(frozenset(), _FIRST_SECONDS) + _INEXACT)
-        end = self.seconds / 2
-        for fixed in self._windows(latecomers):
+        bound = min(bound, self._improve(everything, _FIRST_SECONDS) + _INEXACT)
+        end = self.seconds / 4
+        for moving in self._windows(latecomers):
             if self._served() > bound - 1 or self.seconds <= end:
                 break
-            self._improve(fixed, _WINDOW_SECONDS)
+            self._improve(moving, _WINDOW_SECONDS)
         if self._served() <= bound - 1 and self.seconds > 0:
-            self._improve(frozenset(), self.seconds)
+            self._improve(everything, self.seconds)
 
     def _served(self) -> int:
         return sum(self.values[column] for column in self.columns)
 
-    def _improve(self, fixed: frozenset[int], seconds: float) -> float:
-        """Go on from the present values; return how many pods can be served at most."""
-        solution = self.solve(self.formulation.program(self.columns, self.values, fixed), min(seconds, self.seconds))
-        self.values = solution.values
+    def _improve(self, moving: Iterable[int], seconds: float) -> float:
+        """Go on from the present values; return how many pods can be served at most if only these columns change."""
+        columns, program = self.formulation.part(self.columns, self.values, moving)
+        solution = self.solve(program, min(seconds, self.seconds))
+        values = list(self.values)
+        for column, value in zip(columns, solution.values, strict=True):
+            values[column] = value
+        self.values = values
         self.seconds -= solution.seconds
         return solution.bound
 
-    def _windows(self, latecomers: Sequence[int]) -> Iterator[frozenset[int]]:
-        """Yield which columns keep their values, others at each turn."""
+    def _windows(self, latecomers: Sequence[int]) -> Iterator[list[int]]:
+        """Yield which columns may change, others at each turn."""
         places = self.formulation.places
         everywhere = sorted({topology for _, topology in places})
         for turn in range(_MOST_WINDOWS):
@@ -100,9 +105,7 @@ class _Search:
             within = {*_some(own, turn, _TOPOLOGIES // 2), *_some(everywhere, turn, _TOPOLOGIES // 2)}
             there = (number for (number, at), pods in zip(places, self.values, strict=True) if pods and at in within)
             moving.update(_some(sorted(set(there)), turn, _PLACED + 2 * turn))
-            yield frozenset(
-                column for column, (number, at) in enumerate(places) if number not in moving or at not in within
-            )
+            yield [column for column, (number, at) in enumerate(places) if number in moving and at in within]
 
 
 def _some(every: Sequence[T], turn: int, count: int) -> list[T]:

@@ -11,6 +11,7 @@ from devcluster.cluster import DevCluster
 from tests.scenarios.admin import Admin
 from tests.scenarios.composed import Composed, composed
 from tests.scenarios.controller import Controller, apply_manifests, start_controller
+from tests.scenarios.diagnosis import Asker
 from tests.scenarios.documents import PREFIX
 from tests.scenarios.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
 from tests.scenarios.world import World, lived_in
@@ -77,3 +78,9 @@ async def scheduler(cluster: DevCluster, own_world: World) -> AsyncIterator[Comp
     """A standalone scheduler in the test's own process, for pods that name the story's namespace as their scheduler."""
     async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as running:
         yield running
+
+
+@pytest.fixture
+def asker(own_world: World, capsys: pytest.CaptureFixture[str]) -> Asker:
+    """Asks `why` in the story's own world."""
+    return Asker(own_world, capsys)

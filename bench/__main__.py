@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.control_plane import pairs_bench, quiet_bench, scarce_bench
+from bench.control_plane import pairs_bench, quiet_bench, scarce_bench, why_bench
 from bench.health import reaction_bench, sweep_bench
 from bench.hostile import hostile_bench
 from bench.in_memory import cache_bench, match_bench, scarce_plan
@@ -38,6 +38,7 @@ PARTS: Final[Mapping[str, tuple[str, Callable[[bool], list[Row]]]]] = {
     "j": ("our scheduler beside kube-scheduler", scheduler_bench.run),
     "k": ("what one user can create to slow others down", hostile_bench.run),
     "l": ("plan the pods of part d in memory", scarce_plan.run),
+    "m": ("why -A in a large cluster", why_bench.run),
 }
 
 
@@ -63,7 +64,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k l; default all"
+        "--only", nargs="+", choices=list(PARTS), metavar="PART", help="of a b c d e f g h i j k l m; default all"
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to check that it works; not a measurement")
     parser.add_argument("--pairs", type=int, metavar="N", help="part c with this many pairs")

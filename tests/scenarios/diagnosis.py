@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -57,3 +58,23 @@ async def typed(world: World, command: str) -> None:
 
 async def bound(world: World, name: str) -> None:
     await eventually(world.bound, lambda bound: name in bound, f"{name} is bound")
+
+
+async def reported(world: World, kind: str, name: str, reason: str, note: str, reporter: str) -> None:
+    """Write an Event as this component does, which is not there."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    await world.admin.create(
+        {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": world.namespace, "generateName": f"{name}-"},
+            "eventTime": now,
+            "reportingController": reporter,
+            "reportingInstance": reporter,
+            "action": "Tried",
+            "reason": reason,
+            "type": "Warning",
+            "note": note,
+            "regarding": {"apiVersion": "v1", "kind": kind, "namespace": world.namespace, "name": name},
+        }
+    )

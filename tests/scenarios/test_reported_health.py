@@ -3,6 +3,7 @@
 from functools import partial
 
 from tests.scenarios.controller import start_controller
+from tests.scenarios.diagnosis import Asker
 from tests.scenarios.documents import claim_spec
 from tests.scenarios.test_quarantine import quarantined
 from tests.scenarios.waiting import eventually
@@ -15,7 +16,9 @@ async def publish(world: World, volume: str, health: str) -> None:
     await world.admin.patch("PersistentVolume", volume, {"metadata": {"annotations": annotations}})
 
 
-async def test_a_volume_that_an_agent_calls_lost_is_not_given_out_until_it_is_well(own_world: World) -> None:
+async def test_a_volume_that_an_agent_calls_lost_is_not_given_out_until_it_is_well(
+    own_world: World, asker: Asker
+) -> None:
     disks = await own_world.storage_class("prebind")
     await own_world.volumes(disks, *(own_world.volume(word, disks, zone="zone-a") for word in ("a", "b")))
     lost, well = own_world.name("a"), own_world.name("b")
@@ -28,6 +31,9 @@ async def test_a_volume_that_an_agent_calls_lost_is_not_given_out_until_it_is_we
     await own_world.pod("second", {"second": claim_spec(disks)}, gated=True)
     refused = await eventually(lambda: own_world.events(about="second"), bool, "an Event about the second pod")
     assert "Quarantined" in refused[0]["note"]
+    item = await asker.names("pod/second", "Quarantined")
+    assert item["causes"][-1]["name"] == lost
+    await asker.names(f"pv/{lost}", "Quarantined")
     await publish(own_world, lost, "Healthy")
     await own_world.all_run("second")
     assert (await own_world.bound())["second"] == lost

@@ -6,7 +6,9 @@ No controller runs in these worlds: the answers come from Kubernetes' own object
 import asyncio
 import json
 import os
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -204,3 +206,35 @@ async def test_without_rights_it_says_what_it_could_not_read(
     item = await asker.names("pvc/data", "Inconclusive", exit_code=4)
     assert "storageclasses (forbidden)" in item["message"]
     assert {"resource": "storageclasses", "because": "forbidden"} in item["skipped"]
+
+
+async def test_as_a_plugin_of_kubectl(own_world: World) -> None:
+    """`kubectl pvc-why` runs the installed executable, and kubectl completes its flags and objects by the other."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    await world.admin.create(claim(world.namespace, "data", claim_spec(f"{now}w")))
+    code, out = await kubectl(world, "pvc-why", "pvc/data", "-n", world.namespace)
+    assert code == 3
+    assert "· StorageClassNotFound" in out
+    code, out = await kubectl(world, "pvc-why", "-n", world.namespace, "-o", "name")
+    assert (code, out) == (3, "persistentvolumeclaim/data\n")
+    code, out = await kubectl(world, "__complete", "pvc-why", "--all")
+    assert code == 0
+    assert out.splitlines()[0].startswith("--all-namespaces")
+    assert ":4" in out.splitlines()
+
+
+async def kubectl(world: World, *arguments: str) -> tuple[int, str]:
+    """Run the cluster's kubectl with the executables of this installation on its path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": path}
+    process = await asyncio.create_subprocess_exec(
+        world.cluster.kubectl,
+        *arguments,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    out, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode()

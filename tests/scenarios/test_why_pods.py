@@ -1,14 +1,13 @@
 """Causes in pods, their nodes and what is attached there: produced on a real control plane, named and mended."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from devcluster.control_plane.nodes import NodeSpec
 from tests.scenarios.admin import Document
-from tests.scenarios.diagnosis import Asker, typed
+from tests.scenarios.diagnosis import Asker, bound, reported, typed
 from tests.scenarios.documents import HOSTNAME, IMMEDIATE, claim, claim_spec, pod, pod_spec
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
@@ -156,38 +155,52 @@ async def test_a_volume_that_cannot_be_attached(own_world: World, asker: Asker) 
     world = own_world
     now = await world.storage_class(None, binding=IMMEDIATE)
     await world.volumes(now, world.volume("disk", now))
-    async with without_kubelet(world, "one") as first, without_kubelet(world, "two") as second:
-        await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
-        await world.admin.create(pod(world.namespace, "app", pod_spec(("data",), extra={"nodeName": first})))
-        attachment = await asked_for(world, first)
-        await answered(world, attachment, attachError={"message": "no such disk"})
-        item = await asker.names("pod/app", "AttachFailed")
-        assert "no such disk" in item["evidence"][0]["found"]
-        await typed(world, item["next"][0])
-        await answered(world, attachment, attached=True, attachError=None)
-        await asker.names("pod/app", "Scheduled", exit_code=0)
+    first, second = await attaching_node(world, "one"), await attaching_node(world, "two")
+    await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
+    await bound(world, "data")
+    await world.admin.create(not_started(world, first))
+    attachment = await asked_for(world, first)
+    await answered(world, attachment, attachError={"message": "no such disk"})
+    item = await asker.names("pod/app", "AttachFailed")
+    assert "no such disk" in item["evidence"][0]["found"]
+    await typed(world, item["next"][0])
+    await answered(world, attachment, attached=True, attachError=None)
+    await asker.names("pod/app", "Scheduled", exit_code=0)
 
-        # Its node goes on holding the volume although the pod has moved.
-        await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": ["attacher.example/keep"]}})
-        await world.admin.delete("Pod", "app", world.namespace)
-        await world.admin.create(pod(world.namespace, "app", pod_spec(("data",), extra={"nodeName": second})))
-        item = await asker.names("pod/app", "AttachConflict")
-        assert item["causes"][-1]["name"] == first
-        await typed(world, item["next"][0].replace("kubectl taint", "kubectl --dry-run=server taint"))
-        await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": None}})
-        if await world.admin.find("VolumeAttachment", attachment):
-            await world.admin.delete("VolumeAttachment", attachment)
-        await answered(world, await asked_for(world, second), attached=True)
-        await asker.names("pod/app", "Scheduled", exit_code=0)
+    # Its node goes on holding the volume although the pod has moved.
+    await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": ["attacher.example/keep"]}})
+    await world.admin.delete("Pod", "app", world.namespace)
+    await world.admin.create(not_started(world, second))
+    item = await asker.names("pod/app", "AttachConflict")
+    assert item["causes"][-1]["name"] == first
+    await typed(world, item["next"][0].replace("kubectl taint", "kubectl --dry-run=server taint"))
+    await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": None}})
+    if await world.admin.find("VolumeAttachment", attachment):
+        await world.admin.delete("VolumeAttachment", attachment)
+    await answered(world, await asked_for(world, second), attached=True)
+    await asker.names("pod/app", "Scheduled", exit_code=0)
+
+    # The test speaks for the kubelet, which is not there.
+    await reported(world, "Pod", "app", "FailedMount", "bad superblock", "kubelet")
+    item = await asker.names("pod/app", "MountFailed")
+    await typed(world, item["next"][0])
+    await reported(world, "Pod", "app", "Pulled", "Container image is present", "kubelet")
+    await asker.names("pod/app", "Scheduled", exit_code=0)
 
 
-@asynccontextmanager
-async def without_kubelet(world: World, word: str) -> AsyncIterator[str]:
-    """A node on which no pod ever starts: no program plays its kubelet."""
+async def attaching_node(world: World, word: str) -> str:
+    """A node whose volumes the attach-detach controller attaches, as a kubelet asks for it."""
     node = NodeSpec(world.name(word), "zone-a").manifest()
-    node["metadata"]["labels"]["type"] = "silent"
+    node["metadata"]["annotations"] = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
     await world.admin.create(node)
-    yield str(node["metadata"]["name"])
+    return str(node["metadata"]["name"])
+
+
+def not_started(world: World, node: str) -> Document:
+    """A pod on a node that does not start before its volume is attached: kwok leaves it alone."""
+    made = pod(world.namespace, "app", pod_spec(("data",), extra={"nodeName": node}))
+    made["metadata"]["annotations"] = {"kwok.x-k8s.io/status": "custom"}
+    return made
 
 
 async def asked_for(world: World, node: str) -> str:
@@ -203,3 +216,36 @@ async def asked_for(world: World, node: str) -> str:
 async def answered(world: World, attachment: str, *, attached: bool = False, **error: Any) -> None:
     status = {"status": {"attached": attached, **error}}
     await world.admin.patch("VolumeAttachment", attachment, status, subresource="status")
+
+
+async def test_what_pvc_prebinder_keeps_back(own_world: World, asker: Asker) -> None:
+    """The only volume is reserved for another claim, then unhealthy, and then nobody removes the gate."""
+    world = own_world
+    later = await world.storage_class(None, "later")
+    await world.volumes(later, world.volume("only", later))
+    gate = f"{world.prefix}volumes"
+    await world.pod("app", {"data": claim_spec(later)}, gated=True)
+    await asker.names("pod/app", "SchedulingGated")
+    reservation = {
+        "reserved-for": f"{world.namespace}/other",
+        "reserved-for-uid": "another",
+        "reserved-by": "somebody/1",
+        "bound-at": "2026-01-01T00:00:00Z",
+        "expires-at": "2096-01-01T00:00:00Z",
+    }
+    await annotated(world, "only", reservation)
+    item = await asker.names("pod/app", "ReservedForOther")
+    await typed(world, item["next"][0])
+    await annotated(world, "only", {**dict.fromkeys(reservation), "health": "DataLoss"})
+    await asker.names("pod/app", "Unhealthy")
+    await asker.names(f"pv/{world.name('only')}", "Unhealthy")
+    await annotated(world, "only", {"health": None})
+    item = await asker.names("pod/app", "SchedulingGated")
+    assert item["evidence"][0]["found"] == gate
+    await world.admin.patch("Pod", "app", {"spec": {"schedulingGates": None}}, world.namespace)
+    await world.all_run("app")
+
+
+async def annotated(world: World, word: str, annotations: Mapping[str, str | None]) -> None:
+    patch = {"metadata": {"annotations": {world.prefix + key: value for key, value in annotations.items()}}}
+    await world.admin.patch("PersistentVolume", world.name(word), patch)

@@ -62,7 +62,8 @@ def _ask(ready: Stage) -> tuple[float, float, str]:
         seconds = time.monotonic() - began
         out.seek(0)
         lines = out.read().decode().splitlines()
-    return seconds, usage.ru_maxrss * 1024 / 1e6, "; ".join(" ".join(line.split()[:2]) for line in lines[1:4])
+    found = "; ".join(" ".join(line.split()[:2]) for line in lines[1:4])
+    return seconds, usage.ru_maxrss * 1024 / 1e6, f"{usage.ru_utime + usage.ru_stime:.1f} s of processor; {found}"
 
 
 def _waiting(count: int) -> Iterator[tuple[str, Document]]:

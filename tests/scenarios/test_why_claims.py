@@ -80,7 +80,7 @@ async def test_a_lost_volume_that_is_created_again(own_world: World, asker: Aske
     owner = (await world.claims())["data"]["metadata"]
     reference = {"namespace": world.namespace, "name": "data", "uid": owner["uid"]}
     await world.admin.create({**volume, "spec": {**volume["spec"], "claimRef": reference}})
-    await poke(world, "data")
+    await bound(world, "data")
     await asker.names("pvc/data", "Bound", exit_code=0)
     await asker.names("pod/app", "NoNodeFits")
 
@@ -146,16 +146,9 @@ async def test_while_the_pv_controller_stands_still(own_world: World, asker: Ask
         item = await asker.names("pvc/classless", "AmbiguousDefaultClass")
         await typed(world, item["next"][0])
         await asker.names("pvc/classless", "Progressing", exit_code=0)
-    await poke(world, "classless")
     await bound(world, "named")
     await bound(world, "classless")
     await world.all_run("app")
-
-
-async def poke(world: World, name: str) -> None:
-    """Let the PV controller look at a claim now, and not only every 15 s."""
-    labels = {"metadata": {"labels": {"poked": "yes"}}}
-    await world.admin.patch("PersistentVolumeClaim", name, labels, world.namespace)
 
 
 async def available(world: World, word: str) -> None:

@@ -177,11 +177,11 @@ async def test_a_volume_that_cannot_be_attached(own_world: World, asker: Asker) 
     # The node goes on holding the volume although the pod has moved. How Kubernetes detaches it is its own affair.
     await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": ["attacher.example/keep"]}})
     await world.admin.delete("Pod", "app", world.namespace)
-    await world.admin.create(not_started(world, second))
-    item = await asker.names("pod/app", "AttachConflict")
+    await world.admin.create(not_started(world, second, "moved"))
+    item = await asker.names("pod/moved", "AttachConflict")
     assert item["causes"][-1]["name"] == first
     await typed(world, item["next"][0].replace("kubectl taint", "kubectl --dry-run=server taint"))
-    await world.admin.delete("Pod", "app", world.namespace)
+    await world.admin.delete("Pod", "moved", world.namespace)
     await world.admin.patch("VolumeAttachment", attachment, {"metadata": {"finalizers": None}})
 
 
@@ -193,9 +193,9 @@ async def attaching_node(world: World, word: str) -> str:
     return str(node["metadata"]["name"])
 
 
-def not_started(world: World, node: str) -> Document:
+def not_started(world: World, node: str, name: str = "app") -> Document:
     """A pod on a node that does not start before its volume is attached: kwok leaves it alone."""
-    made = pod(world.namespace, "app", pod_spec(("data",), extra={"nodeName": node}))
+    made = pod(world.namespace, name, pod_spec(("data",), extra={"nodeName": node}))
     made["metadata"]["annotations"] = {"kwok.x-k8s.io/status": "custom"}
     return made
 

@@ -34,13 +34,13 @@ async def test_volumes_that_no_node_reaches_together(own_world: World, asker: As
     # Restored elsewhere, as the answer says: in a class that waits, which has a volume in the wrong zone only.
     await world.admin.create(
         claim(world.namespace, "restored", claim_spec(later)),
-        pod(world.namespace, "app", pod_spec(("data", "restored"))),
+        pod(world.namespace, "again", pod_spec(("data", "restored"))),
     )
-    item = await asker.names("pod/app", "TopologyConflict")
+    item = await asker.names("pod/again", "TopologyConflict")
     assert item["causes"][-1]["name"] == f"{world.namespace}/restored"
     await typed(world, item["next"][0])
     await world.volumes(later, world.volume("later-a", later, zone="zone-a"))
-    await world.all_run("app")
+    await world.all_run("again")
 
 
 async def test_a_node_that_attaches_no_more_volumes(own_world: World, asker: Asker) -> None:

@@ -8,13 +8,14 @@ import json
 import os
 import sys
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from tests.scenarios.admin import Document
 from tests.scenarios.diagnosis import Asker, bound, typed
-from tests.scenarios.documents import DELAYED, IMMEDIATE, claim, claim_spec, pod, pod_spec, stateful_set
+from tests.scenarios.documents import DELAYED, IMMEDIATE, ZONE, claim, claim_spec, pod, pod_spec, stateful_set
 from tests.scenarios.waiting import eventually
 from tests.scenarios.world import World
 
@@ -159,6 +160,7 @@ async def test_a_volume_where_no_node_is_usable(own_world: World, asker: Asker) 
     try:
         for node in nodes:
             await world.admin.patch("Node", node, {"spec": {"unschedulable": True}})
+        await seen_cordoned(world, "zone-c")
         await world.admin.create(pod(world.namespace, "second", pod_spec(("data",))))
         item = await asker.names("pod/second", "TopologyConflict")
         assert [link["name"] for link in item["causes"]][-1] == world.name("far")
@@ -168,6 +170,23 @@ async def test_a_volume_where_no_node_is_usable(own_world: World, asker: Asker) 
     finally:
         for node in nodes:
             await world.admin.patch("Node", node, {"spec": {"unschedulable": False}})
+
+
+async def seen_cordoned(world: World, zone: str) -> None:
+    """Wait until kube-scheduler has seen that the nodes are cordoned: until then it may still choose one of them."""
+    for number in count():
+        name = f"probe-{number}"
+        spec = pod_spec(extra={"nodeSelector": {ZONE: zone}})
+        await world.admin.create(pod(world.namespace, name, spec))
+        seen = await eventually(world.pods, lambda pods: tried(pods[name]), "kube-scheduler has tried the pod")  # noqa: B023
+        await world.admin.delete("Pod", name, world.namespace)
+        if not seen[name]["spec"].get("nodeName"):
+            return
+
+
+def tried(document: Document) -> bool:
+    conditions = document["status"].get("conditions", ())
+    return bool(document["spec"].get("nodeName")) or any(each.get("reason") == "Unschedulable" for each in conditions)
 
 
 async def test_a_driver_and_the_node_chosen_for_a_volume(own_world: World, asker: Asker) -> None:

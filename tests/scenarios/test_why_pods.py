@@ -74,6 +74,8 @@ async def test_a_pod_on_its_way_and_one_that_is_too_large(own_world: World, aske
     world = own_world
     later = await world.storage_class(None, "later")
     await world.volumes(later, *(world.volume(word, later) for word in ("one", "two")))
+    await world.pod("first", {})
+    await world.all_run("first")  # Without a Lease of it that is how a scheduler shows that it works.
     async with world.scheduler_paused():
         await world.pod("app", {"data": claim_spec(later)})
         await asker.names("pvc/data", "WaitForPodScheduled", exit_code=0)

@@ -44,11 +44,11 @@ async def _measure(pending: int, bound: int) -> list[Row]:
         for count in (bound // 10, bound):
             await _fill(ready, _settled(laid_out, count))
             laid_out = count
-            seconds, peak, found = await asyncio.to_thread(_ask, ready)
-            say(f"why -A: {pending} of {pending + count} claims pending: {seconds:.1f} s, {peak:.0f} MB, {found}")
+            seconds, peak, summary = await asyncio.to_thread(_ask, ready)
+            say(f"why -A: {pending} of {pending + count} claims pending: {seconds:.1f} s, {peak:.0f} MB, {summary}")
             name = f"{pending:,} of {pending + count:,} claims pending"
             goal = SECONDS if (pending, count) == (PENDING, BOUND) else None
-            rows += [Row(name, seconds, "s", found, at_most=goal), Row(f"{name}: peak memory", peak, "MB")]
+            rows += [Row(name, seconds, "s", summary, at_most=goal), Row(f"{name}: peak memory", peak, "MB")]
     return rows
 
 
@@ -62,8 +62,8 @@ def _ask(ready: Stage) -> tuple[float, float, str]:
         seconds = time.monotonic() - began
         out.seek(0)
         lines = out.read().decode().splitlines()
-    found = "; ".join(" ".join(line.split()[:2]) for line in lines[1:4])
-    return seconds, usage.ru_maxrss * 1024 / 1e6, f"{usage.ru_utime + usage.ru_stime:.1f} s of processor; {found}"
+    summary = "; ".join(" ".join(line.split()[:2]) for line in lines[1:4])
+    return seconds, usage.ru_maxrss * 1024 / 1e6, f"{usage.ru_utime + usage.ru_stime:.1f} s of processor; {summary}"
 
 
 def _waiting(count: int) -> Iterator[tuple[str, Document]]:

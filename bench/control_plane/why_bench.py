@@ -78,8 +78,8 @@ def _waiting(count: int) -> Iterator[tuple[str, Document]]:
             waiting = pod(name, [name], gated=False)
             waiting["spec"]["schedulerName"] = "default-scheduler"
             waiting["spec"]["nodeSelector"] = {"disk": "ssd"}
-            said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-            yield _key(waiting), waiting | {"status": {"phase": "Pending", "conditions": [said]}}
+            verdict = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+            yield _key(waiting), waiting | {"status": {"phase": "Pending", "conditions": [verdict]}}
 
 
 def _settled(begin: int, end: int) -> Iterator[tuple[str, Document]]:

@@ -58,7 +58,6 @@ NOT_HERE: Final = frozenset(
         "PVCPrebinderCacheDrift",
         "PVCPrebinderEventsDropped",
         "PVCPrebinderWorkqueueStuck",
-        "PVCReservationExpiryHigh",
     }
 )
 """Their stories are promtool's alone (tests/manifests/alert_stories.yaml)."""
@@ -102,13 +101,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(world: World, directory: Path) -> AsyncIterator[Stage]:
+async def staged(world: World, directory: Path, *more: str) -> AsyncIterator[Stage]:
+    """`more` are flags of the controller."""
     await apply_manifests(world.cluster, ["scheduler"])
     disks = await world.storage_class("complete")
     driver = await start_directories(world.cluster, f"{world.namespace}.csi.example")
     address = f"{LOOPBACK}:{free_ports(1)[0]}"
     flags = ["--health-sweep-interval=1s", "--health-max-age=1s", "--quarantine", f"--extender-bind-address={address}"]
-    controller = await start_controller(world, endpoint_flag(driver.driver), *flags)
+    controller = await start_controller(world, endpoint_flag(driver.driver), *flags, *more)
     rights = await world.cluster.kubeconfig_for_service_account(SYSTEM, LEASE)
     file = directory / "scheduler.yaml"
     file.write_text(f"{HEAD}- schedulerName: {world.namespace}\n")
@@ -160,7 +160,7 @@ async def shown_by_none(prometheus: Prometheus) -> list[str]:
 
 
 async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path: Path) -> None:
-    async with staged(own_world, tmp_path) as stage:
+    async with staged(own_world, tmp_path, "--reservation-ttl=10s") as stage:
         prometheus = stage.prometheus
         assert await eventually(prometheus.firing, lambda found: not found, "nothing fires") == {}
         await volumes_become_unhealthy(stage)
@@ -168,6 +168,7 @@ async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path
         await the_driver_hangs(stage)
         await claims_wait_in_three_namespaces(stage)
         await a_bind_takes_its_time(stage)
+        await reservations_expire(stage)
         await requests_to_the_extender_fail(stage)
         await the_lease_is_stolen(stage)
         await a_replica_may_read_nothing(stage)
@@ -238,6 +239,20 @@ async def a_bind_takes_its_time(stage: Stage) -> None:
             break
     await stage.prometheus.fires("PVCBindLatencyHigh")
     await stage.prometheus.resolves("PVCBindLatencyHigh")
+
+
+async def reservations_expire(stage: Stage) -> None:
+    """kube-scheduler does not serve the pods, for which volumes are reserved again and again."""
+    world = stage.world
+    hinted = await world.storage_class("annotate", "hinted")
+    names = [f"hinted-{number}" for number in range(15)]
+    await world.volumes(hinted, *(world.volume(name, hinted, zone="zone-a") for name in names))
+    async with world.scheduler_paused():
+        for name in names:
+            await world.pod(name, {name: claim_spec(hinted)})
+        await stage.prometheus.fires("PVCReservationExpiryHigh")
+    await world.all_run(*names)
+    await stage.prometheus.resolves("PVCReservationExpiryHigh")
 
 
 async def requests_to_the_extender_fail(stage: Stage) -> None:

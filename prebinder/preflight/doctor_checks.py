@@ -12,7 +12,7 @@ from prebinder.preflight.requirements import Lack, Need
 Version = tuple[int, int]
 OLDEST: Final[Version] = (1, 27)
 """Scheduling gates (KEP-3521) are enabled from this version on."""
-TESTED: Final[Version] = (1, 36)
+TESTED: Final[Version] = (1, 37)
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 

@@ -31,7 +31,7 @@ def test_reads_versions(text: str, version: tuple[int, int] | None) -> None:
         ("v1.36.3", CheckState.OK),
         ("v1.27.0", CheckState.OK),
         ("v1.26.9", CheckState.PROBLEM),
-        ("v1.37.0", CheckState.NOTE),
+        ("v1.38.0", CheckState.NOTE),
         ("v2.0.0", CheckState.NOTE),
         ("", CheckState.PROBLEM),
     ],

@@ -174,7 +174,7 @@ async def _driver_check(endpoint: Endpoint) -> Check:
     finally:
         await session.close()
     if agreed.protocol is None:
-        return Check(subject, CheckState.NOTE, "answers", "it does not report volume health: it is unknown")
+        return Check(subject, CheckState.NOTE, "responds", "it does not report volume health: it is unknown")
     return Check(subject, CheckState.OK, f"responds; volumes are probed by {agreed.protocol}")
 
 

@@ -27,7 +27,7 @@ async def test_the_manifests_grant_all_that_is_needed(
     flags = [f"--kubeconfig={await account(cluster)}", endpoint_flag(directories.driver)]
     code, checks = await doctor(capsys, *flags)
     assert [one for one in checks.values() if one["state"] != "ok" and "StorageClass" not in one["check"]] == []
-    assert checks["CSI driver directory.csi.example"]["found"].startswith("answers")
+    assert checks["CSI driver directory.csi.example"]["found"].startswith("responds")
     assert code == 0
 
 

@@ -7,7 +7,7 @@ must not find one unless the cause is none of its business.
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from random import Random
 from typing import Final
 
@@ -68,17 +68,30 @@ async def test_the_advice_leads_to_a_node_and_the_cause_keeps_the_pod_from_one(q
     assert len(codes) > 12, "the clusters are too much alike to show anything"
     async with Admin(quiet) as admin:
         await lay_out(admin, [step.puzzle for step in laid_out.values()], NAMESPACE)
-        async with asked_scheduler(quiet, SCHEDULER) as witness:
-            await eventually(
-                lambda: untried(admin, witness, NAMESPACE, SCHEDULER), lambda names: not names, "all are tried"
-            )
-            said = {pod["metadata"]["name"]: said_of(pod) for pod in await admin.list("Pod", NAMESPACE)}
-    wrong = {
+        wrong = await contradicted(quiet, admin, laid_out)
+        for name in wrong:
+            # The first attempts may come before kube-scheduler has noted all volumes: its AssumeCache is filled behind
+            # its informers, and nothing waits for it. A second one, started anew, tries these pods again.
+            await admin.patch("Pod", name, {"status": {"conditions": None}}, NAMESPACE, subresource="status")
+        if wrong:
+            wrong = await contradicted(quiet, admin, {name: laid_out[name] for name in wrong})
+    assert wrong == {}
+
+
+async def contradicted(quiet: DevCluster, admin: Admin, laid_out: Mapping[str, Step]) -> dict[str, tuple[object, ...]]:
+    """Return the pods of which a kube-scheduler that is started now says something else than `why`, with both."""
+    async with asked_scheduler(quiet, SCHEDULER) as witness:
+        await eventually(
+            lambda: untried(admin, witness, NAMESPACE, SCHEDULER),
+            lambda names: names.isdisjoint(laid_out),
+            "all are tried",
+        )
+        said = {pod["metadata"]["name"]: said_of(pod) for pod in await admin.list("Pod", NAMESPACE)}
+    return {
         name: (step.item.code, step.item.message, witness.passed.get(name), said[name])
         for name, step in laid_out.items()
         if not agree(step, bool(witness.passed.get(name)), said[name])
     }
-    assert wrong == {}
 
 
 def some_step(number: int) -> tuple[str, Step]:

@@ -1,10 +1,11 @@
 """The pages of docs/ that list what the code has: nothing is missing, and every link leads somewhere."""
 
 import re
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+
+from tests.generators import generator
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -12,12 +13,8 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
 def test_the_reference_is_what_the_code_says() -> None:
-    spec = spec_from_file_location("generate_reference", DOCS / "generate_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert (DOCS / "reference.md").read_text() == module.page(), "run python docs/generate_reference.py"
+    page = generator(DOCS / "generate_reference.py").page()
+    assert (DOCS / "reference.md").read_text() == page, "run python docs/generate_reference.py"
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -4,11 +4,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from bench.control_plane.documents import Document, claim, pod, storage_class, volume
+from kube.decoding.decode import DECODERS
+from kube.objects.model import Record
 from kube.rules.topology import ZONE_LABEL
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 _ZONES: Final = ("zone-a", "zone-b", "zone-c")
+
+
+def record_of(document: Document) -> Record:
+    """Return what a cluster in memory holds of a document, which gets a uid and a version."""
+    metadata: dict[str, Any] = {"uid": f"uid-{document['metadata']['name']}", "resourceVersion": "1"}
+    text = msgspec.json.encode({**document, "metadata": {**metadata, **document["metadata"]}})
+    return DECODERS[document["kind"]](text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from bench.control_plane.documents import CLASS, NAMESPACE, Document, claim, pod, storage_class
-from bench.hostile.inputs import HOSTNAME, local_volume, nodes
+from bench.hostile.inputs import HOSTNAME, local_volume, nodes, record_of
 from bench.rows import Row
 from binder.model.view import PlanSettings
-from kube.decoding.decode import DECODERS
-from kube.objects.model import Pod, Record
+from kube.objects.model import Pod
 from kube.store.store import Store, store_of
 from scheduler.cycle.cycle import Unschedulable
 from scheduler.cycle.diagnosis import diagnose
@@ -78,7 +75,7 @@ def decisions(hostile: Hostile) -> list[float]:
     live, decider = SchedulerCache(store, PlanSettings()), Decider()
     room = PostFilter(store.budgets, _Nobody(), _Nobody())
     profiles = [replace(default_profile("p"), scheduler_name=f"p{number}") for number in range(hostile.profiles)]
-    arriving = [record for document in hostile.arriving if isinstance(record := _record(document), Pod)]
+    arriving = [record for document in hostile.arriving if isinstance(record := record_of(document), Pod)]
     gc.collect()
     gc.freeze()
     times: list[float] = []
@@ -100,14 +97,8 @@ def _decide(arrived: Pod, live: SchedulerCache, room: PostFilter, decider: Decid
         diagnose(decision).text()
 
 
-def _record(document: Document) -> Record:
-    metadata: dict[str, Any] = {"uid": f"uid-{document['metadata']['name']}", "resourceVersion": "1"}
-    text = msgspec.json.encode({**document, "metadata": {**metadata, **document["metadata"]}})
-    return DECODERS[document["kind"]](text)
-
-
 def _store(documents: Iterable[Document]) -> Store:
-    return store_of(map(_record, documents))
+    return store_of(map(record_of, documents))
 
 
 def _with_capacities(count: int) -> Hostile:

@@ -8,13 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from statistics import median
 from time import perf_counter
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from bench.control_plane.documents import NAMESPACE, Document, claim, pod, storage_class
 from bench.control_plane.scarce_bench import Puzzle
-from bench.hostile.inputs import nodes
+from bench.hostile.inputs import nodes, record_of
 from bench.progress import say
 from bench.rows import Row
 from binder.matching.index import VolumeIndex
@@ -22,8 +20,6 @@ from binder.model.decision import Reserve
 from binder.model.view import View
 from binder.planning.plan import holds_of, plan
 from devcluster.control_plane.nodes import DEFAULT_ZONES
-from kube.decoding.decode import DECODERS
-from kube.objects.model import Record
 from kube.store.store import snapshot_of
 
 SEEDS: Final = range(1, 21)
@@ -60,7 +56,7 @@ def _in_turn(seeds: range, pods: int, few: int) -> list[Row]:
 def _run(seed: int, pods: int, few: int) -> tuple[int, float]:
     """Return how many pods were placed, and how many seconds all passes took."""
     puzzle = Puzzle.of(seed, pods)
-    snapshot = snapshot_of(map(_record, _documents(puzzle)))
+    snapshot = snapshot_of(map(record_of, _documents(puzzle)))
     view = View(snapshot, VolumeIndex.of(snapshot.volumes.values()))
     waiting = [snapshot.pods[f"{NAMESPACE}/{name}"] for name in puzzle.pods]
     placed, began = 0, perf_counter()
@@ -81,9 +77,3 @@ def _documents(puzzle: Puzzle) -> Iterator[Document]:
         names = [f"{name}-{number}" for number in range(len(sizes))]
         yield from (claim(each, size) for each, size in zip(names, sizes, strict=True))
         yield pod(name, names, gated=True)
-
-
-def _record(document: Document) -> Record:
-    metadata: dict[str, Any] = {"uid": f"uid-{document['metadata']['name']}", "resourceVersion": "1"}
-    text = msgspec.json.encode({**document, "metadata": {**metadata, **document["metadata"]}})
-    return DECODERS[document["kind"]](text)

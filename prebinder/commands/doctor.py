@@ -25,12 +25,12 @@ from prebinder.command_line.command import Command, log_level_option
 from prebinder.command_line.parameters import ENDPOINT, FILE, OneOf
 from prebinder.config.settings import LoggingSettings, LogLevel
 from prebinder.errors import CommandError, ExitCode
+from prebinder.metrics.unobserved import Unobserved
 from prebinder.preflight.class_outlook import class_checks, outlooks
 from prebinder.preflight.cluster_checks import cluster_checks
 from prebinder.preflight.doctor_checks import Check, CheckState
 from prebinder.preflight.kube_scheduler_checks import scheduler_file_checks
 from prebinder.preflight.requirements import CONTROLLER, SCHEDULER, Requirements
-from prebinder.reports.health_watch import Unobserved
 from prebinder.reports.match_report import console_for
 from prebinder.reports.volume_access import table_of
 from prebinder.runtime.logs import configure

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from binder.health.reported_health import reported
 from binder.reservation.contract import Annotations
 from csi.client.endpoint import Endpoint
 from csi.drivers import Drivers
-from csi.health.verdict import HealthState, Verdict
+from csi.health.verdict import Verdict
 from kube.client.api import KubeApi
 from kube.client.reflector import Reflector
 from kube.clock import SystemClock
@@ -25,6 +25,7 @@ from kube.objects.api_resource import CLAIMS, CSI_NODES, NODES, VOLUMES, Resourc
 from kube.objects.model import Volume
 from kube.store.snapshot import Snapshot
 from kube.store.store import Store
+from prebinder.metrics.unobserved import Unobserved
 from prebinder.reports.health_rows import HEADERS, WIDE_HEADERS, HealthRow, health_row
 from prebinder.reports.match_report import console_for
 from prebinder.reports.sweep_reports import BETWEEN_READINGS, LatestSweeps
@@ -184,17 +185,3 @@ async def _following(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class Unobserved:
-    """Counts nothing: a command has no metrics."""
-
-    def operation(self, driver: str, method: str, code: str, seconds: float) -> None: ...
-
-    def probed(self, driver: str, method: str, state: HealthState, seconds: float) -> None: ...
-
-    def watch_restarted(self, resource: str, cause: str) -> None: ...
-
-    def event_seen(self, resource: str, now: datetime) -> None: ...
-
-    def malformed(self, resource: str) -> None: ...

@@ -6,15 +6,14 @@ import subprocess
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
 from devcluster.build.modules import control_plane
+from tests.generators import generator
 from tests.manifests.tools import HELM, MANIFESTS, Document, binary, by_name, overlay_of_base
 
 CHART = MANIFESTS / "chart"
@@ -25,16 +24,7 @@ needs_helm = pytest.mark.skipif(
 )
 
 
-def generator() -> ModuleType:
-    spec = spec_from_file_location("chart_generator", CHART / "generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-COMPONENTS: Mapping[str, str] = generator().COMPONENTS
+COMPONENTS: Mapping[str, str] = generator(CHART / "generate.py").COMPONENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +72,7 @@ def comparable(documents: list[Document]) -> dict[tuple[str, str, str], Any]:
 
 def test_the_templates_are_those_that_the_manifests_make() -> None:
     """`python manifests/chart/generate.py` writes them anew."""
-    made = generator().templates([binary(control_plane(), "kubectl"), "kustomize"])
+    made = generator(CHART / "generate.py").templates([binary(control_plane(), "kubectl"), "kustomize"])
     for name, text in made.items():
         assert (CHART / "templates" / name).read_text() == text, name
     by_hand = {"_helpers.tpl", "config.yaml", "NOTES.txt"}

@@ -1,34 +1,21 @@
 """The dashboard is what its generator makes, and asks for metrics that are exported, by labels that these have."""
 
-import importlib.util
 import json
 import re
-import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import pytest
 
+from tests.generators import generator
 from tests.manifests.test_alerts import SCRAPED, SELECTOR, exported, job_exists, names
 
 FOLDER: Final = Path(__file__).parents[2] / "manifests" / "components" / "dashboard"
 DASHBOARD: Final[dict[str, Any]] = json.loads((FOLDER / "pvc-prebinder.json").read_text())
 ADDED: Final = frozenset({"job", "instance"})
 """Labels that every series has by being scraped."""
-
-
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dashboard_panels", FOLDER / "panels.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def panels() -> Iterator[dict[str, Any]]:
@@ -43,7 +30,7 @@ QUERIES: Final = [target for panel in GRAPHS for target in panel["targets"]]
 
 def test_it_is_what_the_generator_makes() -> None:
     """`python manifests/components/dashboard/panels.py` writes it."""
-    assert (FOLDER / "pvc-prebinder.json").read_text() == generator().text()
+    assert (FOLDER / "pvc-prebinder.json").read_text() == generator(FOLDER / "panels.py").text()
 
 
 def test_panels_have_numbers_titles_and_places_of_their_own() -> None:

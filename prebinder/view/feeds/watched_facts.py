@@ -22,15 +22,13 @@ from kube.objects.api_resource import Resource
 from kube.objects.model import Record, record_key
 from kube.store.collection import Collection
 from kube.store.store import Store
+from prebinder.metrics.unobserved import Unobserved
 from prebinder.why.facts import decode_details
-from prebinder.why.facts.details import EventRecord
+from prebinder.why.facts.details import EventRecord, latest_events
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
 from prebinder.why.reading.live import OF_THE_NAMESPACE, RESOURCES
 
 T = TypeVar("T")
-
-_EVENTS_KEPT: Final = 5
-"""The number of latest Events kept per object."""
 
 _HEAD: Final = msgspec.json.Decoder(ObjectHead)
 
@@ -187,7 +185,7 @@ class WatchedFacts:
 
     def _reflector(self, source: Source, resource: Resource) -> Reflector[Any]:
         sink, decode = self._kept(source, resource.kind)
-        return Reflector(self._api, resource, decode, sink, clock=self._clock, observer=_NOBODY, rng=Random())
+        return Reflector(self._api, resource, decode, sink, clock=self._clock, observer=Unobserved(), rng=Random())
 
     def _kept(self, source: Source, kind: str) -> tuple[Any, Callable[[bytes], Any]]:
         """Return where the objects of a source go, and how they are read."""
@@ -240,21 +238,4 @@ def _by_object(events: Iterable[decode_details.EventAbout]) -> dict[ObjectKey, t
     by_object: defaultdict[ObjectKey, list[EventRecord]] = defaultdict(list)
     for about in events:
         by_object[about.kind, about.key].append(about.event)
-    return {key: tuple(sorted(known, key=_when, reverse=True)[:_EVENTS_KEPT]) for key, known in by_object.items()}
-
-
-def _when(event: EventRecord) -> float:
-    return event.last.timestamp() if event.last is not None else 0.0
-
-
-class _Nobody:
-    """Counts nothing: what is skipped is logged by the reflector, and silence shows in the view."""
-
-    def watch_restarted(self, resource: str, cause: str) -> None: ...
-
-    def event_seen(self, resource: str, now: datetime) -> None: ...
-
-    def malformed(self, resource: str) -> None: ...
-
-
-_NOBODY: Final = _Nobody()
+    return {key: latest_events(known) for key, known in by_object.items()}

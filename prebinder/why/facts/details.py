@@ -1,6 +1,8 @@
 """The fields of objects that only `why` reads: texts for people, finalizers, data sources, Leases, quotas, Events."""
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
 
@@ -55,6 +57,19 @@ class EventRecord(Struct, frozen=True, gc=False):
     reporter: str
     last: datetime | None = None
     count: int = 1
+
+
+EVENTS_KEPT: Final = 5
+"""The number of latest Events kept per object."""
+
+
+def latest_events(events: Iterable[EventRecord]) -> tuple[EventRecord, ...]:
+    """Return the latest of an object's Events, the last one first; those without a time are the oldest."""
+
+    def when(event: EventRecord) -> float:
+        return event.last.timestamp() if event.last is not None else 0.0
+
+    return tuple(sorted(events, key=when, reverse=True)[:EVENTS_KEPT])
 
 
 class LeaseRecord(Struct, frozen=True, gc=False):

@@ -25,11 +25,9 @@ from prebinder.why.facts.details import (
     PodDetails,
     QuotaRecord,
     SnapshotRecord,
+    latest_events,
 )
 from prebinder.why.facts.facts import Facts, Look, ObjectKey, Source
-
-_EVENTS_KEPT: Final = 5
-"""The number of latest Events kept per object."""
 
 _APIS: Final = {
     "PersistentVolume": "v1",
@@ -133,7 +131,7 @@ class Gathering:
             skipped=dict(skipped),
             claims=dict(self._claims),
             pods=dict(self._pods),
-            events={key: _latest(events) for key, events in self._events.items()},
+            events={key: latest_events(events) for key, events in self._events.items()},
             leases=dict(self._leases),
             quotas=tuple(self._quotas.values()),
             attachments=dict(self._attachments),
@@ -220,10 +218,3 @@ class Gathering:
     def _device_claim(self, raw: bytes | Raw) -> None:
         claim = decode_details.device_claim(raw)
         self._device_claims[f"{claim.namespace}/{claim.name}"] = claim
-
-
-def _latest(events: list[EventRecord]) -> tuple[EventRecord, ...]:
-    def when(event: EventRecord) -> float:
-        return event.last.timestamp() if event.last is not None else 0.0
-
-    return tuple(sorted(events, key=when, reverse=True)[:_EVENTS_KEPT])

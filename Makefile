@@ -56,7 +56,7 @@ skew: install ## Run the core stories on another version of Kubernetes: make ske
 	@[ -n "$(KUBERNETES)" ] || { echo "Name a version: make skew KUBERNETES=1.36" >&2; exit 1; }
 	@PVC_PREBINDER_KUBERNETES=$(KUBERNETES) $(BIN)/python -m devcluster.build
 	@PVC_PREBINDER_KUBERNETES=$(KUBERNETES) $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder \
-		$(SKEW:%=tests/scenarios/test_%.py) $(ARGS)
+		$(SKEW:%=tests/scenarios/*/test_%.py) $(ARGS)
 
 lock: install ## Pin what goes into the image: image/*.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group lock

@@ -28,6 +28,7 @@ PRODUCT = ("prebinder", "scheduler", "binder", "csi", "kube", "demo", "devcluste
 COMMANDS = [command for commands in cli.SECTIONS.values() for command in commands]
 GENERATED = ROOT / "csi" / "proto"
 LONGEST_MODULE = 400
+LARGEST_ROOM = 12
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "shared"}
 
 
@@ -140,13 +141,22 @@ def test_modules_are_short(module: Path) -> None:
     assert len(module.read_text().splitlines()) <= LONGEST_MODULE
 
 
+def test_rooms_are_small() -> None:
+    """A folder with more than a dozen modules is searched, not read: it becomes two."""
+    every = modules(*PRODUCT, "tests", "bench", "soak")
+    sizes = Counter(name_of(module.parent) for module in every if module.name not in {"__init__.py", "conftest.py"})
+    assert {room: size for room, size in sizes.items() if size > LARGEST_ROOM} == {}
+
+
 @pytest.mark.parametrize("module", modules(*PRODUCT, "soak"), ids=name_of)
 def test_modules_say_what_they_are(module: Path) -> None:
     assert ast.get_docstring(ast.parse(module.read_text()))
 
 
 @pytest.mark.parametrize(
-    "package", [module for module in modules(*PRODUCT, "bench", "soak") if module.name == "__init__.py"], ids=name_of
+    "package",
+    [module for module in modules(*PRODUCT, "bench", "soak", "tests/scenarios") if module.name == "__init__.py"],
+    ids=name_of,
 )
 def test_a_package_has_a_charter_that_ends_with_what_it_never_holds(package: Path) -> None:
     charter = ast.get_docstring(ast.parse(package.read_text())) or ""

@@ -14,9 +14,9 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from tests.e2e.driver import Driver, install_driver
 from tests.e2e.installation import install
-from tests.scenarios.admin import Admin
-from tests.scenarios.documents import PREFIX
-from tests.scenarios.world import World, lived_in
+from tests.scenarios.environment.admin import Admin
+from tests.scenarios.environment.documents import PREFIX
+from tests.scenarios.environment.world import World, lived_in
 
 ARCHIVE = "PVC_PREBINDER_IMAGE"
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 from devcluster.cluster import DevCluster
 from devcluster.driver.volumes import create_volume
 from tests.e2e.installation import SECONDS, rolled_out
-from tests.scenarios.admin import Admin, Document
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
 
 NAME: Final = "directory.csi.example"
 _MANIFEST: Final = Path(__file__).with_name("directory_driver.yaml")

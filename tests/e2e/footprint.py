@@ -16,8 +16,8 @@ from devcluster.control_plane.components import Options
 from tests.e2e.conftest import ARCHIVE
 from tests.e2e.installation import install
 from tests.e2e.test_scheduling import install_schedulers
-from tests.scenarios.admin import Admin
-from tests.scenarios.documents import claim, claim_spec, storage_class, volume
+from tests.scenarios.environment.admin import Admin
+from tests.scenarios.environment.documents import claim, claim_spec, storage_class, volume
 
 NUMBER = 10_000
 _BATCH = 1000

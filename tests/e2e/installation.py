@@ -10,9 +10,9 @@ from typing import Final
 import yaml
 
 from devcluster.cluster import DevCluster
-from tests.scenarios.admin import Admin, Document
-from tests.scenarios.controller import MANIFESTS, SYSTEM
-from tests.scenarios.waiting import eventually
+from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 SECONDS: Final = 240.0
 """Containers start in a second or two, on a machine that is busy in a minute."""

@@ -14,11 +14,11 @@ from devcluster.cluster import DevCluster
 from devcluster.driver.health import VolumeFault
 from devcluster.driver.volumes import break_volume, create_volume, make_well
 from tests.e2e.installation import SECONDS, rolled_out
-from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS
-from tests.scenarios.documents import PREFIX, claim_spec
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import PREFIX, claim_spec
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.controller import MANIFESTS
 
 NAME: Final = "sidecar.csi.example"
 NAMESPACE: Final = "sidecar-driver"

@@ -5,10 +5,10 @@ import json
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import SECONDS
-from tests.scenarios.admin import Document
-from tests.scenarios.documents import PREFIX, claim_spec
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import PREFIX, claim_spec
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
 
 
 async def test_pods_of_a_labelled_namespace_are_gated_bound_and_run(

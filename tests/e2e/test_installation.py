@@ -8,12 +8,12 @@ import pytest
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import CONTROLLER, SECONDS, controller_pods, leader, rolled_out
-from tests.scenarios.admin import Admin, Document
-from tests.scenarios.bindings import PRODUCT, writers
-from tests.scenarios.controller import SYSTEM
-from tests.scenarios.documents import claim_spec
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.bindings import PRODUCT, writers
+from tests.scenarios.environment.documents import claim_spec
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.controller import SYSTEM
 
 PODS, CLAIMS = 10, 5
 

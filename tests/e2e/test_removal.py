@@ -6,11 +6,11 @@ from functools import partial
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import COMPONENTS, SECONDS, controller_pods, install, write_overlay
-from tests.scenarios.admin import Document
-from tests.scenarios.controller import MANIFESTS, SYSTEM
-from tests.scenarios.documents import PREFIX, claim_spec
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import PREFIX, claim_spec
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.controller import MANIFESTS, SYSTEM
 
 KINDS = (
     "clusterroles,clusterrolebindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,"

@@ -14,10 +14,10 @@ from devcluster.control_plane.certificates import Authority, KeyPair
 from devcluster.node import archive
 from tests.e2e.driver import Driver
 from tests.e2e.installation import COMPONENTS, SECONDS, rolled_out, write_overlay
-from tests.scenarios.controller import SYSTEM
-from tests.scenarios.documents import PREFIX, claim_spec
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.documents import PREFIX, claim_spec
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.controller import SYSTEM
 
 SERVER: Final = "pvc-prebinder-extender.pvc-prebinder-system.svc"
 IMAGE: Final = "registry.k8s.io/kube-scheduler:v1.36.3"

@@ -5,10 +5,10 @@ import pytest
 from devcluster.cluster import DevCluster
 from tests.e2e.driver import Driver
 from tests.e2e.installation import SECONDS
-from tests.scenarios.admin import Document
-from tests.scenarios.documents import claim_spec, stateful_set
-from tests.scenarios.waiting import eventually
-from tests.scenarios.world import World
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import claim_spec, stateful_set
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
 
 TEMPLATES = ("data", "log")
 # Says what each volume holds, then writes to each whose it is.

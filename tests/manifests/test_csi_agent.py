@@ -17,7 +17,7 @@ from prebinder.command_line.flags import settings_from
 from prebinder.commands.run.csi_agent import AGENT_FLAGS, controller_settings
 from prebinder.config.settings import AgentSettings, parse_address
 from tests.manifests.test_base import documents, rights
-from tests.scenarios.agent import COMPONENT, DRIVERS_ACCOUNT, driver_documents, write_overlay
+from tests.scenarios.processes.agent import COMPONENT, DRIVERS_ACCOUNT, driver_documents, write_overlay
 
 NAMESPACE, DRIVER = "storage", "disk-a.csi.example.com"
 LEASE = f"pvc-prebinder-csi-agent-{DRIVER}"

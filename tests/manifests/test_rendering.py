@@ -23,7 +23,7 @@ from tests.manifests.tools import (
     relative,
     write_kustomization,
 )
-from tests.scenarios.agent import write_overlay
+from tests.scenarios.processes.agent import write_overlay
 
 SYSTEM = "pvc-prebinder-system"
 NAME, COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"

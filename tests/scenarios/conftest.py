@@ -8,13 +8,13 @@ import pytest
 import pytest_asyncio
 
 from devcluster.cluster import DevCluster
-from tests.scenarios.admin import Admin
-from tests.scenarios.composed import Composed, composed
-from tests.scenarios.controller import Controller, apply_manifests, start_controller
-from tests.scenarios.diagnosis import Asker
-from tests.scenarios.documents import PREFIX
-from tests.scenarios.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
-from tests.scenarios.world import World, lived_in
+from tests.scenarios.environment.admin import Admin
+from tests.scenarios.environment.documents import PREFIX
+from tests.scenarios.environment.drivers import Backing, Directories, Mock, endpoint_flag, start_directories, start_mock
+from tests.scenarios.environment.world import World, lived_in
+from tests.scenarios.processes.controller import Controller, apply_manifests, start_controller
+from tests.scenarios.processes.scheduler_in_process import Composed, composed
+from tests.scenarios.processes.why_command import Asker
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

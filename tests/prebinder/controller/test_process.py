@@ -17,7 +17,7 @@ from devcluster.driver.process import Driver
 from tests import driver_process
 from tests.controller_process import controller
 from tests.prebinder.story import PREFIX, Story
-from tests.scenarios.controller import COMPONENTS
+from tests.scenarios.processes.controller import COMPONENTS
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 NAMESPACE = "pvc-prebinder-system"

@@ -1,0 +1,165 @@
+"""`match` says of hundreds of random pods the very nodes that a real kube-scheduler takes, and the volumes it binds.
+
+And the extender, asked the questions that kube-scheduler asked, rejects just the nodes where those volumes are
+unhealthy or reserved for others.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+
+from binder.reservation.contract import DEFAULT_PREFIX, Annotations
+from devcluster.cluster import DevCluster
+from kube.clock import SystemClock
+from kube.store.store import Store
+from prebinder.reports.match_input import read_objects
+from prebinder.reports.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
+from scheduler.extender.extender import Extender
+from tests.scenarios.conformance.puzzles import SELECTED, puzzle
+from tests.scenarios.conformance.quiet_cluster import lay_out, quiet_cluster, said_of, untried
+from tests.scenarios.conformance.recording_extender import Witness, asked_scheduler
+from tests.scenarios.environment.admin import Admin, Document
+from tests.scenarios.environment.waiting import eventually
+
+SEED: Final = 20261121
+COUNT: Final = 300
+NAMESPACE: Final = "puzzles"
+ASKED: Final = "asked"
+_DUMPED: Final = {
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "Node": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
+}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def quiet() -> AsyncIterator[DevCluster]:
+    async with quiet_cluster(NAMESPACE) as cluster:
+        yield cluster
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_match_and_the_scheduler_agree(quiet: DevCluster, tmp_path: Path) -> None:
+    puzzles = [puzzle(number, SEED, NAMESPACE, ASKED) for number in range(COUNT)]
+    async with Admin(quiet) as admin:
+        await lay_out(admin, puzzles, NAMESPACE)
+        dump = tmp_path / "dump.json"
+        dump.write_text(json.dumps(await dumped(admin)))
+        told = {answer.pod.name: answer for answer in answered(dump)}
+        async with asked_scheduler(quiet, ASKED) as witness:
+            await eventually(
+                lambda: untried(admin, witness, NAMESPACE, ASKED), lambda names: not names, "all pods were tried"
+            )
+            wrong = disagreements(told, witness)
+            assert wrong == {}, await verdicts(admin, wrong)
+            assert left_by_the_extender(dump, witness) == without_bad_volumes(told, witness, dump)
+            expected = [expectation(told[name], node) for name, node in witness.chosen.items()]
+            await eventually(
+                lambda: wrong_volumes(admin, expected),
+                lambda wrong: not wrong,
+                "the volumes `match` named are taken",
+                30,
+            )
+
+
+def answered(dump: Path) -> Iterator[PodAnswer]:
+    """Answer as the command does, for the pods alone: why each claim does not get each volume would fill a book."""
+    objects = read_objects([str(dump)], BytesIO())
+    assert objects.faults == []
+    return pod_answers(waiting(objects.pods.values()), [*objects.nodes.values()], objects.snapshot())
+
+
+def left_by_the_extender(dump: Path, witness: Witness) -> dict[str, set[str]]:
+    """Ask the extender what kube-scheduler asked; return the nodes it leaves for each pod."""
+    store, objects = Store(), read_objects([str(dump)], BytesIO())
+    extender = Extender(store, Annotations())
+    store.volumes.replace(objects.volumes.values(), "")
+    store.classes.replace(objects.classes.values(), "")
+    store.claims.replace(objects.claims.values(), "")
+    store.nodes.replace(objects.nodes.values(), "")
+    now = SystemClock().now()
+    return {
+        name: set(json.loads(extender.filter(question, now).body)["NodeNames"])
+        for name, question in witness.asked.items()
+    }
+
+
+def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path) -> dict[str, set[str]]:
+    """Return the nodes on which kube-scheduler would take no volume that is unhealthy or held for somebody else.
+
+    `told` has what it takes. What is wrong with a volume is read off the dump, by nobody's rules but these.
+    """
+    objects = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in json.loads(dump.read_text())["items"]}
+
+    def bad(volume: str, pod: PodAnswer) -> bool:
+        said = objects["PersistentVolume", volume].get("annotations", {})
+        own = {objects["PersistentVolumeClaim", claim.name]["uid"] for claim in pod.pod.claims}
+        held = said.get(f"{DEFAULT_PREFIX}expires-at", "") > "2026-06"
+        unhealthy = said.get(f"{DEFAULT_PREFIX}health", "Healthy") != "Healthy"
+        return unhealthy or (held and said[f"{DEFAULT_PREFIX}reserved-for-uid"] not in own)
+
+    left = {
+        name: {
+            one.node
+            for one in told[name].nodes
+            if one.fits and not any(bad(v.name, told[name]) for _, v in one.volumes)
+        }
+        for name in witness.passed
+    }
+    fewer = [nodes for name, nodes in left.items() if nodes != witness.passed[name]]
+    assert len(fewer) > 15, "too few bad volumes to show anything"
+    assert sum(map(bool, fewer)) > 5, "too few pods with a choice"
+    return left
+
+
+async def dumped(admin: Admin) -> Document:
+    items: list[Document] = []
+    for kind, version in _DUMPED.items():
+        items += [{"apiVersion": version, "kind": kind, **one} for one in await admin.list(kind)]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+async def verdicts(admin: Admin, names: Iterable[str]) -> dict[str, str]:
+    return {name: said_of(await admin.get("Pod", name, NAMESPACE)) for name in names}
+
+
+def disagreements(told: dict[str, PodAnswer], witness: Witness) -> dict[str, tuple[set[str], set[str]]]:
+    """Return the pods for which `match` names other nodes than kube-scheduler takes, with both sets."""
+    said = {name: {one.node for one in answer.nodes if one.fits} for name, answer in told.items()}
+    taken = {name: witness.passed.get(name, set()) for name in said}
+    assert {0, 1, 8} <= {len(nodes) for nodes in taken.values()}, "the puzzles are too much alike to show anything"
+    return {name: (said[name], taken[name]) for name in said if said[name] != taken[name]}
+
+
+def expectation(answer: PodAnswer, node: str) -> NodeAnswer:
+    return next(one for one in answer.nodes if one.node == node)
+
+
+async def wrong_volumes(admin: Admin, expected: list[NodeAnswer]) -> list[str]:
+    """Return what has not become of the claims of these pods as expected."""
+    volumes = await admin.list("PersistentVolume")
+    holders = {one["metadata"]["name"]: one["spec"].get("claimRef", {}).get("name") for one in volumes}
+    claims = await admin.list("PersistentVolumeClaim", NAMESPACE)
+    selected = {one["metadata"]["name"]: one["metadata"].get("annotations", {}).get(SELECTED) for one in claims}
+    return list(_differences(expected, holders, selected))
+
+
+def _differences(expected: Iterable[NodeAnswer], holders: dict[str, Any], selected: dict[str, Any]) -> Iterable[str]:
+    for answer in expected:
+        for claim, volume in answer.volumes:
+            if holders[volume.name] != claim.name:
+                yield f"{volume.name} should be taken for {claim.name}, and is {holders[volume.name]}'s"
+        for claim in answer.provision:
+            if selected[claim.name] != answer.node:
+                yield f"a volume should be made for {claim.name} on {answer.node}, not on {selected[claim.name]}"

@@ -1,0 +1,76 @@
+"""What nodes refuse is refused by kube-scheduler and by ours, side by side: resized pods, disks in a pod's own spec."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from tests.scenarios.environment import documents
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.scheduler_in_process import composed
+from tests.scenarios.scheduler.test_preemption import Island
+
+THEIRS = "default-scheduler"
+
+
+@pytest_asyncio.fixture
+async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
+        found = Island(own_world, scheduler)
+        await found.open()
+        yield found
+        await found.close()
+
+
+async def create(
+    island: Island, name: str, scheduler: str, cpu: str, disk: dict[str, Any] | None = None, **spec: Any
+) -> None:
+    extra = {
+        "schedulerName": scheduler,
+        "nodeSelector": {"story": island.world.namespace},
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 0,
+        **spec,
+    }
+    made = documents.pod(island.world.namespace, name, documents.pod_spec(extra=extra))
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    made["spec"]["volumes"] += [] if disk is None else [{"name": "disk", **disk}]
+    await island.admin.create(made)
+
+
+async def test_what_a_pod_has_beyond_its_request_is_taken(island: Island) -> None:
+    await create(island, "resized", THEIRS, "1", resources={"requests": {"cpu": "1"}})
+    await island.world.all_run("resized")
+    has = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}}
+    namespace = island.world.namespace
+    await island.admin.patch("Pod", "resized", {"status": has}, namespace, subresource="status")
+    status = await island.status("resized")
+    assert status["resources"]["requests"]["cpu"] == "3", "the API server keeps what the kubelet says"
+    for name, scheduler in (("theirs", THEIRS), ("ours", namespace)):
+        await create(island, name, scheduler, "2")
+        await island.refused(name, "1 Insufficient cpu")
+    less = {"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1"}}
+    await island.admin.patch("Pod", "resized", {"status": less}, namespace, subresource="status")
+    await eventually(
+        island.world.pod_phases,
+        lambda phases: "Running" in (phases["theirs"], phases["ours"]),
+        "one of them has room now",
+    )
+
+
+async def test_a_disk_of_the_spec_is_not_shared_on_a_node(island: Island) -> None:
+    """Two that only read an RBD image share it, one that writes has it alone; an EBS volume nobody shares."""
+    image = {"monitors": ["10.0.0.1:6789"], "image": "image", "readOnly": True}
+    volume = {"awsElasticBlockStore": {"volumeID": "vol-1", "readOnly": True}}
+    await create(island, "reads", THEIRS, "10m", {"rbd": image})
+    await create(island, "has", THEIRS, "10m", volume)
+    await island.world.all_run("reads", "has")
+    for word, scheduler in (("theirs", THEIRS), ("ours", island.world.namespace)):
+        await create(island, f"{word}-reads", scheduler, "10m", {"rbd": image})
+        await create(island, f"{word}-writes", scheduler, "10m", {"rbd": image | {"readOnly": False}})
+        await create(island, f"{word}-has", scheduler, "10m", volume)
+        await island.world.all_run(f"{word}-reads")
+        for refused in (f"{word}-writes", f"{word}-has"):
+            await island.refused(refused, "1 node(s) had no available disk")

@@ -1,0 +1,208 @@
+"""A story's own part of the cluster: a namespace, classes and volumes that no other story touches."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, Final
+
+from devcluster.cluster import DevCluster
+from tests.invariants import violations
+from tests.scenarios.environment import documents
+from tests.scenarios.environment.admin import Admin, Document, Refused
+from tests.scenarios.environment.waiting import eventually
+
+_numbers: Final = count(1)
+
+
+class World:
+    """Made by the fixtures `world` and `own_world`. Names of classes and volumes begin with the namespace's name.
+
+    `prefix` is the annotation prefix of the controller that manages the story: classes get their mode under it, so
+    controllers of other prefixes, whose default mode is off, leave the story alone.
+    """
+
+    def __init__(self, cluster: DevCluster, admin: Admin, prefix: str | None = None) -> None:
+        self.cluster, self.admin = cluster, admin
+        self.namespace = f"story-{next(_numbers)}"
+        self.prefix = prefix or f"{self.namespace}.example/"
+
+    # Creating
+
+    async def open(self) -> None:
+        await self.cluster.create_namespace(self.namespace)
+
+    def name(self, word: str) -> str:
+        """The name of a cluster-scoped object."""
+        return f"{self.namespace}-{word}"
+
+    async def storage_class(self, mode: str | None, word: str = "disks", **how: Any) -> str:
+        name = self.name(word)
+        await self.admin.create(documents.storage_class(name, mode, prefix=self.prefix, **how))
+        return name
+
+    async def volumes(self, storage_class: str, *volumes: Document) -> list[str]:
+        """Create volumes (see `volume`), wait until they are Available, and return their names."""
+        await self.admin.create_at_once(volumes)
+        names = [each["metadata"]["name"] for each in volumes]
+        await eventually(
+            self.volume_phases,
+            lambda phases: all(phases.get(name) not in {None, "Pending"} for name in names),
+            f"volumes of {storage_class} are Available",
+        )
+        return names
+
+    def volume(self, word: str, storage_class: str, **how: Any) -> Document:
+        return documents.volume(self.name(word), storage_class, **how)
+
+    async def pod(self, name: str, claims: dict[str, Document], **how: Any) -> None:
+        """Create claims (name -> spec) and a pod that uses them all."""
+        await self.admin.create(*self.pod_documents(name, claims, **how))
+
+    def pod_documents(self, name: str, claims: dict[str, Document], **how: Any) -> list[Document]:
+        how.setdefault("gate", f"{self.prefix}volumes")
+        made = [documents.claim(self.namespace, claim, spec) for claim, spec in claims.items()]
+        return [*made, documents.pod(self.namespace, name, documents.pod_spec(tuple(claims), **how))]
+
+    # Observing
+
+    async def own_volumes(self) -> dict[str, Document]:
+        found = await self.admin.list("PersistentVolume")
+        return {one["metadata"]["name"]: one for one in found if self._is_ours(one)}
+
+    async def volume_phases(self) -> dict[str, str]:
+        return {name: one["status"].get("phase") for name, one in (await self.own_volumes()).items()}
+
+    async def claims(self) -> dict[str, Document]:
+        return {one["metadata"]["name"]: one for one in await self.admin.list("PersistentVolumeClaim", self.namespace)}
+
+    async def pods(self) -> dict[str, Document]:
+        return {one["metadata"]["name"]: one for one in await self.admin.list("Pod", self.namespace)}
+
+    async def pod_phases(self) -> dict[str, str]:
+        return {name: one["status"].get("phase", "") for name, one in (await self.pods()).items()}
+
+    async def bound(self) -> dict[str, str]:
+        """Claim -> volume, of claims whose bind is complete."""
+        return {
+            name: one["spec"]["volumeName"]
+            for name, one in (await self.claims()).items()
+            if one["status"].get("phase") == "Bound"
+        }
+
+    async def reserved(self) -> dict[str, str]:
+        """Claim -> volume, by the claims: our annotation, or the volume they are bound to."""
+        found = {}
+        for name, one in (await self.claims()).items():
+            said = one["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-volume")
+            if volume := one["spec"].get("volumeName") or said:
+                found[name] = volume
+        return found
+
+    async def held(self) -> dict[str, list[str]]:
+        """Claim -> volumes, by the volumes: claimRef or our annotation. Claims without one are not in it."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name, one in (await self.own_volumes()).items():
+            reference = one["spec"].get("claimRef", {}).get("name")
+            said = one["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-for", "").rpartition("/")[2]
+            if holder := reference or said:
+                found[holder].append(name)
+        return dict(found)
+
+    async def events(self, reason: str | None = None, about: str | None = None) -> list[Document]:
+        """Our Events, by reason and by the name of their object."""
+        return [
+            one
+            for one in await self.admin.list("Event", self.namespace)
+            if one.get("reportingController") == "scheduler.cloud.example/pvc-prebinder"
+            and reason in {None, one["reason"]}
+            and about in {None, one["regarding"]["name"]}
+        ]
+
+    async def zones(self) -> dict[str, str | None]:
+        """Volume -> the zone of its node affinity."""
+        return {name: zone_of(one) for name, one in (await self.own_volumes()).items()}
+
+    async def violations(self) -> list[str]:
+        """What is broken among the story's objects, see tests.invariants."""
+        own, claims = await self.own_volumes(), await self.claims()
+        return violations(own.values(), claims.values(), datetime.now(UTC), prefix=self.prefix)
+
+    # Waiting
+
+    async def all_run(self, *pods: str, seconds: float = 60) -> None:
+        """Wait until the pods run and the binds of their claims are over.
+
+        kube-scheduler does not wait for the last write of a bind, the phase of the claim.
+        """
+        await eventually(
+            self.pod_phases,
+            lambda phases: all(phases.get(pod) == "Running" for pod in pods),
+            f"pods run: {', '.join(pods)}",
+            seconds,
+        )
+        found = await self.pods()
+        used = {claim for pod in pods for claim in documents.claims_of(found[pod])}
+        await eventually(self.bound, lambda bound: used <= set(bound), f"claims are bound: {used}", seconds)
+
+    async def told(self, reason: str, about: str) -> Document:
+        """Wait for an Event of ours and return it."""
+        found = await eventually(
+            lambda: self.events(about=about),
+            lambda events: any(each["reason"] == reason for each in events),
+            f"an Event {reason} about {about}",
+        )
+        return next(each for each in found if each["reason"] == reason)
+
+    @asynccontextmanager
+    async def scheduler_paused(self) -> AsyncIterator[None]:
+        """While inside, kube-scheduler is suspended, so it cannot choose volumes before us."""
+        self.cluster.scheduler.pause()
+        try:
+            yield
+        finally:
+            self.cluster.scheduler.resume()
+
+    @asynccontextmanager
+    async def pv_controller_paused(self) -> AsyncIterator[None]:
+        """While inside, only our controller binds, and deleted claims stay."""
+        self.cluster.controller_manager.pause()
+        try:
+            yield
+        finally:
+            self.cluster.controller_manager.resume()
+
+    async def clear(self) -> None:
+        """Remove what the story created, so that later ones find the nodes empty; does not wait for it."""
+        for kind in ("StatefulSet", "Pod", "PersistentVolumeClaim"):
+            await self.admin.delete_all(kind, self.namespace)
+        gone = []
+        for kind in ("PersistentVolume", "StorageClass", "Node"):
+            names = [one["metadata"]["name"] for one in await self.admin.list(kind) if self._is_ours(one)]
+            gone += [self.admin.delete(kind, name) for name in names]
+        gone.append(self.admin.delete("Namespace", self.namespace))
+        for outcome in await asyncio.gather(*gone, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(outcome, Refused):
+                raise outcome
+
+    def _is_ours(self, document: Document) -> bool:
+        return str(document["metadata"]["name"]).startswith(f"{self.namespace}-")
+
+
+@asynccontextmanager
+async def lived_in(world: World) -> AsyncIterator[World]:
+    """Open a world; at the end the invariants must hold in it."""
+    await world.open()
+    try:
+        yield world
+        # Kubernetes settles a race between kube-scheduler and us a moment later, when it releases the other volume.
+        await eventually(world.violations, lambda broken: not broken, "the invariants hold")
+    finally:
+        await world.clear()
+
+
+def zone_of(volume: Document) -> str | None:
+    affinity = volume["spec"].get("nodeAffinity")
+    return affinity["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"][0] if affinity else None

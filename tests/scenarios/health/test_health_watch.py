@@ -1,0 +1,64 @@
+"""`pvc-prebinder health -w` beside a cluster: each change is printed when it happens, whoever reports it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from kube.decoding.decode_health import ADDONS_PREFIX
+from tests.scenarios.environment.documents import claim, claim_spec
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+
+PROBLEM_FOUND = 3
+ADDONS = ADDONS_PREFIX + "uid-of-n1"
+UNHEALTHY = json.dumps({"state": "unhealthy", "node": "n1", "lastChecked": "2026-01-01T00:00:00Z"})
+
+
+@asynccontextmanager
+async def watching(world: World, *volumes: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    flags = [f"--kubeconfig={world.cluster.kubeconfig}", f"--annotation-prefix={world.prefix}"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "prebinder.cli", "health", "-w", "-o", "json", *volumes, *flags,
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def told(process: asyncio.subprocess.Process) -> tuple[str, str, str | None]:
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        row: dict[str, Any] = json.loads(await process.stdout.readline())
+    return row["volume"], row["health"], row["source"]
+
+
+async def annotate(world: World, kind: str, name: str, namespace: str, **annotations: str | None) -> None:
+    await world.admin.patch(kind, name, {"metadata": {"annotations": annotations}}, namespace)
+
+
+async def test_each_change_is_printed_when_it_happens(own_world: World) -> None:
+    disks = await own_world.storage_class(None)
+    await own_world.volumes(disks, *(own_world.volume(word, disks, zone="zone-a") for word in ("one", "two")))
+    one, two = own_world.name("one"), own_world.name("two")
+    document = claim(own_world.namespace, "data", claim_spec(disks) | {"volumeName": one})
+    await own_world.admin.create(document)
+    await eventually(own_world.volume_phases, lambda phases: phases[one] == "Bound", "the claim has its volume")
+    published = {own_world.prefix + "health": "Inaccessible", own_world.prefix + "health-source": "CSI driver d"}
+    async with watching(own_world, one, two) as process:
+        assert [await told(process), await told(process)] == [(one, "Unknown", None), (two, "Unknown", None)]
+        await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: UNHEALTHY})
+        assert await told(process) == (one, "Degraded", "csi-addons on n1")
+        await annotate(own_world, "PersistentVolume", two, "", **published)
+        assert await told(process) == (two, "Inaccessible", "CSI driver d, as published on the volume")
+        await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: None})
+        assert await told(process) == (one, "Unknown", None)
+        process.terminate()
+        async with asyncio.timeout(30):
+            assert await process.wait() == PROBLEM_FOUND

@@ -1,0 +1,292 @@
+"""The admission policies of manifests/components: with them the accounts can do their work, and nothing beside it."""
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from devcluster.cluster import DevCluster
+from devcluster.driver.health import VolumeFault
+from soak.stage.rights import rendered
+from tests.scenarios.environment.admin import Admin, Document, Refused
+from tests.scenarios.environment.documents import PREFIX, claim_spec
+from tests.scenarios.environment.drivers import endpoint_flag, start_directories
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World, lived_in
+from tests.scenarios.health.test_quarantine import health, quarantined, volumes
+from tests.scenarios.processes.agent import agent_account, start_agent
+from tests.scenarios.processes.controller import ACCOUNT, COMPONENTS, MANIFESTS, SYSTEM, start_controller
+
+SCHEDULER: Final = "pvc-prebinder-scheduler"
+GATE: Final = f"{PREFIX}volumes"
+OURS: Final = {f"{PREFIX}reserved-for": "default/data"}
+REFERENCE: Final = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "elsewhere", "name": "data"}
+Patch = Mapping[str, Any]
+_attempts: Final = count()
+"""Every one of them would change something: what changes nothing breaks no limit."""
+
+
+def policies(component: str) -> list[Document]:
+    """What the component adds to everything else it is used with."""
+    files = sorted((MANIFESTS / "components" / component).glob("*.yaml"))
+    found = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    return [document for document in found if document["kind"].startswith("ValidatingAdmission")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def limited(cluster: DevCluster, admin: Admin) -> AsyncIterator[World]:
+    """A world in which all accounts are limited. Afterwards none is: other stories use other annotation prefixes."""
+    built = yaml.safe_dump_all(await rendered(cluster, (*COMPONENTS, "scheduler", "account-limits")))
+    await cluster.run_kubectl("apply", "-f", "-", given=built)
+    async with lived_in(World(cluster, admin, PREFIX)) as world:
+        try:
+            await eventually(partial(in_force, world), bool, "the policies are in force")
+            yield world
+        finally:
+            given = yaml.safe_dump_all(policies("account-limits"))
+            await cluster.run_kubectl("delete", "--ignore-not-found", "-f", "-", given=given)
+
+
+async def in_force(world: World) -> bool:
+    """The API server takes a policy up some time after it is stored."""
+    disks = await world.admin.find("StorageClass", world.name("probe")) or await world.storage_class(None, "probe")
+    if await world.admin.find("PersistentVolume", world.name("probe")) is None:
+        await world.admin.create(world.volume("probe", disks if isinstance(disks, str) else world.name("probe")))
+    body = {"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}}
+    refusals = [
+        await attempt(world, who, "PersistentVolume", world.name("probe"), body) for who in (ACCOUNT, SCHEDULER)
+    ]
+    return all("pvc-prebinder" in refusal for refusal in refusals)
+
+
+async def attempt(  # noqa: PLR0917 - what a request consists of
+    world: World, account: str, kind: str, name: str, body: Patch, subresource: str = "", namespace: str = SYSTEM
+) -> str:
+    """Patch with the identity of a ServiceAccount; return the API server's refusal, empty if it does it."""
+    inside = world.namespace if kind != "PersistentVolume" else ""
+    async with Admin(world.cluster, acting_as=f"system:serviceaccount:{namespace}:{account}") as thief:
+        try:
+            await thief.patch(kind, name, body, inside, subresource)
+        except Refused as refused:
+            return str(refused)
+    return ""
+
+
+ON_VOLUMES: Final[dict[str, tuple[Patch, str]]] = {
+    "label": ({"metadata": {"labels": {"a": "b"}}}, ""),
+    "finalizer": ({"metadata": {"finalizers": ["a.example/b"]}}, ""),
+    "owner": (
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "b"}]}},
+        "",
+    ),
+    "annotation": ({"metadata": {"annotations": {"pv.kubernetes.io/provisioned-by": "a.example"}}}, ""),
+    "reclaim-policy": ({"spec": {"persistentVolumeReclaimPolicy": "Delete"}}, ""),
+    "class": ({"spec": {"storageClassName": "other"}}, ""),
+    "capacity": ({"spec": {"capacity": {"storage": "9Gi"}}}, ""),
+}
+ON_STATUS: Final[dict[str, tuple[Patch, str]]] = {
+    "message": ({"status": {"message": "stolen"}}, "status"),
+    "failed": ({"status": {"phase": "Failed"}}, "status"),
+    "released": ({"status": {"phase": "Released"}}, "status"),
+    "annotation-by-status": ({"metadata": {"annotations": {"a": "b"}}}, "status"),
+}
+
+
+@pytest.mark.parametrize("account", [ACCOUNT, SCHEDULER])
+@pytest.mark.parametrize("case", ON_VOLUMES)
+async def test_a_volume_is_not_changed_beside_claim_reference_and_annotations(
+    limited: World, account: str, case: str
+) -> None:
+    body, subresource = ON_VOLUMES[case]
+    assert "denied" in await attempt(limited, account, "PersistentVolume", limited.name("probe"), body, subresource)
+
+
+@pytest.mark.parametrize("case", ON_STATUS)
+async def test_of_the_status_of_a_volume_only_the_phase_of_a_bind_is_changed(limited: World, case: str) -> None:
+    body, subresource = ON_STATUS[case]
+    assert "denied" in await attempt(limited, ACCOUNT, "PersistentVolume", limited.name("probe"), body, subresource)
+
+
+@pytest.mark.parametrize("account", [ACCOUNT, SCHEDULER])
+@pytest.mark.parametrize("phase", ["Bound", "Released", "Failed"])
+async def test_a_volume_in_use_keeps_its_claim_reference(limited: World, account: str, phase: str) -> None:
+    name = limited.name(f"used-{phase.lower()}-{account}")
+    async with limited.pv_controller_paused():
+        used = limited.volume(f"used-{phase.lower()}-{account}", limited.name("probe"))
+        used["spec"]["claimRef"] = REFERENCE | {"uid": "5f1e1a3e-0000-0000-0000-000000000000"}
+        await limited.admin.create(used)
+        await limited.admin.patch("PersistentVolume", name, {"status": {"phase": phase}}, subresource="status")
+        for reference in (None, REFERENCE | {"name": "mine", "uid": None}):
+            body = {"spec": {"claimRef": reference}}
+            assert "of unused volumes only" in await attempt(limited, account, "PersistentVolume", name, body)
+        await limited.admin.delete("PersistentVolume", name)
+
+
+async def test_an_unused_volume_gets_annotations_and_a_claim_reference_and_loses_them(limited: World) -> None:
+    name = limited.name("probe")
+    for notes, reference in ((OURS, REFERENCE), (dict.fromkeys(OURS), None)):
+        body = {"metadata": {"annotations": notes}, "spec": {"claimRef": reference}}
+        assert await attempt(limited, ACCOUNT, "PersistentVolume", name, body) == ""
+    for reference in (REFERENCE, None):
+        body = {"spec": {"claimRef": reference}}
+        assert await attempt(limited, SCHEDULER, "PersistentVolume", name, body) == ""
+
+
+ON_CLAIMS: Final[dict[str, tuple[Patch, str]]] = {
+    "label": ({"metadata": {"labels": {"a": "b"}}}, ""),
+    "finalizers": ({"metadata": {"finalizers": None}}, ""),
+    "annotation": ({"metadata": {"annotations": {"a": "b"}}}, ""),
+    "volume-alone": ({"spec": {"volumeName": "a"}}, ""),
+    "conditions": ({"status": {"conditions": [{"type": "Resizing", "status": "True"}]}}, "status"),
+    "lost": ({"status": {"phase": "Lost"}}, "status"),
+}
+
+
+@pytest.mark.parametrize("account", [ACCOUNT, SCHEDULER])
+@pytest.mark.parametrize("case", ON_CLAIMS)
+async def test_a_claim_is_not_changed_beside_what_a_bind_writes(limited: World, account: str, case: str) -> None:
+    await given_claim(limited)
+    body, subresource = ON_CLAIMS[case]
+    refusal = await attempt(limited, account, "PersistentVolumeClaim", "probe", body, subresource)
+    assert "denied" in refusal or "cannot patch" in refusal
+
+
+async def given_claim(world: World) -> None:
+    if await world.admin.find("PersistentVolumeClaim", "probe", world.namespace) is None:
+        spec = claim_spec(world.name("probe"))
+        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        await world.admin.create(
+            kind | {"metadata": {"name": "probe", "namespace": world.namespace}, "spec": spec | {"volumeName": ""}}
+        )
+
+
+async def test_without_the_rights_of_mode_complete_no_claim_gets_a_volume(limited: World) -> None:
+    await given_claim(limited)
+    role = await limited.admin.get("ClusterRole", "pvc-prebinder-complete")
+    bind = {
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": limited.name("probe")},
+    }
+    tried = partial(attempt, limited, ACCOUNT, "PersistentVolumeClaim", "probe", bind)
+    await limited.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": []})
+    try:
+        refusal = await eventually(tried, lambda answer: "denied" in answer, "it is refused")
+        assert "in mode complete" in refusal
+    finally:
+        await limited.admin.patch("ClusterRole", "pvc-prebinder-complete", {"rules": role["rules"]})
+
+
+ON_PODS: Final[dict[str, Patch]] = {
+    "label": {"metadata": {"labels": {"a": "b"}}},
+    "annotation": {"metadata": {"annotations": {"a": "b"}}},
+    "deadline": {"spec": {"activeDeadlineSeconds": 1}},
+    "node-selector": {"spec": {"nodeSelector": {"a": "b"}}},
+    "all-gates": {"spec": {"schedulingGates": None}},
+    "another-gate": {"spec": {"schedulingGates": [{"name": GATE}]}},
+}
+
+
+@pytest.mark.parametrize("case", ON_PODS)
+async def test_a_pod_loses_our_gate_and_nothing_else_changes(limited: World, case: str) -> None:
+    if "probe" not in await limited.pods():
+        await limited.pod("probe", {}, gated=True)
+    gates = [{"name": GATE}, {"name": "b.example/gate"}]
+    body = ON_PODS[case]
+    if case in {"all-gates", "another-gate"}:
+        name = f"probe-{case}"
+        (pod,) = limited.pod_documents(name, {}, gated=True)
+        pod["spec"]["schedulingGates"] = gates
+        await limited.admin.create(pod)
+        assert "its own scheduling gate only" in await attempt(limited, ACCOUNT, "Pod", name, body)
+        assert await attempt(limited, ACCOUNT, "Pod", name, {"spec": {"schedulingGates": gates[1:]}}) == ""
+        return
+    assert "denied" in await attempt(limited, ACCOUNT, "Pod", "probe", body)
+
+
+async def test_a_pod_keeps_its_images_and_gets_no_tolerations(limited: World) -> None:
+    (pod,) = limited.pod_documents("steady", {}, gated=True)
+    await limited.admin.create(pod)
+    spec = (await limited.pods())["steady"]["spec"]
+    containers = [each | {"image": "other:1"} for each in spec["containers"]]
+    tolerations = [*spec.get("tolerations", []), {"key": "a.example/b", "operator": "Exists"}]
+    for change in ({"containers": containers}, {"tolerations": tolerations}):
+        refusal = await attempt(limited, ACCOUNT, "Pod", "steady", {"spec": change})
+        assert "in the spec this account may change schedulingGates only" in refusal
+
+
+async def test_of_the_status_of_a_pod_the_scheduler_changes_what_kube_scheduler_does(limited: World) -> None:
+    (pod,) = limited.pod_documents("watched", {}, gated=True)
+    await limited.admin.create(pod)
+    tried = partial(attempt, limited, SCHEDULER, "Pod", "watched", subresource="status")
+    assert "denied" in await tried({"status": {"phase": "Failed"}})
+    assert "denied" in await tried({"status": {"podIP": "10.0.0.1"}})
+    before = (await limited.pods())["watched"]["status"].get("conditions", [])
+    ready = {"type": "Ready", "status": "True"}
+    assert "PodScheduled only" in await tried({"status": {"conditions": [*before, ready]}})
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    others = [one for one in before if one["type"] != "PodScheduled"]
+    assert await tried({"status": {"conditions": [*others, told], "nominatedNodeName": "node-1"}}) == ""
+
+
+async def test_others_are_not_concerned(limited: World) -> None:
+    body = {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}
+    await limited.admin.patch("PersistentVolume", limited.name("probe"), body)
+
+
+async def test_the_controller_does_all_its_work_within_the_limits(limited: World) -> None:
+    driver = await start_directories(limited.cluster, f"{limited.namespace}.csi.example")
+    flags = (endpoint_flag(driver.driver), "--health-sweep-interval=1s", "--quarantine", "--quarantine-max-share=1")
+    controller = await start_controller(limited, *flags)
+    try:
+        for mode in ("annotate", "prebind", "complete"):
+            disks = await limited.storage_class(mode, f"work-{mode}")
+            made = [limited.volume(f"{mode}-{number}", disks, zone="zone-a") for number in range(2)]
+            await limited.volumes(disks, *made)
+            await limited.pod(
+                f"work-{mode}", {f"{mode}-a": claim_spec(disks), f"{mode}-b": claim_spec(disks)}, gated=True
+            )
+            await limited.all_run(f"work-{mode}")
+        disks = await limited.storage_class(None, "unhealthy")
+        ((name, handle),) = (await volumes(limited, driver, disks, 1)).items()
+        driver.break_volume(handle, VolumeFault.GONE)
+        await eventually(partial(quarantined, limited), lambda inside: inside == {name}, "it is in quarantine")
+        driver.recover(handle)
+        await eventually(partial(quarantined, limited), lambda inside: not inside, "it is free")
+        assert "denied" not in controller.log()
+    finally:
+        await controller.stop()
+        await driver.driver.stop()
+
+
+async def test_an_agent_changes_annotations_of_health_and_nothing_else(limited: World) -> None:
+    driver = await start_directories(limited.cluster, f"agent-{limited.namespace}.csi.example")
+    kubeconfig = await agent_account(limited, driver.driver.driver_name, "csi-agent-limits")
+    disks = await limited.storage_class(None, "agent")
+    name, handle = limited.name("watched"), driver.healthy("zone-a")
+    where = {"zone": "zone-a", "driver": driver.driver.driver_name, "handle": handle}
+    await limited.volumes(disks, limited.volume("watched", disks, **where))
+    tried = partial(attempt, limited, "csi-controller", "PersistentVolume", name, namespace=limited.namespace)
+
+    async def labelled() -> str:
+        return await tried({"metadata": {"labels": {"stolen": f"time-{next(_attempts)}"}}})
+
+    await eventually(labelled, lambda refusal: "csi-agent" in refusal, "the policy is in force")
+    for body in (
+        {"metadata": {"annotations": OURS}},
+        {"metadata": {"annotations": {f"{PREFIX}quarantine": "yes"}}},
+        {"metadata": {"finalizers": None}},
+        {"spec": {"claimRef": REFERENCE}},
+        {"spec": {"persistentVolumeReclaimPolicy": "Delete"}},
+    ):
+        assert "denied" in await tried(body)
+    agent = await start_agent(limited, driver.driver, kubeconfig)
+    try:
+        driver.break_volume(handle, VolumeFault.GONE)
+        await eventually(partial(health, limited), lambda found: found[name] == "Inaccessible", "the agent says so")
+    finally:
+        await agent.stop()
+        await driver.driver.stop()

@@ -1,0 +1,323 @@
+"""The dashboard and the alerts on a real Prometheus that scrapes real processes."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import pytest
+import yaml
+
+from devcluster.driver.health import VolumeFault
+from devcluster.processes.ports import LOOPBACK, free_ports
+from kube.decoding.decode_health import ADDONS_PREFIX
+from tests.controller_process import Process, running
+from tests.scenarios.environment import documents
+from tests.scenarios.environment.documents import claim_spec
+from tests.scenarios.environment.drivers import Directories, endpoint_flag, start_directories
+from tests.scenarios.environment.scheduler_pods import pod as scheduled_pod
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.health.test_quarantine import volumes
+from tests.scenarios.operations.prometheus import WINDOW, Prometheus, needs_prometheus
+from tests.scenarios.processes.controller import (
+    ACCOUNT,
+    MANIFESTS,
+    SYSTEM,
+    Controller,
+    account,
+    apply_manifests,
+    start_controller,
+)
+from tests.scenarios.scheduler.test_scheduler_process import HEAD, LEASE, is_leading
+
+pytestmark = [needs_prometheus, pytest.mark.timeout(900)]
+
+CONTROLLER, EXTENDER, SCHEDULER = (f"pvc-prebinder-{name}" for name in ("controller", "extender", "scheduler"))
+RULES: Final[list[dict[str, Any]]] = yaml.safe_load(
+    (MANIFESTS / "components" / "alerts" / "prometheus_rule.yaml").read_text()
+)["spec"]["groups"]
+PANELS: Final = json.loads((MANIFESTS / "components" / "dashboard" / "pvc-prebinder.json").read_text())["panels"]
+SOONER: Final = {
+    "PVCPendingTooLong": ("> 900", "> 2"),
+    "PVCPrebinderPodsGated": ("> 900", "> 2"),
+    "CSIVolumeUnhealthyForDays": ("> 172800", "> 2"),
+    "PVCBindLatencyHigh": ("> 120", "> 0"),
+    "PodScheduleFailuresHigh": ("> 10", "> 0"),
+}
+"""Thresholds for which nobody waits in a test; all others are those that ship."""
+NOT_HERE: Final = frozenset(
+    {
+        "CSIHealthOutdated",
+        "PVCPrebinderCacheDrift",
+        "PVCPrebinderEventsDropped",
+        "PVCPrebinderWorkqueueStuck",
+    }
+)
+"""Their stories are promtool's alone (tests/manifests/alert_stories.yaml)."""
+
+
+def sooner(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rules with seconds for minutes: ranges, and how long a state has to last."""
+    made = deepcopy(groups)
+    for rule in (rule for group in made for rule in group["rules"]):
+        rule["expr"] = re.sub(r"\[\d+[md](:?)(\d+m)?\]", _shorter, rule["expr"])
+        name = rule.get("alert", "")
+        if "for" in rule:
+            rule["for"] = "1s"
+        if name in SOONER:
+            shipped, short = SOONER[name]
+            assert shipped in rule["expr"], name
+            rule["expr"] = rule["expr"].replace(shipped, short)
+    return made
+
+
+def _shorter(window: re.Match[str]) -> str:
+    return f"[{WINDOW}:1s]" if window[1] else f"[{WINDOW}]"
+
+
+@dataclass
+class Stage:
+    """A world with a driver, a controller with an extender, and a scheduler, all scraped by Prometheus."""
+
+    world: World
+    driver: Directories
+    controller: Controller
+    scheduler: Process
+    configuration: Path
+    extender: str
+    prometheus: Prometheus
+    disks: str
+
+    async def asks_extender(self, body: bytes) -> None:
+        async with aiohttp.ClientSession() as session, session.post(f"http://{self.extender}/filter", data=body) as had:
+            await had.read()
+
+
+@asynccontextmanager
+async def staged(world: World, directory: Path, *more: str) -> AsyncIterator[Stage]:
+    """`more` are flags of the controller."""
+    await apply_manifests(world.cluster, ["scheduler"])
+    disks = await world.storage_class("complete")
+    driver = await start_directories(world.cluster, f"{world.namespace}.csi.example")
+    address = f"{LOOPBACK}:{free_ports(1)[0]}"
+    flags = ["--health-sweep-interval=1s", "--health-max-age=1s", "--quarantine", f"--extender-bind-address={address}"]
+    controller = await start_controller(world, endpoint_flag(driver.driver), *flags, *more)
+    rights = await world.cluster.kubeconfig_for_service_account(SYSTEM, LEASE)
+    file = directory / "scheduler.yaml"
+    file.write_text(f"{HEAD}- schedulerName: {world.namespace}\n")
+    own = [
+        f"--config={file}",
+        f"--annotation-prefix={world.prefix}",
+        "--lease-namespace",
+        SYSTEM,
+        "--lease-name",
+        LEASE,
+    ]
+    async with running("scheduler", rights, *own) as scheduler:
+        await is_leading(scheduler)
+        prometheus = await Prometheus.start(world.cluster, directory, sooner(RULES))
+        await prometheus.scrape(CONTROLLER, controller.metrics_address)
+        await prometheus.scrape(SCHEDULER, f"{LOOPBACK}:{scheduler.port}")
+        yield Stage(world, driver, controller, scheduler, file, address, prometheus, disks)
+        await prometheus.component.stop()
+        if not scheduler.stopped:
+            await scheduler.stop()
+    await controller.stop()
+    await driver.driver.stop()
+
+
+async def test_every_panel_of_the_dashboard_shows_something(own_world: World, tmp_path: Path) -> None:
+    hinted = await own_world.storage_class("annotate", "hinted")
+    async with staged(own_world, tmp_path) as stage:
+        made = await volumes(own_world, stage.driver, stage.disks, 4)
+        await own_world.volumes(hinted, own_world.volume("hinted", hinted, zone="zone-a"))
+        await own_world.pod("app", {"data": claim_spec(stage.disks)}, gated=True)
+        await own_world.pod("big", {"big": claim_spec(stage.disks, "1Ti")}, gated=True)
+        await own_world.admin.create(scheduled_pod(own_world, "plain"))
+        await own_world.all_run("app", "plain")
+        taken = (await own_world.bound())["data"]
+        stage.driver.break_volume(next(handle for name, handle in made.items() if name != taken), VolumeFault.GONE)
+        await stage.asks_extender(json.dumps({"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["node-1"]}).encode())
+        async with own_world.scheduler_paused():
+            await own_world.pod("hint", {"hinted": claim_spec(hinted)})
+            await eventually(lambda: shown_by_none(stage.prometheus), lambda found: not found, "each panel has data")
+
+
+async def shown_by_none(prometheus: Prometheus) -> list[str]:
+    """Return the queries of the dashboard that have no result, or none but NaN."""
+    panels = [each for panel in PANELS for each in (panel, *panel.get("panels", ()))]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    assert len(queries) > 30
+    results = await asyncio.gather(*(prometheus.query(query.replace("$__rate_interval", WINDOW)) for query in queries))
+    return [query for query, found in zip(queries, results, strict=True) if not found]
+
+
+async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path: Path) -> None:
+    async with staged(own_world, tmp_path, "--reservation-ttl=10s") as stage:
+        prometheus = stage.prometheus
+        assert await eventually(prometheus.firing, lambda found: not found, "nothing fires") == {}
+        await volumes_become_unhealthy(stage)
+        await a_report_is_unreadable(stage)
+        await the_driver_hangs(stage)
+        await claims_wait_in_three_namespaces(stage)
+        await a_bind_takes_its_time(stage)
+        await reservations_expire(stage)
+        await requests_to_the_extender_fail(stage)
+        await the_lease_is_stolen(stage)
+        await a_replica_may_read_nothing(stage)
+        await the_controller_is_gone(stage)
+        await the_extender_is_gone(stage)
+        await the_scheduler_fails_and_is_gone(stage)
+        alerts = {rule["alert"] for group in RULES for rule in group["rules"] if "alert" in rule}
+        assert prometheus.fired == alerts - NOT_HERE
+
+
+async def volumes_become_unhealthy(stage: Stage) -> None:
+    made = await volumes(stage.world, stage.driver, stage.disks, 3)
+    for handle, fault in zip(made.values(), (VolumeFault.GONE, VolumeFault.GONE, VolumeFault.READ_ONLY), strict=True):
+        stage.driver.break_volume(handle, fault)
+    # One of three is all that may be in quarantine.
+    unhealthy = ("CSIVolumeUnhealthy", "CSIVolumeDegraded", "CSIVolumeUnhealthyForDays", "CSIQuarantineCapReached")
+    await stage.prometheus.fires(*unhealthy)
+    for handle in made.values():
+        stage.driver.recover(handle)
+    await stage.prometheus.resolves(*unhealthy)
+
+
+async def a_report_is_unreadable(stage: Stage) -> None:
+    world, key = stage.world, f"{ADDONS_PREFIX}uid-of-n1"
+    await world.admin.create(documents.claim(world.namespace, "reported", claim_spec(stage.disks)))
+    for text, change in (("{", stage.prometheus.fires), (None, stage.prometheus.resolves)):
+        annotations = {"metadata": {"annotations": {key: text}}}
+        await world.admin.patch("PersistentVolumeClaim", "reported", annotations, world.namespace)
+        await change("CSIHealthReportsUnreadable")
+
+
+async def the_driver_hangs(stage: Stage) -> None:
+    hanging = ("CSIEndpointDown", "CSIRPCErrorsHigh")
+    stage.driver.driver.pause()
+    try:
+        for name in hanging:
+            await stage.prometheus.fires(name)
+    finally:
+        stage.driver.driver.resume()
+    await stage.prometheus.resolves(*hanging)
+
+
+async def claims_wait_in_three_namespaces(stage: Stage) -> None:
+    world, waiting = stage.world, ("PVCPendingTooLong", "PVCReservationsFailing", "PVCPrebinderPodsGated")
+    others = [World(world.cluster, world.admin, world.prefix) for _ in range(2)]
+    for other in others:
+        await other.open()
+    for each in (world, *others):
+        await each.pod("big", {"big": claim_spec(stage.disks, "1Ti")}, gated=True)
+    firing = await stage.prometheus.fires(*waiting)
+    for name in waiting[:2]:
+        alert = firing[name]
+        assert alert["labels"]["reason"] == "StaticOnlyNoMatch"
+        assert alert["annotations"]["cause_url"] == "docs/causes/StaticOnlyNoMatch.md"
+    for each in (world, *others):
+        await each.admin.delete("Pod", "big", each.namespace)
+        await each.admin.delete("PersistentVolumeClaim", "big", each.namespace)
+    await stage.prometheus.resolves(*waiting)
+
+
+async def a_bind_takes_its_time(stage: Stage) -> None:
+    """Any is too slow here."""
+    for number in range(30):
+        await stage.world.volumes(stage.disks, stage.world.volume(f"slow-{number}", stage.disks, zone="zone-a"))
+        await stage.world.pod(f"slow-{number}", {f"slow-{number}": claim_spec(stage.disks)}, gated=True)
+        await stage.world.all_run(f"slow-{number}")
+        if "PVCBindLatencyHigh" in await stage.prometheus.firing():
+            break
+    await stage.prometheus.fires("PVCBindLatencyHigh")
+    await stage.prometheus.resolves("PVCBindLatencyHigh")
+
+
+async def reservations_expire(stage: Stage) -> None:
+    """kube-scheduler does not serve the pods, for which volumes are reserved again and again."""
+    world = stage.world
+    hinted = await world.storage_class("annotate", "hinted")
+    names = [f"hinted-{number}" for number in range(15)]
+    await world.volumes(hinted, *(world.volume(name, hinted, zone="zone-a") for name in names))
+    async with world.scheduler_paused():
+        for name in names:
+            await world.pod(name, {name: claim_spec(hinted)})
+        await stage.prometheus.fires("PVCReservationExpiryHigh")
+    await world.all_run(*names)
+    await stage.prometheus.resolves("PVCReservationExpiryHigh")
+
+
+async def requests_to_the_extender_fail(stage: Stage) -> None:
+    async def fires() -> bool:
+        await stage.asks_extender(b"{")
+        return "PVCPrebinderExtenderErrors" in await stage.prometheus.firing()
+
+    await eventually(fires, bool, "requests fail")
+    stage.prometheus.fired.add("PVCPrebinderExtenderErrors")
+    await stage.prometheus.resolves("PVCPrebinderExtenderErrors")
+
+
+async def the_lease_is_stolen(stage: Stage) -> None:
+    stolen = {"spec": {"holderIdentity": "thief", "leaseTransitions": 99}}
+    await stage.world.admin.patch("Lease", ACCOUNT, stolen, stage.world.namespace)
+    await stage.prometheus.fires("PVCPrebinderNoLeader")
+    # The thief does not renew it.
+    await stage.prometheus.resolves("PVCPrebinderNoLeader")
+
+
+async def a_replica_may_read_nothing(stage: Stage) -> None:
+    world = stage.world
+    bare = await world.cluster.kubeconfig_for_service_account(world.namespace, "default")
+    replica = await start_controller(world, kubeconfig=bare, wait=False)
+    await stage.prometheus.scrape(CONTROLLER, stage.controller.metrics_address, replica.metrics_address)
+    await stage.prometheus.fires("PVCPrebinderCacheStale")
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": world.namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT}
+    about = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
+    binding = {**about, "metadata": {"name": world.name("reads")}, "roleRef": role, "subjects": [subject]}
+    await world.cluster.run_kubectl("apply", "-f", "-", given=yaml.safe_dump(binding))
+    await stage.prometheus.resolves("PVCPrebinderCacheStale")
+    await stage.prometheus.scrape(CONTROLLER, stage.controller.metrics_address)
+    await replica.stop()
+
+
+async def the_controller_is_gone(stage: Stage) -> None:
+    await stage.controller.stop()
+    await stage.prometheus.fires("PVCPrebinderDown")
+    await stage.controller.start()
+    await stage.prometheus.resolves("PVCPrebinderDown", "PVCPrebinderNoLeader")
+
+
+async def the_extender_is_gone(stage: Stage) -> None:
+    rights, flags = await account(stage.world.cluster), (f"--bind-address={LOOPBACK}:{free_ports(1)[0]}",)
+    async with running("extender", rights, *flags) as extender:
+        await stage.prometheus.scrape(EXTENDER, f"{LOOPBACK}:{extender.port}")
+        await extender.stop()
+        await stage.prometheus.fires("PVCPrebinderExtenderDown")
+    async with running("extender", rights, *flags) as extender:
+        await stage.prometheus.scrape(EXTENDER, f"{LOOPBACK}:{extender.port}")
+        await stage.prometheus.resolves("PVCPrebinderExtenderDown")
+        await stage.prometheus.scrape(EXTENDER)
+        await extender.stop()
+
+
+async def the_scheduler_fails_and_is_gone(stage: Stage) -> None:
+    world, good = stage.world, stage.configuration.read_text()
+    stage.configuration.write_text(f"{good}  scores: {{BinPack: heavy}}\n")
+    await world.admin.create(scheduled_pod(world, "nowhere", nodeSelector={"none": "such"}))
+    await stage.prometheus.fires("PVCPrebinderConfigReloadFailed")
+    await stage.prometheus.fires("PodScheduleFailuresHigh")
+    stage.configuration.write_text(good)
+    await world.admin.delete("Pod", "nowhere", world.namespace)
+    await stage.prometheus.resolves("PVCPrebinderConfigReloadFailed", "PodScheduleFailuresHigh")
+    await stage.scheduler.stop()
+    await stage.prometheus.fires("PVCPrebinderSchedulerDown")
+    await stage.prometheus.resolves("PVCPrebinderSchedulerDown")

@@ -1,0 +1,89 @@
+"""Asks `why` as a person does, and types what it says."""
+
+import asyncio
+import json
+import os
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pytest
+
+from prebinder.cli import main
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+
+Item = dict[str, Any]
+
+
+class Asker:
+    """Asks `why` as a person does, in one world."""
+
+    def __init__(self, world: World, capsys: pytest.CaptureFixture[str], kubeconfig: str = "") -> None:
+        self._world = world
+        self._capsys = capsys
+        self._flags = [
+            f"--kubeconfig={kubeconfig or world.cluster.kubeconfig}",
+            f"--annotation-prefix={world.prefix}",
+            "--namespace",
+            world.namespace,
+        ]
+
+    async def ask(self, *targets: str) -> tuple[int, list[Item]]:
+        code = await asyncio.to_thread(main, ["why", "-o", "json", *targets, *self._flags])
+        out, error = self._capsys.readouterr()
+        return code, json.loads(out)["items"] if out.startswith("{") else [{"code": error}]
+
+    async def code(self, target: str) -> tuple[int, str]:
+        exit_code, (item,) = await self.ask(target)
+        return exit_code, item["code"]
+
+    async def names(self, target: str, code: str, exit_code: int = 3) -> Item:
+        """Wait until the answer has this code, and return it."""
+        await eventually(partial(self.code, target), lambda seen: seen == (exit_code, code), f"{target}: {code}")
+        _, (item,) = await self.ask(target)
+        return item
+
+
+async def typed(world: World, command: str) -> None:
+    """Type a command, as it stands, into a shell."""
+    path = f"{world.cluster.kubectl.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": path}
+    process = await asyncio.create_subprocess_shell(
+        command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0, f"{command}: {out.decode()}"
+
+
+async def bound(world: World, name: str) -> None:
+    """Wait until the claim is bound; it is touched now and again, for else the PV controller looks every 15 s only."""
+    touches = count()
+
+    async def look() -> dict[str, str]:
+        labels = {"metadata": {"labels": {"touched": str(next(touches))}}}
+        await world.admin.patch("PersistentVolumeClaim", name, labels, world.namespace)
+        return await world.bound()
+
+    await eventually(look, lambda bound: name in bound, f"{name} is bound")
+
+
+async def reported(world: World, kind: str, name: str, reason: str, note: str, reporter: str) -> None:
+    """Write an Event as this component does, which is not there."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    await world.admin.create(
+        {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": world.namespace, "generateName": f"{name}-"},
+            "eventTime": now,
+            "reportingController": reporter,
+            "reportingInstance": reporter,
+            "action": "Tried",
+            "reason": reason,
+            "type": "Warning",
+            "note": note,
+            "regarding": {"apiVersion": "v1", "kind": kind, "namespace": world.namespace, "name": name},
+        }
+    )

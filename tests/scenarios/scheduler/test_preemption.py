@@ -1,0 +1,263 @@
+"""The standalone scheduler has others evicted for a pod that fits nowhere, on a real control plane."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+import pytest_asyncio
+
+from devcluster.cluster import DevCluster
+from devcluster.control_plane.nodes import NodeSpec, is_schedulable
+from kube.client.api import KubeApi
+from kube.client.connect import connect
+from kube.client.event_recorder import EventDraft
+from kube.clock import SystemClock
+from kube.decoding.decode import decode_pod_record
+from kube.objects.api_resource import PODS
+from kube.objects.model import SELECTED_NODE
+from scheduler.preemption.budgets import Budgets
+from scheduler.preemption.preemption import Preemption
+from scheduler.standalone.evict import Evictor
+from tests.scenarios.environment import documents
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import claim_spec
+from tests.scenarios.environment.waiting import eventually, never
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.scheduler_in_process import Composed, composed
+
+HOLD = "story.example/hold"
+"""A finalizer: the pod is being deleted until it is taken away."""
+
+
+class Island:
+    """A node of 4 cores that only the story's pods go to, and priority classes of its own."""
+
+    def __init__(self, world: World, scheduler: Composed) -> None:
+        self.world, self.admin, self.scheduler = world, world.admin, scheduler
+        self.node = world.name("island")
+
+    async def open(self) -> None:
+        node = NodeSpec(self.node, "zone-a", cpu="4", labels={"story": self.world.namespace}, taints=(self._taint(),))
+        classes = [self._class("low", 1), self._class("high", 1000), self._class("modest", 1000, "Never")]
+        await self.admin.create(node.manifest(), *classes)
+        await eventually(lambda: self.admin.get("Node", self.node), is_schedulable, "the island is ready")
+
+    async def close(self) -> None:
+        await self.admin.delete_all("Pod", self.world.namespace)
+        await self.admin.delete("Node", self.node)
+        for word in ("low", "high", "modest"):
+            await self.admin.delete("PriorityClass", self.world.name(word))
+
+    async def pod(
+        self, name: str, priority: str, cpu: str = "2", *, claims: Sequence[str] = (), held: bool = False, **labels: str
+    ) -> None:
+        taint = self._taint()
+        extra = {
+            "schedulerName": self.world.namespace,
+            "priorityClassName": self.world.name(priority),
+            "nodeSelector": {"story": self.world.namespace},
+            "tolerations": [{"key": taint["key"], "operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+        }
+        found = documents.pod(self.world.namespace, name, documents.pod_spec(claims, extra=extra))
+        found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        found["metadata"] |= {"labels": labels, "finalizers": [HOLD] if held else []}
+        await self.admin.create(found)
+
+    async def release(self, name: str) -> None:
+        await self.admin.patch("Pod", name, {"metadata": {"finalizers": None}}, self.world.namespace)
+
+    async def status(self, name: str) -> Document:
+        found: Document = (await self.admin.get("Pod", name, self.world.namespace))["status"]
+        return found
+
+    async def refused(self, name: str, text: str) -> Document:
+        """Wait until the pod's condition says this, and return its status."""
+        return await eventually(
+            lambda: self.status(name),
+            lambda status: any(text in one.get("message", "") for one in status.get("conditions", ())),
+            f"{name} is refused: {text}",
+        )
+
+    async def budget(self, least: int, name: str = "budget", **labels: str) -> None:
+        """A budget, once its controller has looked at the pods."""
+        spec = {"minAvailable": least, "selector": {"matchLabels": labels}}
+        metadata = {"namespace": self.world.namespace, "name": name}
+        await self.admin.create(
+            {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+        )
+        await eventually(
+            lambda: self.admin.get("PodDisruptionBudget", name, self.world.namespace),
+            lambda found: found.get("status", {}).get("currentHealthy", 0) > 0,
+            "the budget counts its pods",
+        )
+
+    async def preempted(self) -> list[Document]:
+        events = await self.admin.list("Event", self.world.namespace)
+        return [one for one in events if one["reason"] == "Preempted"]
+
+    def _taint(self) -> dict[str, str]:
+        return {"key": f"{self.world.namespace}.example/own", "value": "", "effect": "NoSchedule"}
+
+    def _class(self, word: str, value: int, policy: str = "PreemptLowerPriority") -> Document:
+        return {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": self.world.name(word)},
+            "value": value,
+            "preemptionPolicy": policy,
+        }
+
+
+@pytest_asyncio.fixture
+async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
+        found = Island(own_world, scheduler)
+        await found.open()
+        yield found
+        await found.close()
+
+
+async def test_a_pod_of_high_priority_gets_in(island: Island) -> None:
+    await island.pod("old", "low")
+    await island.world.all_run("old")
+    await island.pod("mate", "low")
+    await island.world.all_run("mate")
+    await island.pod("new", "high")
+    await island.world.all_run("new")
+    left = await island.world.pods()
+    assert len(left) == 2
+    assert island.scheduler.metrics.victims == [1]
+    assert left["new"]["spec"]["nodeName"] == island.node
+    told = await eventually(island.preempted, bool, "an Event Preempted")
+    (gone,) = {"old", "mate"} - set(left)
+    assert [one["regarding"]["name"] for one in told] == [gone]
+    assert told[0]["note"] == f"Preempted by pod {left['new']['metadata']['uid']} on node {island.node}"
+    assert (told[0]["type"], told[0]["action"], told[0]["related"]["name"]) == ("Normal", "Preempting", "new")
+
+
+async def test_the_node_is_kept_while_the_victim_leaves(island: Island) -> None:
+    await island.pod("old", "low", "4", held=True)
+    await island.world.all_run("old")
+    await island.pod("new", "high", "3")
+    await eventually(
+        lambda: island.status("new"), lambda status: status.get("nominatedNodeName") == island.node, "nominated"
+    )
+    victim = await eventually(
+        lambda: island.status("old"),
+        lambda status: any(one["type"] == "DisruptionTarget" for one in status["conditions"]),
+        "the victim is evicted",
+    )
+    (target,) = [one for one in victim["conditions"] if one["type"] == "DisruptionTarget"]
+    assert target["reason"] == "EvictionByEvictionAPI"
+    # Tried again while the victim is still there, it waits; and so does a pod that is no better.
+    island.scheduler.scheduler.rules_changed()
+    await island.refused("new", "preemption: not eligible due to a terminating pod on the nominated node.")
+    await island.pod("rival", "high", "2")
+    await island.refused("rival", "0/")
+    assert (await island.status("new"))["nominatedNodeName"] == island.node
+    assert len(await island.preempted()) == 1
+    await island.release("old")
+    await island.world.all_run("new")
+    assert (await island.world.pod_phases())["rival"] == "Pending"
+    assert "nominatedNodeName" not in await island.status("rival")
+
+
+async def test_a_pod_that_waits_for_its_volumes_is_not_deleted(island: Island) -> None:
+    world = island.world
+    disks = await world.storage_class(None, provisioner="never.csi.example")
+    await island.admin.create(documents.claim(world.namespace, "data", claim_spec(disks)))
+    await island.pod("old", "low", "4", claims=["data"])
+
+    async def selected() -> Document:
+        found: Document = (await world.claims())["data"]["metadata"].get("annotations", {})
+        return found
+
+    await eventually(selected, lambda found: SELECTED_NODE in found, "a node is selected for the claim")
+    before = (await world.pods())["old"]["metadata"]["uid"]
+    await island.pod("new", "high", "3")
+    await world.all_run("new")
+    await island.refused("old", "Insufficient cpu")
+    old = (await world.pods())["old"]
+    assert (old["metadata"]["uid"], "nodeName" in old["spec"]) == (before, False)
+    (told,) = await eventually(island.preempted, bool, "an Event Preempted")
+    assert (told["regarding"]["name"], told["note"].endswith("before it was assigned")) == ("old", True)
+
+
+async def test_a_budget_is_respected(island: Island) -> None:
+    for name in ("web-0", "web-1"):
+        await island.pod(name, "low", app="web")
+    await island.world.all_run("web-0", "web-1")
+    await island.budget(2, app="web")
+    await island.pod("new", "high")
+    await island.refused("new", "1 node(s) whose pods of lower priority are protected by disruption budgets")
+    await never(island.world.pods, lambda pods: len(pods) < 3, "a protected pod was evicted")
+    # With room for one in the budget, one of them goes, and at once.
+    body: dict[str, Any] = {"spec": {"minAvailable": 1}}
+    await island.admin.patch("PodDisruptionBudget", "budget", body, island.world.namespace)
+    await island.world.all_run("new", seconds=20)
+    assert len(await island.world.pods()) == 2
+
+
+async def test_what_the_api_server_says_of_evictions(island: Island, cluster: DevCluster) -> None:
+    for name in ("guarded", "doubly", "free"):
+        await island.pod(name, "low", "1", held=name == "free", app=name)
+    await island.world.all_run("guarded", "doubly", "free")
+    await island.budget(1, app="guarded")
+    await island.budget(0, "first", app="doubly")
+    await island.budget(0, "second", app="doubly")
+    async with await connect(str(cluster.kubeconfig)) as transport:
+        api, clock = KubeApi(transport), SystemClock()
+        evictor = Evictor(api, Unheard(), clock)
+
+        async def evict(name: str, **other: str) -> str:
+            found = decode_pod_record(await api.get(PODS, name, island.world.namespace))
+            victims = (msgspec.structs.replace(found, **other),)
+            # As if no budget were known.
+            return await evictor.evict(Preemption(island.node, victims), found, Budgets())
+
+        assert "Cannot evict pod as it would violate the pod's disruption budget" in await evict("guarded")
+        assert "more than one PodDisruptionBudget" in await evict("doubly")
+        assert "does not match the UID" in await evict("free", uid="another")
+        assert await evict("free") == ""
+    assert "deletionTimestamp" in (await island.world.pods())["free"]["metadata"]
+    await island.release("free")
+
+
+class Unheard:
+    """Nobody hears of Events."""
+
+    def publish(self, draft: EventDraft) -> None: ...
+
+
+async def test_who_may_not_preempt_waits(island: Island) -> None:
+    await island.pod("old", "low", "4")
+    await island.world.all_run("old")
+    await island.pod("modest", "modest")
+    await island.refused("modest", "preemption: not eligible due to preemptionPolicy=Never.")
+    assert "nominatedNodeName" not in await island.status("modest")
+    await island.admin.delete("Pod", "old", island.world.namespace)
+    await island.world.all_run("modest")
+
+
+async def test_a_better_pod_takes_the_node_that_is_being_cleared(island: Island) -> None:
+    await island.pod("old", "low", "4", held=True)
+    await island.world.all_run("old")
+    classes = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": island.world.name("top")},
+    }
+    await island.admin.create({**classes, "value": 2000})
+    try:
+        await island.pod("first", "high", "4")
+        await eventually(lambda: island.status("first"), lambda status: "nominatedNodeName" in status, "nominated")
+        await island.pod("better", "top", "4")
+        await eventually(lambda: island.status("better"), lambda status: "nominatedNodeName" in status, "nominated")
+        await eventually(lambda: island.status("first"), lambda status: "nominatedNodeName" not in status, "it lost it")
+        assert len(await island.preempted()) == 1
+        await island.release("old")
+        await island.world.all_run("better")
+        assert (await island.world.pod_phases())["first"] == "Pending"
+    finally:
+        await island.admin.delete("PriorityClass", island.world.name("top"))

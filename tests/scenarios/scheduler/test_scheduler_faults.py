@@ -1,0 +1,174 @@
+"""The standalone scheduler when the API server fails it, or the world moves on while a pod is on its way."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+import pytest
+
+from binder.matching.rejection import Reason
+from devcluster.cluster import DevCluster
+from kube.client.transport import Request, Response, StreamResponse, Transport
+from kube.errors import Unavailable
+from kube.objects.model import SELECTED_NODE
+from tests.scenarios.environment import documents
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import claim_spec
+from tests.scenarios.environment.scheduler_pods import condition, events, pod, refused
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.scheduler_in_process import Composed, composed
+
+
+@dataclass
+class Wire:
+    """The way to the API server. `answer` may answer a request in its stead, or raise; `requests` are all that came."""
+
+    inner: Transport
+    requests: list[Request] = field(default_factory=list)
+    answer: Callable[[Request, Response | None], Response | None] = lambda _, response: response
+
+    async def send(self, request: Request) -> Response:
+        self.requests.append(request)
+        instead = self.answer(request, None)
+        if instead is not None:
+            return instead
+        response = await self.inner.send(request)
+        return self.answer(request, response) or response
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamResponse]:
+        return self.inner.stream(request)
+
+    @property
+    def writes(self) -> list[Request]:
+        return [one for one in self.requests if one.method != "GET"]
+
+
+class Wires:
+    """Makes the wire and keeps it. Failures come at each pod's first Binding."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault = fault
+        self.failed: set[str] = set()
+        self.wire: Wire
+
+    def __call__(self, inner: Transport) -> Transport:
+        self.wire = Wire(inner, answer=self._answer)
+        return self.wire
+
+    def _answer(self, request: Request, response: Response | None) -> Response | None:
+        late = self.fault == "lost answer"
+        struck = (
+            request.path.endswith("/binding") and request.path not in self.failed and late == (response is not None)
+        )
+        if not self.fault or not struck:
+            return response
+        self.failed.add(request.path)
+        if self.fault == "refused":
+            return Response(403, b'{"kind":"Status","code":403,"reason":"Forbidden","message":"not you"}')
+        raise Unavailable(request.method, request.path, 0, "Timeout", "no answer")
+
+
+async def nothing_is_left(scheduler: Composed) -> None:
+    """Wait until no pod waits, is in work, or is taken to be on a node that does not show it."""
+
+    async def left() -> tuple[set[int], list[str]]:
+        return set(scheduler.waiting.sizes().values()), list(scheduler.cluster.assumed())
+
+    await eventually(left, lambda found: found == ({0}, []), "nothing is left")
+
+
+@pytest.mark.parametrize("fault", ["no answer", "lost answer", "refused"])
+async def test_a_binding_that_fails_is_made_again(own_world: World, cluster: DevCluster, fault: str) -> None:
+    wires, names = Wires(fault), [f"web-{number}" for number in range(10)]
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
+        await own_world.admin.create_at_once(pod(own_world, name) for name in names)
+        await own_world.all_run(*names)
+    assert len(wires.failed) == len(names)
+
+
+async def test_who_fits_nowhere_costs_no_writes_but_those_of_one_event(own_world: World, cluster: DevCluster) -> None:
+    wires = Wires()
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires) as running:
+        await own_world.admin.create(pod(own_world, "large", cpu="999"))
+        await refused(own_world, "large", "Insufficient cpu")
+        await eventually(lambda: events(own_world, "FailedScheduling", "large"), bool, "an Event")
+        written = [one.path for one in wires.wire.writes if "/events" not in one.path]
+        for number in range(3):
+            # Each time the pod is looked at again, and nothing is different.
+            running.scheduler.rules_changed()
+            seen = number + 2
+
+            async def tried() -> int:
+                return running.metrics.failures[Reason.INSUFFICIENT_RESOURCES]
+
+            await eventually(tried, lambda count, seen=seen: count >= seen, f"attempt {seen}")  # type: ignore[misc]
+        assert [one.path for one in wires.wire.writes if "/events" not in one.path] == written
+        (told,) = await eventually(
+            lambda: events(own_world, "FailedScheduling", "large"),
+            lambda found: bool(found) and "series" in found[0],
+            "the Event is a series",
+        )
+        assert told["reportingController"] == own_world.namespace
+    assert wires.failed == set()
+
+
+async def test_a_new_process_says_nothing_twice(own_world: World, cluster: DevCluster) -> None:
+    await own_world.admin.create(pod(own_world, "large", cpu="999"))
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix):
+        await refused(own_world, "large", "Insufficient cpu")
+    before = await condition(own_world, "large")
+    wires = Wires()
+    async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix, through=wires):
+        await own_world.admin.create(pod(own_world, "small"))
+        await own_world.all_run("small")
+    assert await condition(own_world, "large") == before
+    assert [one.path for one in wires.wire.writes if one.path.endswith("/large/status")] == []
+
+
+async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, scheduler: Composed) -> None:
+    disks = await own_world.storage_class(None, provisioner="never.csi.example")
+    claim = documents.claim(own_world.namespace, "data", claim_spec(disks))
+    await own_world.admin.create(claim, pod(own_world, "db", "data"))
+
+    async def annotations() -> Document:
+        found: Document = (await own_world.claims())["data"]["metadata"].get("annotations", {})
+        return found
+
+    chosen = await eventually(annotations, lambda found: SELECTED_NODE in found, "a node is chosen for the claim")
+
+    async def nominated() -> str | None:
+        name: str | None = (await own_world.pods())["db"]["status"].get("nominatedNodeName")
+        return name
+
+    await eventually(nominated, lambda node: node == chosen[SELECTED_NODE], "its node is nominated meanwhile")
+    await own_world.admin.delete("Pod", "db", own_world.namespace)
+    await nothing_is_left(scheduler)
+    await own_world.admin.create(pod(own_world, "web"))
+    await own_world.all_run("web")
+
+
+async def test_many_that_wait_for_volumes_hold_up_nobody(own_world: World, scheduler: Composed) -> None:
+    disks = await own_world.storage_class(None, provisioner="never.csi.example")
+    names = [f"db-{number}" for number in range(60)]
+    made = [documents.claim(own_world.namespace, f"data-{name}", claim_spec(disks)) for name in names]
+    await own_world.admin.create_at_once(made)
+    await own_world.admin.create_at_once(pod(own_world, name, f"data-{name}") for name in names)
+
+    async def chosen() -> int:
+        found = (await own_world.claims()).values()
+        return sum(SELECTED_NODE in one["metadata"].get("annotations", {}) for one in found)
+
+    await eventually(chosen, lambda count: count == len(names), "a node is chosen for every claim")
+    await own_world.admin.create(pod(own_world, "web"))
+    await own_world.all_run("web")
+
+
+async def test_pods_that_come_and_go_leave_nothing_behind(own_world: World, scheduler: Composed) -> None:
+    names = [f"web-{number}" for number in range(40)]
+    await own_world.admin.create_at_once(pod(own_world, name, cpu="100m") for name in names)
+    gone = names[::2]
+    await asyncio.gather(*(own_world.admin.delete("Pod", name, own_world.namespace) for name in gone))
+    await own_world.all_run(*names[1::2])
+    await nothing_is_left(scheduler)

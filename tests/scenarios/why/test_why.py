@@ -1,0 +1,268 @@
+"""`pvc-prebinder why` on a real control plane: each cause is made as it comes about, named, and mended by what it says.
+
+No controller runs in these worlds: the answers come from Kubernetes' own objects and Events.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.environment.admin import Document
+from tests.scenarios.environment.documents import (
+    DELAYED,
+    IMMEDIATE,
+    ZONE,
+    claim,
+    claim_spec,
+    pod,
+    pod_spec,
+    stateful_set,
+)
+from tests.scenarios.environment.waiting import eventually
+from tests.scenarios.environment.world import World
+from tests.scenarios.processes.why_command import Asker, bound, typed
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_the_claim_and_its_class(own_world: World, asker: Asker) -> None:
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    later = await world.storage_class(None, "later", binding=DELAYED)
+    made = await world.storage_class(None, "made", binding=IMMEDIATE, provisioner="absent.csi.example")
+    selecting = {**claim_spec(made), "selector": {"matchLabels": {"tier": "gold"}}}
+    specs = {
+        "typo": claim_spec(f"{now}w"),
+        "opted-out": claim_spec(""),
+        "large": claim_spec(now, "9Gi"),
+        "idle": claim_spec(later),
+        "orphan": claim_spec(made),
+        "selecting": selecting,
+        "named": {**claim_spec(now), "volumeName": world.name("nix")},
+    }
+    await world.volumes(now, world.volume("free", now))
+    await world.admin.create(*(claim(world.namespace, name, spec) for name, spec in specs.items()))
+
+    item = await asker.names("pvc/typo", "StorageClassNotFound")
+    assert f'Did you mean "{now}"?' in item["message"]
+    await asker.names("pvc/opted-out", "NoStorageClass")
+    item = await asker.names("pvc/large", "StaticOnlyNoMatch")
+    assert "1 TooSmall" in json.dumps(item["evidence"])
+    await asker.names("pvc/orphan", "ProvisionerMissing")
+    await asker.names("pvc/selecting", "SelectorOnDynamicClass")
+    await asker.names("pvc/named", "RequestedPVMissing")
+    item = await asker.names("pvc/idle", "WaitForFirstConsumer", exit_code=0)
+    assert not item["problem"]
+
+    _, everything = await asker.ask("--all-namespaces")
+    own = {item["name"]: item["code"] for item in everything if item["namespace"] == world.namespace}
+    assert own.keys() == specs.keys()
+    assert own["typo"] == "StorageClassNotFound"
+
+    following = asyncio.create_task(asker.ask("pvc/named", "--watch", "-o", "name"))
+    await world.admin.create(world.volume("nix", now))
+    await bound(world, "named")
+    assert (await following)[0] == 0
+    await asker.names("pvc/named", "Bound", exit_code=0)
+
+
+async def test_a_volume_that_still_belongs_to_a_deleted_claim(own_world: World, asker: Asker) -> None:
+    """What `why` says to type gives the volume to the claim."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    await world.volumes(now, world.volume("kept", now))
+    await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
+    await bound(world, "data")
+    await world.admin.delete("PersistentVolumeClaim", "data", world.namespace)
+    await eventually(world.volume_phases, lambda seen: seen == {world.name("kept"): "Released"}, "it is Released")
+
+    await world.admin.create(claim(world.namespace, "data", {**claim_spec(now), "volumeName": world.name("kept")}))
+    item = await asker.names("pvc/data", "PVStillClaimed")
+    assert "data" in item["advice"][0]
+    await typed(world, item["next"][0])
+    await bound(world, "data")
+
+
+async def test_a_claim_that_a_quota_forbids(own_world: World, asker: Asker) -> None:
+    """There is no claim and no pod to look at: the StatefulSet's Event is all there is."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    await typed(world, f"kubectl -n {world.namespace} create quota small --hard=persistentvolumeclaims=0")
+    await eventually(partial(has_quota_in_force, world), bool, "the quota is in force")
+    await world.admin.create(stateful_set(world.namespace, "db", {"data": claim_spec(now)}, replicas=1))
+    item = await asker.names("pvc/data-db-0", "QuotaExceeded")
+    assert "small" in item["message"]
+    assert "statefulset-controller" in item["evidence"][0]["object"]
+    _, items = await asker.ask()
+    assert [(each["name"], each["code"]) for each in items] == [("data-db-0", "QuotaExceeded")]
+
+
+async def has_quota_in_force(world: World) -> bool:
+    """The quota counts from when its controller has written its status."""
+    path = f"{world.cluster.kubectl.parent}{os.pathsep}{os.environ['PATH']}"
+    process = await asyncio.create_subprocess_exec(
+        world.cluster.kubectl,
+        f"--kubeconfig={world.cluster.kubeconfig}",
+        f"--namespace={world.namespace}",
+        "get",
+        "quota",
+        "small",
+        "-o",
+        "jsonpath={.status.hard}",
+        env={**os.environ, "PATH": path},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    return b"persistentvolumeclaims" in out
+
+
+async def test_the_pod_and_its_scheduler(own_world: World, asker: Asker) -> None:
+    world = own_world
+    later = await world.storage_class(None, "later")
+    await world.volumes(later, *(world.volume(name, later, zone="zone-a") for name in ("one", "two", "three")))
+    await world.admin.create(*(claim(world.namespace, name, claim_spec(later)) for name in ("one", "two", "three")))
+    gated: Document = {"schedulingGates": [{"name": "example.com/later"}]}
+    specs = {
+        "lost": pod_spec(("oen",)),
+        "gated": pod_spec(("one",), extra=gated),
+        "unserved": pod_spec(("two",), extra={"schedulerName": f"{world.namespace}-scheduler"}),
+        "placed": pod_spec(("three",), extra={"nodeName": await some_node(world)}),
+    }
+    await world.admin.create(*(pod(world.namespace, name, spec) for name, spec in specs.items()))
+    item = await asker.names("pod/lost", "ClaimNotFound")
+    assert 'Did you mean "one"?' in item["message"]
+    await asker.names("pod/gated", "SchedulingGated")
+    await asker.names("pvc/one", "SchedulingGated")
+    await asker.names("pod/unserved", "SchedulerNotRunning")
+    await asker.names("pvc/three", "PodBypassesScheduler")
+
+    await world.admin.create(claim(world.namespace, "oen", claim_spec(later)))
+    await world.admin.delete("Pod", "unserved", world.namespace)
+    await world.all_run("lost")
+    await asker.names("pod/lost", "Scheduled", exit_code=0)
+
+
+async def some_node(world: World) -> str:
+    nodes = await world.admin.list("Node")
+    return str(nodes[0]["metadata"]["name"])
+
+
+async def test_a_volume_where_no_node_is_usable(own_world: World, asker: Asker) -> None:
+    """Bound in a zone whose nodes are cordoned: `why` says which node to uncordon, and then the pod runs."""
+    world = own_world
+    later = await world.storage_class(None, "later")
+    await world.volumes(later, world.volume("far", later, zone="zone-c"))
+    await world.pod("first", {"data": claim_spec(later)})
+    await world.all_run("first")
+    await world.admin.delete("Pod", "first", world.namespace)
+    nodes = [
+        node["metadata"]["name"]
+        for node in await world.admin.list("Node")
+        if node["metadata"]["labels"].get("topology.kubernetes.io/zone") == "zone-c"
+    ]
+    try:
+        for node in nodes:
+            await world.admin.patch("Node", node, {"spec": {"unschedulable": True}})
+        await seen_cordoned(world, "zone-c")
+        await world.admin.create(pod(world.namespace, "second", pod_spec(("data",))))
+        item = await asker.names("pod/second", "TopologyConflict")
+        assert [link["name"] for link in item["causes"]][-1] == world.name("far")
+        assert any("cordoned" in evidence["found"] for evidence in item["evidence"])
+        await typed(world, item["next"][0])
+        await world.all_run("second")
+    finally:
+        for node in nodes:
+            await world.admin.patch("Node", node, {"spec": {"unschedulable": False}})
+
+
+async def seen_cordoned(world: World, zone: str) -> None:
+    """Wait until kube-scheduler has seen that the nodes are cordoned: until then it may still choose one of them."""
+    for number in count():
+        name = f"probe-{number}"
+        spec = pod_spec(extra={"nodeSelector": {ZONE: zone}})
+        await world.admin.create(pod(world.namespace, name, spec))
+        seen = await eventually(world.pods, lambda pods: tried(pods[name]), "kube-scheduler has tried the pod")  # noqa: B023
+        await world.admin.delete("Pod", name, world.namespace)
+        if not seen[name]["spec"].get("nodeName"):
+            return
+
+
+def tried(document: Document) -> bool:
+    conditions = document["status"].get("conditions", ())
+    return bool(document["spec"].get("nodeName")) or any(each.get("reason") == "Unschedulable" for each in conditions)
+
+
+async def test_a_driver_and_the_node_chosen_for_a_volume(own_world: World, asker: Asker) -> None:
+    """Nobody makes the volume: the driver is on no node, then its provisioner says nothing."""
+    world = own_world
+    driver = f"{world.namespace}.csi.example"
+    made = await world.storage_class(None, "made", provisioner=driver)
+    about = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": driver}}
+    await world.admin.create({**about, "spec": {"attachRequired": False}})
+    try:
+        await world.pod("app", {"data": claim_spec(made)})
+        await asker.names("pod/app", "DriverNotOnNode")
+        await asker.names("pvc/data", "DriverNotOnNode")
+    finally:
+        await world.admin.delete("CSIDriver", driver)
+    await asker.names("pod/app", "ProvisionerMissing")
+
+
+async def test_without_rights_it_says_what_it_could_not_read(
+    own_world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user of one namespace may read neither classes nor volumes nor nodes, and gets no guess."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
+    kubeconfig = await world.cluster.kubeconfig_for_service_account(world.namespace, "default")
+    rule = {"apiGroups": [""], "resources": ["persistentvolumeclaims", "pods", "events"], "verbs": ["get", "list"]}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"namespace": world.namespace, "name": "view"}}
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": world.namespace}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "view"}
+    await world.admin.create(
+        {**role, "kind": "Role", "rules": [rule]},
+        {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference},
+    )
+    asker = Asker(world, capsys, str(kubeconfig))
+    item = await asker.names("pvc/data", "Inconclusive", exit_code=4)
+    assert "storageclasses (forbidden)" in item["message"]
+    assert {"resource": "storageclasses", "because": "forbidden"} in item["skipped"]
+
+
+async def test_as_a_plugin_of_kubectl(own_world: World) -> None:
+    """`kubectl pvc-why` runs the installed executable, and kubectl completes its flags and objects by the other."""
+    world = own_world
+    now = await world.storage_class(None, "now", binding=IMMEDIATE)
+    await world.admin.create(claim(world.namespace, "data", claim_spec(f"{now}w")))
+    code, out = await kubectl(world, "pvc-why", "pvc/data", "-n", world.namespace)
+    assert code == 3
+    assert "· StorageClassNotFound" in out
+    code, out = await kubectl(world, "pvc-why", "-n", world.namespace, "-o", "name")
+    assert (code, out) == (3, "persistentvolumeclaim/data\n")
+    code, out = await kubectl(world, "__complete", "pvc-why", "--all")
+    assert code == 0
+    assert out.splitlines()[0].startswith("--all-namespaces")
+    assert ":4" in out.splitlines()
+
+
+async def kubectl(world: World, *arguments: str) -> tuple[int, str]:
+    """Run the cluster's kubectl with the executables of this installation on its path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "KUBECONFIG": str(world.cluster.kubeconfig), "PATH": path}
+    process = await asyncio.create_subprocess_exec(
+        world.cluster.kubectl,
+        *arguments,
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    out, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode()

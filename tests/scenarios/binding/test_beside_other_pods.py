@@ -16,7 +16,7 @@ COUNT: Final = 40
 async def test_a_stateful_set_whose_pods_keep_apart_gets_volumes_of_two_nodes(world: World) -> None:
     """The smaller volumes are both on one node."""
     disks = await world.storage_class("complete")
-    first, second = [one["metadata"]["name"] for one in await world.admin.list("Node")][:2]
+    first, second = [node["metadata"]["name"] for node in await world.admin.list("Node")][:2]
     small = [world.volume(f"small-{number}", disks, node=first, size="1Gi") for number in range(2)]
     large = [world.volume(f"large-{number}", disks, node=second, size="2Gi") for number in range(2)]
     await world.volumes(disks, *small, *large)
@@ -32,12 +32,12 @@ async def test_a_stateful_set_whose_pods_keep_apart_gets_volumes_of_two_nodes(wo
 async def test_every_pod_whose_volumes_are_bound_is_placed(own_world: World) -> None:
     world = own_world
     disks = await world.storage_class("complete")
-    nodes = [one["metadata"]["name"] for one in await world.admin.list("Node")]
+    nodes = [node["metadata"]["name"] for node in await world.admin.list("Node")]
     classes = {number: await world.storage_class("complete", f"disks-{number}") for number in range(COUNT)}
     made = [neighbours(world, number, SEED, name, nodes) for number, name in classes.items()]
-    await world.volumes(disks, *chain.from_iterable(one.volumes for one in made))
-    await world.admin.create_at_once([pod for one in made for pod in one.running])
-    await world.admin.create_at_once([document for one in made for pod in one.waiting for document in pod])
+    await world.volumes(disks, *chain.from_iterable(group.volumes for group in made))
+    await world.admin.create_at_once([pod for group in made for pod in group.running])
+    await world.admin.create_at_once([document for group in made for pod in group.waiting for document in pod])
     controller = await start_controller(world)
     try:
         what = "every pod is placed, or refused and unbound"
@@ -53,7 +53,7 @@ async def test_every_pod_whose_volumes_are_bound_is_placed(own_world: World) -> 
 
 async def undecided(world: World) -> dict[str, str]:
     """Return the pods that are neither on a node nor refused without any bound claim, and what keeps them."""
-    bound, refused = await world.bound(), {one["regarding"]["name"] for one in await world.events()}
+    bound, refused = await world.bound(), {event["regarding"]["name"] for event in await world.events()}
     left = {}
     for name, pod in (await world.pods()).items():
         if not pod["spec"].get("nodeName"):
@@ -64,4 +64,4 @@ async def undecided(world: World) -> dict[str, str]:
 
 
 def message_of(pod: Document) -> str:
-    return "; ".join(str(one.get("message", "")) for one in pod["status"].get("conditions", ()))
+    return "; ".join(str(condition.get("message", "")) for condition in pod["status"].get("conditions", ()))

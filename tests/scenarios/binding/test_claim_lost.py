@@ -20,11 +20,11 @@ async def test_a_lost_claim_is_bound_again_when_its_volume_object_is_created_aga
     # In this order: a volume that is not being deleted is given its finalizer again.
     await world.admin.delete("PersistentVolume", name)
     await world.admin.patch("PersistentVolume", name, {"metadata": {"finalizers": None}})
-    await eventually(lambda: phase(world), lambda found: found == "Lost", "the claim is Lost")
+    await eventually(lambda: phase(world), lambda phase: phase == "Lost", "the claim is Lost")
     # Only a pod that kube-scheduler does not see is told by us.
     await world.admin.create(world.pod_documents("next", {"data": claim_spec(disks)}, gated=True)[-1])
-    told = await world.told("ClaimLost", "next")
-    assert "Do not delete the claim" in told["note"]
+    event = await world.event("ClaimLost", "next")
+    assert "Do not delete the claim" in event["note"]
     assert (await world.pods())["next"]["spec"]["schedulingGates"]
     again = {
         "apiVersion": "v1",
@@ -36,6 +36,6 @@ async def test_a_lost_claim_is_bound_again_when_its_volume_object_is_created_aga
         },
     }
     await world.admin.create(again)
-    await eventually(lambda: phase(world), lambda found: found == "Bound", "the claim is Bound again")
+    await eventually(lambda: phase(world), lambda phase: phase == "Bound", "the claim is Bound again")
     assert await world.bound() == {"data": name}
     await world.all_run("next")

@@ -54,8 +54,8 @@ async def test_killed_after_any_of_the_four_writes_the_pv_controller_finishes(ow
         # Nobody is left to lift the gate.
         await world.admin.patch("Pod", "app", {"spec": {"schedulingGates": None}}, world.namespace)
         await world.all_run("app")
-    found = await pairs(world)
-    assert comparable(*found["data"]) == expected
+    bound_pairs = await pairs(world)
+    assert comparable(*bound_pairs["data"]) == expected
     assert (await world.bound())["data"] == chosen
 
 

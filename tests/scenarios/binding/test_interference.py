@@ -40,11 +40,11 @@ async def reserved(world: World, *besides: str) -> str:
 async def agreement(world: World) -> str | None:
     """Return the volume that claim and volume agree on, the claim's uid included; None as long as they do not."""
     claims, volumes = await world.claims(), await world.own_volumes()
-    said = claims["data"]["metadata"].get("annotations", {}).get(f"{world.prefix}reserved-volume")
-    if said not in volumes or (await world.held()).get("data") != [said]:
+    reserved = claims["data"]["metadata"].get("annotations", {}).get(f"{world.prefix}reserved-volume")
+    if reserved not in volumes or (await world.held()).get("data") != [reserved]:
         return None
-    found = volumes[said]["metadata"]["annotations"]
-    return said if found.get(f"{world.prefix}reserved-for-uid") == claims["data"]["metadata"]["uid"] else None
+    annotations = volumes[reserved]["metadata"]["annotations"]
+    return reserved if annotations.get(f"{world.prefix}reserved-for-uid") == claims["data"]["metadata"]["uid"] else None
 
 
 async def test_the_claim_is_deleted(world: World) -> None:
@@ -111,7 +111,7 @@ async def test_garbage_beside_our_claim_ref(world: World, key: str) -> None:
         patched = await world.admin.patch("PersistentVolume", name, garbage)
         version = patched["metadata"]["resourceVersion"]
         await eventually(
-            lambda: version_of(world, "PersistentVolume", name), lambda found: found != version, "something is done"
+            lambda: version_of(world, "PersistentVolume", name), lambda current: current != version, "something is done"
         )
         await reserved(world)
     await eventually(world.bound, lambda bound: bound == {"data": name}, "bound")
@@ -140,7 +140,7 @@ async def test_the_only_volume_is_deleted(world: World) -> None:
     _, only = await reserved_pod(world, "one")
     await world.admin.delete("PersistentVolume", only)
     await clean(world)
-    await world.told("StaticOnlyNoMatch", about="data")
+    await world.event("StaticOnlyNoMatch", about="data")
 
 
 async def test_the_volume_is_taken_by_somebody_else(world: World) -> None:
@@ -194,7 +194,7 @@ async def test_somebody_edits_our_annotations_into_garbage(world: World, case: s
     patched = await world.admin.patch(kind, about[0], {"metadata": {"annotations": edited}}, about[1])
     version = patched["metadata"]["resourceVersion"]
     await eventually(
-        lambda: version_of(world, kind, about[0]), lambda found: found != version, "we did something about it"
+        lambda: version_of(world, kind, about[0]), lambda current: current != version, "we did something about it"
     )
     await reserved(world)
     assert await world.violations() == []

@@ -27,7 +27,7 @@ async def test_three_claims_get_volumes_of_the_one_zone_that_has_all(world: Worl
     await world.volumes(disks, *volumes)
     async with world.scheduler_paused():
         await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)}, gated=True)
-        chosen = await eventually(world.reserved, lambda found: len(found) == 3, "all three claims have a volume")
+        chosen = await eventually(world.reserved, lambda reserved: len(reserved) == 3, "all three claims have a volume")
         assert len(set(chosen.values())) == 3
         assert set((await zones_of_claims(world)).values()) == {"zone-b"}
         assert {claim: [volume] for claim, volume in chosen.items()} == await world.held()
@@ -43,16 +43,16 @@ async def test_no_zone_has_all_so_nothing_is_reserved_and_pod_and_claims_are_tol
     before = await world.own_volumes()
     async with world.scheduler_paused():
         await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)}, gated=True)
-        event = await world.told("NoJointAssignment", about="app")
+        event = await world.event("NoJointAssignment", about="app")
         assert event["type"] == "Warning"
         assert "Add a volume so that one zone has a volume for each claim of the pod." in event["note"]
         for number in range(3):
-            await world.told("NoJointAssignment", about=f"data-{number}")
+            await world.event("NoJointAssignment", about=f"data-{number}")
         await never(world.reserved, bool, "a claim of a pod that cannot have all got a volume")
         assert await world.own_volumes() == before
         # A seventh volume makes one zone whole.
         await world.volumes(disks, world.volume("seventh", disks, zone="zone-c"))
-        await eventually(world.reserved, lambda found: len(found) == 3, "all three claims have a volume")
+        await eventually(world.reserved, lambda reserved: len(reserved) == 3, "all three claims have a volume")
         assert set((await zones_of_claims(world)).values()) == {"zone-c"}
     await world.all_run("app")
     assert len(names) == 6
@@ -70,7 +70,7 @@ async def test_an_assignment_that_smallest_first_misses_is_found(world: World) -
     async with world.scheduler_paused():
         small, large = claim_spec(disks, "1Gi"), claim_spec(disks, "2Gi", ("ReadOnlyMany",))
         await world.pod("app", {"small": small, "large": large}, gated=True)
-        chosen = await eventually(world.reserved, lambda found: len(found) == 2, "both claims have a volume")
+        chosen = await eventually(world.reserved, lambda reserved: len(reserved) == 2, "both claims have a volume")
         assert chosen == {"small": world.name("two"), "large": world.name("one")}
     await world.all_run("app")
     assert await world.bound() == chosen
@@ -88,7 +88,7 @@ async def test_two_pods_race_for_the_last_volume(world: World, mode: str) -> Non
         held = await eventually(world.held, bool, "one claim holds the volume")
         (winner,) = (claim.removesuffix("-data") for claim in held)
         loser = {"one": "other", "other": "one"}[winner]
-        event = await world.told("StaticOnlyNoMatch", about=loser)
+        event = await world.event("StaticOnlyNoMatch", about=loser)
         assert world.name("last") in event["note"]
     await world.all_run(winner)
     assert await world.bound() == {f"{winner}-data": world.name("last")}
@@ -105,7 +105,9 @@ async def test_claims_of_a_stateful_set(world: World) -> None:
     async with world.scheduler_paused():
         templates = {"data": claim_spec(disks), "wal": claim_spec(disks)}
         await world.admin.create(stateful_set(world.namespace, "db", templates, replicas=2, gated=True))
-        await eventually(world.reserved, lambda found: len(found) == 4, "the claims of both replicas have volumes")
+        await eventually(
+            world.reserved, lambda reserved: len(reserved) == 4, "the claims of both replicas have volumes"
+        )
         zones = await zones_of_claims(world)
         assert zones["data-db-0"] == zones["wal-db-0"] != zones["data-db-1"] == zones["wal-db-1"]
     await world.all_run("db-0", "db-1")
@@ -121,7 +123,7 @@ async def test_a_generic_ephemeral_volume_beside_a_claim(world: World) -> None:
     async with world.scheduler_paused():
         spec = pod_spec(("data",), ephemeral={"scratch": claim_spec(disks)}, gated=True)
         await world.admin.create(claim(world.namespace, "data", claim_spec(disks)), pod(world.namespace, "app", spec))
-        chosen = await eventually(world.reserved, lambda found: len(found) == 2, "both claims have a volume")
+        chosen = await eventually(world.reserved, lambda reserved: len(reserved) == 2, "both claims have a volume")
         assert chosen.keys() == {"data", "app-scratch"}
         assert set(chosen.values()) == {world.name("pair-0"), world.name("pair-1")}
     await world.all_run("app")

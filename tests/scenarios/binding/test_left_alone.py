@@ -8,9 +8,9 @@ from tests.scenarios.environment.world import World
 
 async def nothing_of_ours(world: World, *claims: str) -> None:
     """No writer's trace on these claims, nor on their volumes."""
-    found, bound = await world.claims(), await pairs(world)
+    objects, bound = await world.claims(), await pairs(world)
     for name in claims:
-        assert PRODUCT not in writers(found[name]), name
+        assert PRODUCT not in writers(objects[name]), name
         assert name not in bound or PRODUCT not in writers(bound[name][1]), name
 
 

@@ -42,8 +42,8 @@ async def as_kube_scheduler_binds(world: World) -> dict[str, object]:
     await world.volumes(theirs, world.volume("late", theirs, zone="zone-a"))
     await world.pod("late", {"late": claim_spec(theirs)})
     await world.all_run("late")
-    found = await pairs(world)
-    return comparable(*found["late"])
+    bound_pairs = await pairs(world)
+    return comparable(*bound_pairs["late"])
 
 
 @pytest.mark.timeout(900)
@@ -59,8 +59,8 @@ async def test_they_end_up_as_kubernetes_leaves_them(hurried: World) -> None:
     await world.admin.create_at_once(documents)
     await eventually(world.bound, lambda bound: set(names) <= set(bound), "all claims are bound", SECONDS)
     await world.all_run(*names, seconds=SECONDS)
-    found = await pairs(world)
-    different = {name: comparable(*found[name]) for name in names if comparable(*found[name]) != expected}
+    bound_pairs = await pairs(world)
+    different = {name: comparable(*bound_pairs[name]) for name in names if comparable(*bound_pairs[name]) != expected}
     assert len(different) == 0, f"{len(different)} differ; {next(iter(different.items()))} instead of {expected}"
     assert await world.violations() == []
     await controller.stop()

@@ -32,21 +32,21 @@ async def crowd(world: World, mode: str, *, gated: bool, words: Sequence[str] = 
 
 async def announced(world: World, reason: str) -> dict[str, str]:
     """Claim -> volume, by the Events about pods that said so."""
-    found: dict[str, str] = {}
+    volumes: dict[str, str] = {}
     for event in await world.events(reason):
         assert event["regarding"]["kind"] == "Pod"
-        found |= {claim: volume for volume, claim in re.findall(r"(\S+) (?:to|for) claim ([^\s,]+)", event["note"])}
-    return found
+        volumes |= {claim: volume for volume, claim in re.findall(r"(\S+) (?:to|for) claim ([^\s,]+)", event["note"])}
+    return volumes
 
 
 @pytest.mark.parametrize(("mode", "reason"), [("prebind", "VolumeReserved"), ("complete", "VolumeBound")])
 async def test_gated_pods_run_on_exactly_the_volumes_reserved_for_them(world: World, mode: str, reason: str) -> None:
     await crowd(world, mode, gated=True)
     await world.all_run(*PODS)
-    said = await eventually(
-        lambda: announced(world, reason), lambda said: set(said) == set(CLAIMS), "all are announced"
+    announcements = await eventually(
+        lambda: announced(world, reason), lambda announcements: set(announcements) == set(CLAIMS), "all are announced"
     )
-    assert await world.bound() == said
+    assert await world.bound() == announcements
     assert await world.events("ReservationLost") == []
 
 
@@ -71,7 +71,10 @@ async def test_nothing_of_ours_is_left_on_a_bound_pair(world: World, mode: str) 
     async def left() -> list[str]:
         objects = [*(await world.own_volumes()).values(), *(await world.claims()).values()]
         return [
-            key for one in objects for key in one["metadata"].get("annotations", {}) if key.startswith(world.prefix)
+            key
+            for document in objects
+            for key in document["metadata"].get("annotations", {})
+            if key.startswith(world.prefix)
         ]
 
     await eventually(left, lambda keys: not keys, "the annotations of bound pairs are gone")

@@ -55,8 +55,8 @@ async def test_the_pv_controller_writes_each_status_once(audited: tuple[World, C
         pods = (world.pod_documents(name, {name: claim_spec(disks)}, gated=True) for name in names)
         await world.admin.create_at_once([document for documents in pods for document in documents])
         await settled(world, names, *names)
-    late = {str(asked): count for asked, count in counted().items() if asked.code == CONFLICT}
-    theirs = [asked for asked in counted() if asked.agent == MANAGER and asked.subject in STATUSES]
-    assert {asked.subject for asked in theirs} == set(STATUSES)
-    assert [asked.subject for asked in theirs if asked.code == CONFLICT] == [], late
+    late = {str(request): count for request, count in counted().items() if request.code == CONFLICT}
+    theirs = [request for request in counted() if request.agent == MANAGER and request.subject in STATUSES]
+    assert {request.subject for request in theirs} == set(STATUSES)
+    assert [request.subject for request in theirs if request.code == CONFLICT] == [], late
     await controller.stop()

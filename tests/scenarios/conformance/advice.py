@@ -132,9 +132,9 @@ class _Hand:
 
     @property
     def claim(self) -> Document:
-        found = self.find(CLAIM, self.name_of(CLAIM))
-        assert found is not None
-        return found
+        claim = self.find(CLAIM, self.name_of(CLAIM))
+        assert claim is not None
+        return claim
 
     def volumes(self) -> list[Document]:
         names = {link.name for link in self.item.causes if link.kind == VOLUME}
@@ -142,9 +142,9 @@ class _Hand:
 
     @property
     def storage_class(self) -> Document:
-        found = self.find(CLASS, self.claim["spec"]["storageClassName"])
-        assert found is not None
-        return found
+        storage_class = self.find(CLASS, self.claim["spec"]["storageClassName"])
+        assert storage_class is not None
+        return storage_class
 
     # Doing things
 

@@ -77,51 +77,51 @@ class Crowd:
 
 def crowd(number: int, seed: int, namespace: str, scheduler: str) -> Crowd:
     """Return the crowd of that number: always the same one for a seed."""
-    random, found = Random(f"{seed}-{number}"), Crowd(f"crowd-{number}", namespace)
-    found.allowed = random.choice((0, 100))
+    random, crowd = Random(f"{seed}-{number}"), Crowd(f"crowd-{number}", namespace)
+    crowd.allowed = random.choice((0, 100))
     shared = random.random() < 0.2
     for index in range(random.randint(2, 4)):
-        _fill(found, random, f"{found.name}-{index}", random.choice(_CORES))
+        _fill(crowd, random, f"{crowd.name}-{index}", random.choice(_CORES))
     if shared:
-        _share_a_claim(found, random)
-    minutes = random.sample(range(600), len(found.pods))
-    for pod, minute in zip(found.pods, minutes, strict=True):
-        found.started[pod["metadata"]["name"]] = f"{BEGIN + timedelta(minutes=minute):%Y-%m-%dT%H:%M:%SZ}"
-    wish = _wish(found.name, random)
-    if not found.allowed and "podAffinity" in wish.get("affinity", {}):
+        _share_a_claim(crowd, random)
+    minutes = random.sample(range(600), len(crowd.pods))
+    for pod, minute in zip(crowd.pods, minutes, strict=True):
+        crowd.started[pod["metadata"]["name"]] = f"{BEGIN + timedelta(minutes=minute):%Y-%m-%dT%H:%M:%SZ}"
+    wish = _wish(crowd.name, random)
+    if not crowd.allowed and "podAffinity" in wish.get("affinity", {}):
         # kube-scheduler puts those aside in thought too that it must not evict, and finds nobody left to be near.
         wish = {}
-    spec = {**wish, "schedulerName": scheduler, "nodeSelector": {"crowd": found.name}}
-    found.waiting = _pod(found, found.name, OWN, random.randint(2, 8), random, spec, shared=shared)
-    return found
+    spec = {**wish, "schedulerName": scheduler, "nodeSelector": {"crowd": crowd.name}}
+    crowd.waiting = _pod(crowd, crowd.name, OWN, random.randint(2, 8), random, spec, shared=shared)
+    return crowd
 
 
-def _fill(found: Crowd, random: Random, node: str, cores: int) -> None:
+def _fill(crowd: Crowd, random: Random, node: str, cores: int) -> None:
     taints = ({"key": "own", "value": "", "effect": "NoSchedule"},) if random.random() < 0.1 else ()
-    document = NodeSpec(node, "zone-a", cpu=str(cores), labels={"crowd": found.name}, taints=taints).manifest()
+    document = NodeSpec(node, "zone-a", cpu=str(cores), labels={"crowd": crowd.name}, taints=taints).manifest()
     document["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    found.nodes.append(document)
+    crowd.nodes.append(document)
     free, ports = cores, {80}
     while free and random.random() < 0.95:
         cpu = random.randint(1, min(free, 3))
         free -= cpu
-        spec = {"nodeName": node, **_wish(found.name, random, anti=0.1)}
-        pod = _pod(found, f"{node}-{free}", random.choice(PRIORITIES), cpu, random, spec)
+        spec = {"nodeName": node, **_wish(crowd.name, random, anti=0.1)}
+        pod = _pod(crowd, f"{node}-{free}", random.choice(PRIORITIES), cpu, random, spec)
         if ports and random.random() < 0.2:
             _take_port(pod, ports.pop())
-        found.pods.append(pod)
+        crowd.pods.append(pod)
 
 
 def _pod(
-    found: Crowd, name: str, priority: int, cpu: int, random: Random, spec: Document, *, shared: bool = False
+    crowd: Crowd, name: str, priority: int, cpu: int, random: Random, spec: Document, *, shared: bool = False
 ) -> Document:
     extra = {"priorityClassName": class_of(priority), **spec}
     pod = documents.pod(
-        found.namespace, name, documents.pod_spec((f"{found.name}-data",) if shared else (), extra=extra)
+        crowd.namespace, name, documents.pod_spec((f"{crowd.name}-data",) if shared else (), extra=extra)
     )
     pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": str(cpu)}
     pod["metadata"]["labels"] = {
-        "crowd": found.name,
+        "crowd": crowd.name,
         "app": random.choice(("web", "db")),
         "guarded": random.choice(("yes", "no", "no")),
     }
@@ -149,15 +149,15 @@ def _wish(name: str, random: Random, anti: float = 0.25) -> dict[str, Any]:
     return {}
 
 
-def _share_a_claim(found: Crowd, random: Random) -> None:
+def _share_a_claim(crowd: Crowd, random: Random) -> None:
     """Give one of the pods, and later the waiting one, a claim that only one pod may use."""
-    name, modes = f"{found.name}-data", ("ReadWriteOncePod",)
-    claim = documents.claim(found.namespace, name, documents.claim_spec("disks", access_modes=modes))
+    name, modes = f"{crowd.name}-data", ("ReadWriteOncePod",)
+    claim = documents.claim(crowd.namespace, name, documents.claim_spec("disks", access_modes=modes))
     claim["metadata"]["annotations"] = {_COMPLETED: "yes"}
     claim["spec"]["volumeName"] = name
     volume = documents.volume(name, "disks", access_modes=modes)
-    volume["spec"]["claimRef"] = {"namespace": found.namespace, "name": name}
-    found.storage += [claim, volume]
-    if found.pods:
-        user = random.choice(found.pods)
+    volume["spec"]["claimRef"] = {"namespace": crowd.namespace, "name": name}
+    crowd.storage += [claim, volume]
+    if crowd.pods:
+        user = random.choice(crowd.pods)
         user["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]

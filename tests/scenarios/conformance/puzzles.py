@@ -62,9 +62,9 @@ def csi_nodes(puzzles: list[Puzzle]) -> list[Document]:
     made = []
     for name in NODES:
         drivers = [
-            {"name": one.driver, "nodeID": name, "topologyKeys": [], **_count(one.limits[name])}
-            for one in puzzles
-            if name in one.limits
+            {"name": puzzle.driver, "nodeID": name, "topologyKeys": [], **_count(puzzle.limits[name])}
+            for puzzle in puzzles
+            if name in puzzle.limits
         ]
         made.append(
             {"apiVersion": _STORAGE, "kind": "CSINode", "metadata": {"name": name}, "spec": {"drivers": drivers}}
@@ -79,14 +79,14 @@ def puzzle(number: int, seed: int, namespace: str, scheduler: str) -> Puzzle:
 
 def held_for(claim: str, uid: str, *, expired: bool = False) -> dict[str, str]:
     """Return the annotations of a volume that is reserved, as docs/reservation-contract.md has them."""
-    said = {
+    reservation = {
         "reserved-for": claim,
         "reserved-for-uid": uid,
         "bound-at": "2026-01-01T00:00:00Z",
         "expires-at": "2026-01-02T00:00:00Z" if expired else "2096-01-01T00:00:00Z",
         "reserved-by": "somebody/1",
     }
-    return {DEFAULT_PREFIX + key: value for key, value in said.items()}
+    return {DEFAULT_PREFIX + key: value for key, value in reservation.items()}
 
 
 def _count(limit: int | None) -> Document:
@@ -104,7 +104,7 @@ class _Maker:
                 self._made.limits[node] = self._random.choice((None, None, 1, 2, 3))
         self._classes()
         claims = [self._claim(f"{self._made.name}-{word}") for word in "abc"[: self._random.choice((1, 1, 2, 2, 3))]]
-        wanted = [one["metadata"]["name"] for one in claims]
+        wanted = [claim["metadata"]["name"] for claim in claims]
         unnamed = list(wanted)
         for number in range(self._random.randrange(2, 10)):
             self._volume(f"{self._made.name}-v{number}", unnamed)
@@ -203,7 +203,7 @@ class _Maker:
         )
         if place := self._place():
             made["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": place}}
-        made["metadata"]["annotations"] = self._said(name, claims)
+        made["metadata"]["annotations"] = self._reservation(name, claims)
         if not holder and claims and self._chance(0.2):
             holder = self._random.choice((*claims, self._name("stranger")))
             if holder in claims:
@@ -214,7 +214,7 @@ class _Maker:
         self._made.phases["PersistentVolume", name] = self._random.choice(phases)
         self._made.first.append(made)
 
-    def _said(self, name: str, claims: list[str]) -> dict[str, str]:
+    def _reservation(self, name: str, claims: list[str]) -> dict[str, str]:
         """Our annotations on the volume: its reservation and its health. kube-scheduler ignores them."""
         kinds = ("nothing", "nothing", "well", "expired", "promised", "promised", *("unhealthy", "held") * 3)
         kind = self._random.choice(kinds)

@@ -8,7 +8,7 @@ from devcluster.cluster import DevCluster
 from devcluster.control_plane.components import Options
 from devcluster.control_plane.nodes import is_schedulable
 from tests.scenarios.conformance.puzzles import Puzzle, csi_nodes, held_for, nodes
-from tests.scenarios.conformance.recording_extender import Witness
+from tests.scenarios.conformance.recording_extender import Recording
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.waiting import eventually
 
@@ -31,44 +31,48 @@ async def quiet_cluster(namespace: str) -> AsyncIterator[DevCluster]:
 
 async def lay_out(admin: Admin, puzzles: list[Puzzle], namespace: str) -> None:
     """Create everything, and set the states that it has in the puzzles."""
-    first = [*csi_nodes(puzzles), *(document for one in puzzles for document in one.first)]
+    first = [*csi_nodes(puzzles), *(document for puzzle in puzzles for document in puzzle.first)]
     await admin.create_at_once(first)
-    pods = [document for one in puzzles for document in one.pods]
+    pods = [document for puzzle in puzzles for document in puzzle.pods]
     await admin.create_at_once(pods)
-    uids = {one["metadata"]["name"]: one["metadata"]["uid"] for one in await admin.list("Pod", namespace)}
+    uids = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await admin.list("Pod", namespace)}
     owned = []
-    for one in puzzles:
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": one.name, "uid": uids[one.name], "controller": True}
-        for claim in one.owned:
+    for puzzle in puzzles:
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": puzzle.name, "uid": uids[puzzle.name], "controller": True}
+        for claim in puzzle.owned:
             owned.append(claim | {"metadata": claim["metadata"] | {"ownerReferences": [owner]}})
     await admin.create_at_once(owned)
     absent = {"PersistentVolume": set[str](), "PersistentVolumeClaim": set[str]()}
     for kind, names in absent.items():
-        names.update(one["metadata"]["name"] for one in await admin.list(kind))
-    claims = {one["metadata"]["name"]: one["metadata"]["uid"] for one in await admin.list("PersistentVolumeClaim")}
+        names.update(document["metadata"]["name"] for document in await admin.list(kind))
+    claims = {
+        claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in await admin.list("PersistentVolumeClaim")
+    }
     async with asyncio.TaskGroup() as tasks:
-        for held, holder in (pair for one in puzzles for pair in one.promised.items()):
+        for held, holder in (pair for puzzle in puzzles for pair in puzzle.promised.items()):
             if holder in claims:
                 promise = {"metadata": {"annotations": held_for(f"{namespace}/{holder}", claims[holder])}}
                 tasks.create_task(admin.patch("PersistentVolume", held, promise))
-        for kind, name, phase in ((*key, phase) for one in puzzles for key, phase in one.phases.items()):
+        for kind, name, phase in ((*key, phase) for puzzle in puzzles for key, phase in puzzle.phases.items()):
             if name in absent[kind]:
                 within = "" if kind == "PersistentVolume" else namespace
                 status = {"status": {"phase": phase}}
                 tasks.create_task(admin.patch(kind, name, status, within, subresource="status"))
-        for name in (name for one in puzzles for name in one.gone):
+        for name in (name for puzzle in puzzles for name in puzzle.gone):
             if name in absent["PersistentVolumeClaim"]:
                 tasks.create_task(admin.delete("PersistentVolumeClaim", name, namespace))
 
 
-async def untried(admin: Admin, witness: Witness, namespace: str, scheduler: str) -> set[str]:
+async def untried(admin: Admin, recording: Recording, namespace: str, scheduler: str) -> set[str]:
     """Return the pods for which kube-scheduler has found neither nodes nor a reason why there are none."""
-    waiting = [one for one in await admin.list("Pod", namespace) if one["spec"]["schedulerName"] == scheduler]
-    refused = {one["metadata"]["name"] for one in waiting if said_of(one)}
-    return {one["metadata"]["name"] for one in waiting} - refused - set(witness.passed)
+    waiting = [pod for pod in await admin.list("Pod", namespace) if pod["spec"]["schedulerName"] == scheduler]
+    refused = {pod["metadata"]["name"] for pod in waiting if unschedulable_message(pod)}
+    return {pod["metadata"]["name"] for pod in waiting} - refused - set(recording.passed)
 
 
-def said_of(pod: Document) -> str:
+def unschedulable_message(pod: Document) -> str:
     """Return kube-scheduler's reason why it found no node, empty if there is none."""
     conditions = pod["status"].get("conditions", ())
-    return next((str(one["message"]) for one in conditions if one.get("reason") == "Unschedulable"), "")
+    return next(
+        (str(condition["message"]) for condition in conditions if condition.get("reason") == "Unschedulable"), ""
+    )

@@ -11,14 +11,14 @@ from devcluster.cluster import DevCluster
 from devcluster.processes.ports import LOOPBACK, free_ports
 
 
-class Witness:
+class Recording:
     """`passed` are the nodes that were left for a pod, by its name; `chosen` the one it was told to take.
 
     `asked` has the bodies of the questions.
     """
 
     def __init__(self) -> None:
-        self.asked: dict[str, bytes] = {}
+        self.requests: dict[str, bytes] = {}
         self.passed: dict[str, set[str]] = {}
         self.chosen: dict[str, str] = {}
 
@@ -28,18 +28,18 @@ class Witness:
         body = json.loads(content)
         pod, names = body["Pod"]["metadata"]["name"], sorted(body["NodeNames"])
         if pod not in self.passed:
-            self.asked[pod] = content
+            self.requests[pod] = content
             self.passed[pod] = set(names)
             self.chosen[pod] = names[sha256(pod.encode()).digest()[0] % len(names)]
         return web.json_response({"NodeNames": [name for name in names if name == self.chosen[pod]]})
 
 
 @asynccontextmanager
-async def asked_scheduler(cluster: DevCluster, name: str) -> AsyncIterator[Witness]:
+async def recording_scheduler(cluster: DevCluster, name: str) -> AsyncIterator[Recording]:
     """Start a kube-scheduler of that name; stop it at the end."""
-    witness = Witness()
+    recording = Recording()
     application = web.Application(client_max_size=1 << 26)
-    application.router.add_post("/filter", witness.filter)
+    application.router.add_post("/filter", recording.filter)
     runner = web.AppRunner(application)
     await runner.setup()
     try:
@@ -48,7 +48,7 @@ async def asked_scheduler(cluster: DevCluster, name: str) -> AsyncIterator[Witne
         extender = {"urlPrefix": f"http://{LOOPBACK}:{port}", "filterVerb": "filter", "nodeCacheCapable": True}
         fast = {"qps": 500, "burst": 500}
         scheduler = await cluster.start_scheduler(name, {"extenders": [extender], "clientConnection": fast})
-        yield witness
+        yield recording
         await scheduler.stop()
     finally:
         await runner.cleanup()

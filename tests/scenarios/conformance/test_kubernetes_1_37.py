@@ -15,7 +15,7 @@ from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.documents import claim, claim_spec
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World, lived_in
-from tests.scenarios.health.test_health_watch import told, watching
+from tests.scenarios.health.test_health_watch import printed_row, watching
 from tests.scenarios.processes.controller import Controller, apply_manifests, start_controller
 from tests.scenarios.processes.scheduler_in_process import composed
 
@@ -83,14 +83,14 @@ async def test_health_on_a_claim(world: World) -> None:
     await eventually(world.volume_phases, lambda phases: phases[volume] == "Bound", "the claim has its volume")
     condition = {"status": "DataLoss", "reason": "Gone", "message": "both disks failed"}
     async with watching(world, volume) as process:
-        assert await told(process) == (volume, "Unknown", None)
+        assert await printed_row(process) == (volume, "Unknown", None)
         status = await write(world, {"healthConditions": [condition], "lastTransitionTime": SINCE})
         assert status["healthStatus"] == {"healthConditions": [condition], "lastTransitionTime": SINCE}
-        assert await told(process) == (volume, "DataLoss", ON_CLAIM)
+        assert await printed_row(process) == (volume, "DataLoss", ON_CLAIM)
         await write(world, {"healthConditions": [], "lastTransitionTime": SINCE})
-        assert await told(process) == (volume, "Healthy", ON_CLAIM)
+        assert await printed_row(process) == (volume, "Healthy", ON_CLAIM)
         assert "healthStatus" not in await write(world, None)
-        assert await told(process) == (volume, "Unknown", None)
+        assert await printed_row(process) == (volume, "Unknown", None)
 
 
 async def test_storage_that_a_node_does_not_reach(world: World, controller: Controller) -> None:
@@ -105,7 +105,7 @@ async def test_storage_that_a_node_does_not_reach(world: World, controller: Cont
     assert stored["status"] == reports["status"]
     lost = world.name("node-1")
     async with watching(world, lost) as process:
-        assert await told(process) == (lost, "Inaccessible", ON_NODE)
+        assert await printed_row(process) == (lost, "Inaccessible", ON_NODE)
         await world.pod("first", {"first": claim_spec(disks)}, gated=True)
         await world.all_run("first")
         assert await nodes_of_pods(world) == {"first": "node-2"}
@@ -113,7 +113,7 @@ async def test_storage_that_a_node_does_not_reach(world: World, controller: Cont
         refused = await eventually(lambda: world.events(about="second"), bool, "an Event about the second pod")
         assert "Inaccessible" in refused[0]["note"] or "StorageUnreachable" in refused[0]["note"]
         await world.admin.patch("CSINode", "node-1", {"status": {"storageHealth": None}}, subresource="status")
-        assert await told(process) == (lost, "Unknown", None)
+        assert await printed_row(process) == (lost, "Unknown", None)
     await world.all_run("second")
     assert await nodes_of_pods(world) == {"first": "node-2", "second": "node-1"}
     for node in NODES:

@@ -21,8 +21,8 @@ from prebinder.reports.match_input import read_objects
 from prebinder.reports.match_pods import NodeAnswer, PodAnswer, pod_answers, waiting
 from scheduler.extender.extender import Extender
 from tests.scenarios.conformance.puzzles import SELECTED, puzzle
-from tests.scenarios.conformance.quiet_cluster import lay_out, quiet_cluster, said_of, untried
-from tests.scenarios.conformance.recording_extender import Witness, asked_scheduler
+from tests.scenarios.conformance.quiet_cluster import lay_out, quiet_cluster, unschedulable_message, untried
+from tests.scenarios.conformance.recording_extender import Recording, recording_scheduler
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.waiting import eventually
 
@@ -56,15 +56,15 @@ async def test_match_and_the_scheduler_agree(quiet: DevCluster, tmp_path: Path) 
         await lay_out(admin, puzzles, NAMESPACE)
         dump = tmp_path / "dump.json"
         dump.write_text(json.dumps(await dumped(admin)))
-        told = {answer.pod.name: answer for answer in answered(dump)}
-        async with asked_scheduler(quiet, ASKED) as witness:
+        answers = {answer.pod.name: answer for answer in answered(dump)}
+        async with recording_scheduler(quiet, ASKED) as recording:
             await eventually(
-                lambda: untried(admin, witness, NAMESPACE, ASKED), lambda names: not names, "all pods were tried"
+                lambda: untried(admin, recording, NAMESPACE, ASKED), lambda names: not names, "all pods were tried"
             )
-            wrong = disagreements(told, witness)
+            wrong = disagreements(answers, recording)
             assert wrong == {}, await verdicts(admin, wrong)
-            assert left_by_the_extender(dump, witness) == without_bad_volumes(told, witness, dump)
-            expected = [expectation(told[name], node) for name, node in witness.chosen.items()]
+            assert left_by_the_extender(dump, recording) == without_bad_volumes(answers, recording, dump)
+            expected = [expectation(answers[name], node) for name, node in recording.chosen.items()]
             await eventually(
                 lambda: wrong_volumes(admin, expected),
                 lambda wrong: not wrong,
@@ -80,7 +80,7 @@ def answered(dump: Path) -> Iterator[PodAnswer]:
     return pod_answers(waiting(objects.pods.values()), [*objects.nodes.values()], objects.snapshot())
 
 
-def left_by_the_extender(dump: Path, witness: Witness) -> dict[str, set[str]]:
+def left_by_the_extender(dump: Path, recording: Recording) -> dict[str, set[str]]:
     """Ask the extender what kube-scheduler asked; return the nodes it leaves for each pod."""
     store, objects = Store(), read_objects([str(dump)], BytesIO())
     extender = Extender(store, Annotations())
@@ -91,33 +91,35 @@ def left_by_the_extender(dump: Path, witness: Witness) -> dict[str, set[str]]:
     now = SystemClock().now()
     return {
         name: set(json.loads(extender.filter(question, now).body)["NodeNames"])
-        for name, question in witness.asked.items()
+        for name, question in recording.requests.items()
     }
 
 
-def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path) -> dict[str, set[str]]:
+def without_bad_volumes(answers: dict[str, PodAnswer], recording: Recording, dump: Path) -> dict[str, set[str]]:
     """Return the nodes on which kube-scheduler would take no volume that is unhealthy or held for somebody else.
 
     `told` has what it takes. What is wrong with a volume is read off the dump, by nobody's rules but these.
     """
-    objects = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in json.loads(dump.read_text())["items"]}
+    objects = {
+        (item["kind"], item["metadata"]["name"]): item["metadata"] for item in json.loads(dump.read_text())["items"]
+    }
 
     def bad(volume: str, pod: PodAnswer) -> bool:
-        said = objects["PersistentVolume", volume].get("annotations", {})
+        annotations = objects["PersistentVolume", volume].get("annotations", {})
         own = {objects["PersistentVolumeClaim", claim.name]["uid"] for claim in pod.pod.claims}
-        held = said.get(f"{DEFAULT_PREFIX}expires-at", "") > "2026-06"
-        unhealthy = said.get(f"{DEFAULT_PREFIX}health", "Healthy") != "Healthy"
-        return unhealthy or (held and said[f"{DEFAULT_PREFIX}reserved-for-uid"] not in own)
+        held = annotations.get(f"{DEFAULT_PREFIX}expires-at", "") > "2026-06"
+        unhealthy = annotations.get(f"{DEFAULT_PREFIX}health", "Healthy") != "Healthy"
+        return unhealthy or (held and annotations[f"{DEFAULT_PREFIX}reserved-for-uid"] not in own)
 
     left = {
         name: {
-            one.node
-            for one in told[name].nodes
-            if one.fits and not any(bad(v.name, told[name]) for _, v in one.volumes)
+            node.node
+            for node in answers[name].nodes
+            if node.fits and not any(bad(v.name, answers[name]) for _, v in node.volumes)
         }
-        for name in witness.passed
+        for name in recording.passed
     }
-    fewer = [nodes for name, nodes in left.items() if nodes != witness.passed[name]]
+    fewer = [nodes for name, nodes in left.items() if nodes != recording.passed[name]]
     assert len(fewer) > 15, "too few bad volumes to show anything"
     assert sum(map(bool, fewer)) > 5, "too few pods with a choice"
     return left
@@ -126,32 +128,32 @@ def without_bad_volumes(told: dict[str, PodAnswer], witness: Witness, dump: Path
 async def dumped(admin: Admin) -> Document:
     items: list[Document] = []
     for kind, version in _DUMPED.items():
-        items += [{"apiVersion": version, "kind": kind, **one} for one in await admin.list(kind)]
+        items += [{"apiVersion": version, "kind": kind, **item} for item in await admin.list(kind)]
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
 async def verdicts(admin: Admin, names: Iterable[str]) -> dict[str, str]:
-    return {name: said_of(await admin.get("Pod", name, NAMESPACE)) for name in names}
+    return {name: unschedulable_message(await admin.get("Pod", name, NAMESPACE)) for name in names}
 
 
-def disagreements(told: dict[str, PodAnswer], witness: Witness) -> dict[str, tuple[set[str], set[str]]]:
+def disagreements(answers: dict[str, PodAnswer], recording: Recording) -> dict[str, tuple[set[str], set[str]]]:
     """Return the pods for which `match` names other nodes than kube-scheduler takes, with both sets."""
-    said = {name: {one.node for one in answer.nodes if one.fits} for name, answer in told.items()}
-    taken = {name: witness.passed.get(name, set()) for name in said}
+    accepted = {name: {node.node for node in answer.nodes if node.fits} for name, answer in answers.items()}
+    taken = {name: recording.passed.get(name, set()) for name in accepted}
     assert {0, 1, 8} <= {len(nodes) for nodes in taken.values()}, "the puzzles are too much alike to show anything"
-    return {name: (said[name], taken[name]) for name in said if said[name] != taken[name]}
+    return {name: (accepted[name], taken[name]) for name in accepted if accepted[name] != taken[name]}
 
 
 def expectation(answer: PodAnswer, node: str) -> NodeAnswer:
-    return next(one for one in answer.nodes if one.node == node)
+    return next(candidate for candidate in answer.nodes if candidate.node == node)
 
 
 async def wrong_volumes(admin: Admin, expected: list[NodeAnswer]) -> list[str]:
     """Return what has not become of the claims of these pods as expected."""
     volumes = await admin.list("PersistentVolume")
-    holders = {one["metadata"]["name"]: one["spec"].get("claimRef", {}).get("name") for one in volumes}
+    holders = {volume["metadata"]["name"]: volume["spec"].get("claimRef", {}).get("name") for volume in volumes}
     claims = await admin.list("PersistentVolumeClaim", NAMESPACE)
-    selected = {one["metadata"]["name"]: one["metadata"].get("annotations", {}).get(SELECTED) for one in claims}
+    selected = {claim["metadata"]["name"]: claim["metadata"].get("annotations", {}).get(SELECTED) for claim in claims}
     return list(_differences(expected, holders, selected))
 
 

@@ -27,6 +27,7 @@ from scheduler.preemption.preemption import Preemption, Preemptor
 from scheduler.state.cluster import view_of
 from tests.builders import decoded
 from tests.scenarios.conformance.full_nodes import Crowd, crowd, priority_classes
+from tests.scenarios.conformance.quiet_cluster import unschedulable_message
 from tests.scenarios.conformance.test_match_as_scheduler import dumped
 from tests.scenarios.environment.admin import Admin, Document
 from tests.scenarios.environment.waiting import eventually
@@ -65,19 +66,19 @@ async def test_the_scheduler_evicts_the_same_pods(quiet: DevCluster) -> None:
         ours = outcomes(records)
         settings = {"clientConnection": {"qps": 1000, "burst": 1000}}
         scheduler = await quiet.start_scheduler(ASKED, settings)
-        budgets = Budgets(one for one in records if isinstance(one, DisruptionBudget))
+        budgets = Budgets(record for record in records if isinstance(record, DisruptionBudget))
         try:
             await eventually(lambda: disagreements(admin, ours, budgets), lambda wrong: not wrong, "we agree", 90)
         finally:
             await scheduler.stop()
-    preempted = [one for one in ours.values() if one.victims]
+    preempted = [outcome for outcome in ours.values() if outcome.victims]
     assert len(preempted) > COUNT / 4, "the crowds are too much alike to show anything"
-    assert {1, 2, 3} <= {len(one.victims) for one in preempted}
+    assert {1, 2, 3} <= {len(outcome.victims) for outcome in preempted}
 
 
 async def lay_out(admin: Admin, crowds: Iterable[Crowd]) -> None:
     """Create everything, and give it the states that it has in the crowds."""
-    nodes = [node for one in crowds for node in one.nodes]
+    nodes = [node for crowd in crowds for node in crowd.nodes]
     await admin.create_at_once(nodes)
     async with asyncio.TaskGroup() as tasks:
         for node in nodes:
@@ -85,55 +86,55 @@ async def lay_out(admin: Admin, crowds: Iterable[Crowd]) -> None:
             tasks.create_task(
                 admin.patch("Node", node["metadata"]["name"], {"spec": {"taints": node["spec"]["taints"]}})
             )
-    await admin.create_at_once(document for one in crowds for document in one.documents())
+    await admin.create_at_once(document for crowd in crowds for document in crowd.documents())
     async with asyncio.TaskGroup() as tasks:
-        for document, status in (pair for one in crowds for pair in one.states()):
+        for document, status in (pair for crowd in crowds for pair in crowd.states()):
             kind, metadata = document["kind"], document["metadata"]
             namespace = metadata.get("namespace", "")
             body = {"status": status}
             tasks.create_task(admin.patch(kind, metadata["name"], body, namespace, subresource="status"))
-    await admin.create_at_once(one.waiting for one in crowds)
+    await admin.create_at_once(crowd.waiting for crowd in crowds)
 
 
 async def recorded(admin: Admin) -> list[object]:
     budgets = await admin.list("PodDisruptionBudget")
-    documents = [*(await dumped(admin))["items"], *({"kind": "PodDisruptionBudget", **one} for one in budgets)]
+    documents = [*(await dumped(admin))["items"], *({"kind": "PodDisruptionBudget", **budget} for budget in budgets)]
     return [decoded(document) for document in documents]
 
 
 def outcomes(records: list[object]) -> dict[str, Outcome]:
     """Return what we decide about each waiting pod, by its name."""
-    known = [one for one in records if one is not None]
+    known = [record for record in records if record is not None]
     snapshot = snapshot_of(known)  # type: ignore[arg-type]
-    storage = View(snapshot, VolumeIndex.of(one for one in known if isinstance(one, Volume)))
+    storage = View(snapshot, VolumeIndex.of(record for record in known if isinstance(record, Volume)))
     cluster, profile = view_of(storage, datetime.now(UTC)), default_profile(ASKED)
-    budgets = Budgets(one for one in known if isinstance(one, DisruptionBudget))
-    found: dict[str, Outcome] = {}
-    for pod in (one for one in known if isinstance(one, Pod) and not one.node_name):
+    budgets = Budgets(record for record in known if isinstance(record, DisruptionBudget))
+    results: dict[str, Outcome] = {}
+    for pod in (record for record in known if isinstance(record, Pod) and not record.node_name):
         decision = decide(pod, cluster, profile)
         if not isinstance(decision, Unschedulable):
-            found[pod.name] = Outcome(placed=True)
+            results[pod.name] = Outcome(placed=True)
             continue
         answer = Preemptor().preempt(decision, profile, budgets, {})
-        victims = frozenset(one.name for one in answer.victims) if isinstance(answer, Preemption) else frozenset()
-        found[pod.name] = Outcome(answer.node if isinstance(answer, Preemption) else "", victims)
-    return found
+        victims = frozenset(victim.name for victim in answer.victims) if isinstance(answer, Preemption) else frozenset()
+        results[pod.name] = Outcome(answer.node if isinstance(answer, Preemption) else "", victims)
+    return results
 
 
 async def disagreements(admin: Admin, ours: dict[str, Outcome], budgets: Budgets) -> dict[str, object]:
     """Return the waiting pods with which something else happened than we said, or nothing yet."""
-    pods = {one["metadata"]["name"]: one for one in await admin.list("Pod", NAMESPACE)}
+    pods = {pod["metadata"]["name"]: pod for pod in await admin.list("Pod", NAMESPACE)}
     leaving: dict[str, list[Document]] = {}
-    for one in pods.values():
-        if "deletionTimestamp" in one["metadata"]:
-            leaving.setdefault(one["metadata"]["labels"]["crowd"], []).append(one)
+    for pod in pods.values():
+        if "deletionTimestamp" in pod["metadata"]:
+            leaving.setdefault(pod["metadata"]["labels"]["crowd"], []).append(pod)
     wrong: dict[str, object] = {}
     for name, outcome in ours.items():
         victims = leaving.get(name, [])
         theirs = outcome_of(pods[name], victims)
-        exceeded = theirs is not None and budgets.beyond(alive(one) for one in victims)
+        exceeded = theirs is not None and budgets.beyond(alive(victim) for victim in victims)
         if theirs != outcome and not (exceeded and not outcome.victims):
-            wrong[name] = {"ours": str(outcome), "theirs": str(theirs), "said": said_of(pods[name])}
+            wrong[name] = {"ours": str(outcome), "theirs": str(theirs), "message": unschedulable_message(pods[name])}
     return wrong
 
 
@@ -141,20 +142,15 @@ def outcome_of(pod: Document, victims: Iterable[Document]) -> Outcome | None:
     """Return what kube-scheduler made of a pod, None when it has not said so yet."""
     if pod["spec"].get("nodeName"):
         return Outcome(placed=True)
-    if not said_of(pod):
+    if not unschedulable_message(pod):
         return None
-    names = frozenset(one["metadata"]["name"] for one in victims)
+    names = frozenset(victim["metadata"]["name"] for victim in victims)
     return Outcome(pod["status"].get("nominatedNodeName", ""), names)
 
 
 def alive(document: Document) -> Pod:
     """Return the pod as it was before it was evicted."""
     metadata = {key: value for key, value in document["metadata"].items() if key != "deletionTimestamp"}
-    found = decoded(json.loads(json.dumps({**document, "kind": "Pod", "metadata": metadata})))
-    assert isinstance(found, Pod)
-    return found
-
-
-def said_of(pod: Document) -> str:
-    conditions = pod["status"].get("conditions", ())
-    return next((str(one.get("message")) for one in conditions if one.get("reason") == "Unschedulable"), "")
+    pod = decoded(json.loads(json.dumps({**document, "kind": "Pod", "metadata": metadata})))
+    assert isinstance(pod, Pod)
+    return pod

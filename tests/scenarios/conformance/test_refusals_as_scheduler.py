@@ -64,20 +64,20 @@ class Stage:
         return {by: await self._report(_name(by, word), by, reason, events) for by in (THEIRS, OURS)}
 
     async def _report(self, pod: str, by: str, reason: str, events: list[Document]) -> Report | None:
-        found = (await self.admin.get("Pod", pod, NAMESPACE))["status"].get("conditions", ())
-        condition = next((dict(each) for each in found if each["type"] == "PodScheduled"), {})
-        told = [each for each in events if each["regarding"]["name"] == pod and each["reason"] == reason]
+        conditions = (await self.admin.get("Pod", pod, NAMESPACE))["status"].get("conditions", ())
+        condition = next((dict(each) for each in conditions if each["type"] == "PodScheduled"), {})
+        reported = [each for each in events if each["regarding"]["name"] == pod and each["reason"] == reason]
         if reason == "FailedScheduling":
-            told = [each for each in told if each["note"] == condition.get("message")]
-        if not told:
+            reported = [each for each in reported if each["note"] == condition.get("message")]
+        if not reported:
             return None
         for changing in ("lastTransitionTime", "lastProbeTime"):
             condition.pop(changing, None)
-        regarding = told[0]["regarding"]
-        event = {key: told[0][key] for key in ("type", "reason", "action", "note")}
+        regarding = reported[0]["regarding"]
+        event = {key: reported[0][key] for key in ("type", "reason", "action", "note")}
         event |= {key: regarding[key] for key in ("apiVersion", "kind", "namespace")}
         without = [{key: _comparable(str(value), pod) for key, value in part.items()} for part in (condition, event)]
-        return Report(without[0], without[1], told[0]["reportingController"] == by)
+        return Report(without[0], without[1], reported[0]["reportingController"] == by)
 
 
 def _comparable(text: str, pod: str) -> str:
@@ -95,7 +95,7 @@ def _name(by: str, word: str) -> str:
 
 
 async def agreed(
-    stage: Stage, word: str, says: str, reason: str = "FailedScheduling", *, elsewhere: bool = False
+    stage: Stage, word: str, text: str, reason: str = "FailedScheduling", *, elsewhere: bool = False
 ) -> dict[str, Report | None]:
     """Wait until both say the same, and kube-scheduler says this.
 
@@ -104,7 +104,7 @@ async def agreed(
 
     def alike(reports: dict[str, Report | None]) -> bool:
         theirs, ours = reports[THEIRS], reports[OURS]
-        if theirs is None or ours is None or says not in theirs.note:
+        if theirs is None or ours is None or text not in theirs.note:
             return False
         return theirs == ours or (elsewhere and theirs.but_for_preemption() == ours.but_for_preemption())
 
@@ -119,7 +119,7 @@ async def stage() -> AsyncIterator[Stage]:
         async with composed(cluster.kubeconfig, OURS, f"{OURS}.example/"):
             stage = Stage(admin)
             await stage.create("no nodes", WITHOUT_NODES)
-            reports = await agreed(stage, "no nodes", WITHOUT_NODES.says)
+            reports = await agreed(stage, "no nodes", WITHOUT_NODES.message)
             stage.empty = {by: report for by, report in reports.items() if report is not None}
             await admin.delete_all("Pod", NAMESPACE)
             await lay_out(admin)
@@ -133,12 +133,12 @@ async def stage() -> AsyncIterator[Stage]:
 
 def test_a_cluster_without_nodes(stage: Stage) -> None:
     assert stage.empty[OURS] == stage.empty[THEIRS]
-    assert stage.empty[OURS].condition["message"] == stage.empty[OURS].note == WITHOUT_NODES.says
+    assert stage.empty[OURS].condition["message"] == stage.empty[OURS].note == WITHOUT_NODES.message
 
 
 @pytest.mark.parametrize("cause", CAUSES)
 async def test_a_pod_that_fits_no_node(stage: Stage, cause: str) -> None:
-    report = (await agreed(stage, cause, CAUSES[cause].says, elsewhere=CAUSES[cause].elsewhere))[OURS]
+    report = (await agreed(stage, cause, CAUSES[cause].message, elsewhere=CAUSES[cause].elsewhere))[OURS]
     assert report is not None
     assert report.as_profile
     assert report.condition["reason"] == "Unschedulable"
@@ -154,7 +154,7 @@ async def test_a_pod_that_is_assigned(stage: Stage) -> None:
 async def test_what_our_scheduler_does_not_support_is_refused_in_its_own_words(stage: Stage) -> None:
     """kube-scheduler says nothing while the pod's ResourceClaim does not exist."""
     reports = await eventually(
-        lambda: stage.reports("unsupported", "FailedScheduling"), lambda found: found[OURS], "ours refuses it"
+        lambda: stage.reports("unsupported", "FailedScheduling"), lambda reports: reports[OURS], "ours refuses it"
     )
     report = reports[OURS]
     assert report is not None

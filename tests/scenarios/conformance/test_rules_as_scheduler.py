@@ -18,10 +18,10 @@ THEIRS = "default-scheduler"
 @pytest_asyncio.fixture
 async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
     async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
-        found = Island(own_world, scheduler)
-        await found.open()
-        yield found
-        await found.close()
+        island = Island(own_world, scheduler)
+        await island.open()
+        yield island
+        await island.close()
 
 
 async def create(

@@ -18,8 +18,8 @@ from binder.matching.rejection import Reason
 from devcluster.cluster import DevCluster
 from tests.scenarios.conformance.advice import Step, choosy, steps
 from tests.scenarios.conformance.puzzles import puzzle
-from tests.scenarios.conformance.quiet_cluster import lay_out, quiet_cluster, said_of, untried
-from tests.scenarios.conformance.recording_extender import asked_scheduler
+from tests.scenarios.conformance.quiet_cluster import lay_out, quiet_cluster, unschedulable_message, untried
+from tests.scenarios.conformance.recording_extender import recording_scheduler
 from tests.scenarios.environment.admin import Admin
 from tests.scenarios.environment.waiting import eventually
 
@@ -80,17 +80,17 @@ async def test_the_advice_leads_to_a_node_and_the_cause_keeps_the_pod_from_one(q
 
 async def contradicted(quiet: DevCluster, admin: Admin, laid_out: Mapping[str, Step]) -> dict[str, tuple[object, ...]]:
     """Return the pods of which a kube-scheduler that is started now says something else than `why`, with both."""
-    async with asked_scheduler(quiet, SCHEDULER) as witness:
+    async with recording_scheduler(quiet, SCHEDULER) as recording:
         await eventually(
-            lambda: untried(admin, witness, NAMESPACE, SCHEDULER),
+            lambda: untried(admin, recording, NAMESPACE, SCHEDULER),
             lambda names: names.isdisjoint(laid_out),
             "all are tried",
         )
-        said = {pod["metadata"]["name"]: said_of(pod) for pod in await admin.list("Pod", NAMESPACE)}
+        messages = {pod["metadata"]["name"]: unschedulable_message(pod) for pod in await admin.list("Pod", NAMESPACE)}
     return {
-        name: (step.item.code, step.item.message, witness.passed.get(name), said[name])
+        name: (step.item.code, step.item.message, recording.passed.get(name), messages[name])
         for name, step in laid_out.items()
-        if not agree(step, bool(witness.passed.get(name)), said[name])
+        if not agree(step, bool(recording.passed.get(name)), messages[name])
     }
 
 
@@ -102,8 +102,8 @@ def some_step(number: int) -> tuple[str, Step]:
     return step.puzzle.name, step
 
 
-def agree(step: Step, has_nodes: bool, said: str) -> bool:
+def agree(step: Step, has_nodes: bool, message: str) -> bool:
     if step.has_nodes is None:
         return True
     words = WORDS.get(step.item.code, "")
-    return has_nodes == step.has_nodes and (has_nodes or bool(re.search(words, said)))
+    return has_nodes == step.has_nodes and (has_nodes or bool(re.search(words, message)))

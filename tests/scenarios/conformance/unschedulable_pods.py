@@ -29,7 +29,7 @@ _HOLD: Final = "story.example/hold"
 class Cause:
     """Why a pod is refused: what it asks for beyond a plain pod, and words that kube-scheduler then uses."""
 
-    says: str
+    message: str
     claims: tuple[str, ...] = ()
     cpu: str = "10m"
     labels: dict[str, str] = field(default_factory=dict)
@@ -40,16 +40,16 @@ class Cause:
     """Beside what kube-scheduler says of a node there is another rule that refuses it, which eviction does not cure."""
 
     def pod(self, name: str, scheduler: str) -> Document:
-        found = documents.pod(NAMESPACE, name, documents.pod_spec(self.claims, extra=self.spec))
-        found["spec"] |= {"schedulerName": scheduler}
-        found["metadata"]["labels"] = self.labels
-        container = found["spec"]["containers"][0]
+        pod = documents.pod(NAMESPACE, name, documents.pod_spec(self.claims, extra=self.spec))
+        pod["spec"] |= {"schedulerName": scheduler}
+        pod["metadata"]["labels"] = self.labels
+        container = pod["spec"]["containers"][0]
         container["resources"]["requests"]["cpu"] = self.cpu
         container["ports"] = list(self.ports)
         if "resourceClaims" in self.spec:
             container["resources"]["claims"] = [{"name": each["name"]} for each in self.spec["resourceClaims"]]
-        found["spec"]["volumes"] += self.volumes
-        return found
+        pod["spec"]["volumes"] += self.volumes
+        return pod
 
 
 def _on(node: str) -> Document:

@@ -45,7 +45,7 @@ def comparable(claim: Document, volume: Document) -> dict[str, Any]:
     both["volume"]["spec"].pop("csi")
     # Whether a pod uses the claim is written by another controller, in its own time (Kubernetes 1.37).
     claim_status = both["claim"]["status"]
-    conditions = [one for one in claim_status.pop("conditions", ()) if one["type"] != "Unused"]
+    conditions = [condition for condition in claim_status.pop("conditions", ()) if condition["type"] != "Unused"]
     claim_status |= {"conditions": conditions} if conditions else {}
     result: dict[str, Any] = _replaced(both, ours)
     return result
@@ -70,5 +70,5 @@ async def as_kubernetes_binds(world: World) -> dict[str, object]:
     await world.volumes(theirs, world.volume("theirs", theirs, zone="zone-a"))
     await world.admin.create(claim(world.namespace, "theirs", claim_spec(theirs)))
     await eventually(world.bound, lambda bound: "theirs" in bound, "Kubernetes binds")
-    found = await pairs(world)
-    return comparable(*found["theirs"])
+    bound_pairs = await pairs(world)
+    return comparable(*bound_pairs["theirs"])

@@ -20,21 +20,21 @@ async def settled(world: World, claims: Iterable[str], *pods: str) -> None:
 
 async def clean(world: World) -> None:
     """Wait until nothing of ours is left on any object."""
-    await eventually(lambda: traces(world), lambda found: not found, f"{world.namespace}: no trace of ours", SECONDS)
+    await eventually(lambda: traces(world), lambda traces: not traces, f"{world.namespace}: no trace of ours", SECONDS)
 
 
 async def traces(world: World) -> list[str]:
     """Say what is left on objects: our annotations, and claimRefs of volumes that no claim is bound to."""
     volumes, claims = await world.own_volumes(), await world.claims()
     objects = [*volumes.values(), *claims.values()]
-    found = [
-        f"{one['metadata']['name']}: {key}"
-        for one in objects
-        for key in one["metadata"].get("annotations", {})
+    traces = [
+        f"{document['metadata']['name']}: {key}"
+        for document in objects
+        for key in document["metadata"].get("annotations", {})
         if key.startswith(world.prefix)
     ]
     bound = set((await world.bound()).values())
     for name, volume in volumes.items():
         if volume["spec"].get("claimRef") and name not in bound and volume["status"]["phase"] != "Released":
-            found.append(f"{name}: refers to {volume['spec']['claimRef']}")
-    return found
+            traces.append(f"{name}: refers to {volume['spec']['claimRef']}")
+    return traces

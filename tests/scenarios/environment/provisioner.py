@@ -16,8 +16,8 @@ _BETWEEN_LOOKS: Final = 0.05
 
 def selected(claim: Document) -> str | None:
     """Return the node that was selected for the claim."""
-    found: str | None = claim["metadata"].get("annotations", {}).get(SELECTED)
-    return found
+    node: str | None = claim["metadata"].get("annotations", {}).get(SELECTED)
+    return node
 
 
 async def make_volume(world: World, claim: Document) -> None:

@@ -69,61 +69,65 @@ class World:
     # Observing
 
     async def own_volumes(self) -> dict[str, Document]:
-        found = await self.admin.list("PersistentVolume")
-        return {one["metadata"]["name"]: one for one in found if self._is_ours(one)}
+        volumes = await self.admin.list("PersistentVolume")
+        return {volume["metadata"]["name"]: volume for volume in volumes if self._is_ours(volume)}
 
     async def volume_phases(self) -> dict[str, str]:
-        return {name: one["status"].get("phase") for name, one in (await self.own_volumes()).items()}
+        return {name: volume["status"].get("phase") for name, volume in (await self.own_volumes()).items()}
 
     async def claims(self) -> dict[str, Document]:
-        return {one["metadata"]["name"]: one for one in await self.admin.list("PersistentVolumeClaim", self.namespace)}
+        return {
+            claim["metadata"]["name"]: claim for claim in await self.admin.list("PersistentVolumeClaim", self.namespace)
+        }
 
     async def pods(self) -> dict[str, Document]:
-        return {one["metadata"]["name"]: one for one in await self.admin.list("Pod", self.namespace)}
+        return {pod["metadata"]["name"]: pod for pod in await self.admin.list("Pod", self.namespace)}
 
     async def pod_phases(self) -> dict[str, str]:
-        return {name: one["status"].get("phase", "") for name, one in (await self.pods()).items()}
+        return {name: pod["status"].get("phase", "") for name, pod in (await self.pods()).items()}
 
     async def bound(self) -> dict[str, str]:
         """Claim -> volume, of claims whose bind is complete."""
         return {
-            name: one["spec"]["volumeName"]
-            for name, one in (await self.claims()).items()
-            if one["status"].get("phase") == "Bound"
+            name: claim["spec"]["volumeName"]
+            for name, claim in (await self.claims()).items()
+            if claim["status"].get("phase") == "Bound"
         }
 
     async def reserved(self) -> dict[str, str]:
         """Claim -> volume, by the claims: our annotation, or the volume they are bound to."""
-        found = {}
-        for name, one in (await self.claims()).items():
-            said = one["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-volume")
-            if volume := one["spec"].get("volumeName") or said:
-                found[name] = volume
-        return found
+        reserved = {}
+        for name, claim in (await self.claims()).items():
+            reservation = claim["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-volume")
+            if volume := claim["spec"].get("volumeName") or reservation:
+                reserved[name] = volume
+        return reserved
 
     async def held(self) -> dict[str, list[str]]:
         """Claim -> volumes, by the volumes: claimRef or our annotation. Claims without one are not in it."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for name, one in (await self.own_volumes()).items():
-            reference = one["spec"].get("claimRef", {}).get("name")
-            said = one["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-for", "").rpartition("/")[2]
-            if holder := reference or said:
-                found[holder].append(name)
-        return dict(found)
+        held: defaultdict[str, list[str]] = defaultdict(list)
+        for name, volume in (await self.own_volumes()).items():
+            reference = volume["spec"].get("claimRef", {}).get("name")
+            reserved_for = (
+                volume["metadata"].get("annotations", {}).get(f"{self.prefix}reserved-for", "").rpartition("/")[2]
+            )
+            if holder := reference or reserved_for:
+                held[holder].append(name)
+        return dict(held)
 
     async def events(self, reason: str | None = None, about: str | None = None) -> list[Document]:
         """Our Events, by reason and by the name of their object."""
         return [
-            one
-            for one in await self.admin.list("Event", self.namespace)
-            if one.get("reportingController") == "scheduler.cloud.example/pvc-prebinder"
-            and reason in {None, one["reason"]}
-            and about in {None, one["regarding"]["name"]}
+            event
+            for event in await self.admin.list("Event", self.namespace)
+            if event.get("reportingController") == "scheduler.cloud.example/pvc-prebinder"
+            and reason in {None, event["reason"]}
+            and about in {None, event["regarding"]["name"]}
         ]
 
     async def zones(self) -> dict[str, str | None]:
         """Volume -> the zone of its node affinity."""
-        return {name: zone_of(one) for name, one in (await self.own_volumes()).items()}
+        return {name: zone_of(volume) for name, volume in (await self.own_volumes()).items()}
 
     async def violations(self) -> list[str]:
         """What is broken among the story's objects, see tests.invariants."""
@@ -143,18 +147,18 @@ class World:
             f"pods run: {', '.join(pods)}",
             seconds,
         )
-        found = await self.pods()
-        used = {claim for pod in pods for claim in documents.claims_of(found[pod])}
+        stored = await self.pods()
+        used = {claim for pod in pods for claim in documents.claims_of(stored[pod])}
         await eventually(self.bound, lambda bound: used <= set(bound), f"claims are bound: {used}", seconds)
 
-    async def told(self, reason: str, about: str) -> Document:
+    async def event(self, reason: str, about: str) -> Document:
         """Wait for an Event of ours and return it."""
-        found = await eventually(
+        recorded = await eventually(
             lambda: self.events(about=about),
             lambda events: any(each["reason"] == reason for each in events),
             f"an Event {reason} about {about}",
         )
-        return next(each for each in found if each["reason"] == reason)
+        return next(each for each in recorded if each["reason"] == reason)
 
     @asynccontextmanager
     async def scheduler_paused(self) -> AsyncIterator[None]:
@@ -180,7 +184,9 @@ class World:
             await self.admin.delete_all(kind, self.namespace)
         gone = []
         for kind in ("PersistentVolume", "StorageClass", "Node"):
-            names = [one["metadata"]["name"] for one in await self.admin.list(kind) if self._is_ours(one)]
+            names = [
+                document["metadata"]["name"] for document in await self.admin.list(kind) if self._is_ours(document)
+            ]
             gone += [self.admin.delete(kind, name) for name in names]
         gone.append(self.admin.delete("Namespace", self.namespace))
         for outcome in await asyncio.gather(*gone, return_exceptions=True):

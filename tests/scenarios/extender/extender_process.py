@@ -40,7 +40,9 @@ class Extended:
         """What kube-scheduler said about a pod that it could not place."""
         events = await self.world.admin.list("Event", self.world.namespace)
         return [
-            one["note"] for one in events if one["reason"] == "FailedScheduling" and one["regarding"]["name"] == pod
+            event["note"]
+            for event in events
+            if event["reason"] == "FailedScheduling" and event["regarding"]["name"] == pod
         ]
 
 

@@ -67,7 +67,7 @@ async def test_the_reserved_zone_wins(scheduling: Extended) -> None:
     scheduling.scheduler.pause()
     for name, size in sizes.items():
         await scheduling.pod(name, {f"{name}-data": claim_spec(disks, size)})
-    reserved = await eventually(world.reserved, lambda found: len(found) == PODS, "all are reserved")
+    reserved = await eventually(world.reserved, lambda reserved: len(reserved) == PODS, "all are reserved")
     scheduling.scheduler.resume()
     await world.all_run(*sizes)
     assert await world.bound() == reserved
@@ -78,7 +78,7 @@ async def refused(scheduling: Extended, why: str) -> None:
     """Wait until kube-scheduler says so of the pod `late`. It may see the pod first, and say that it has no claim."""
     await eventually(
         lambda: scheduling.refusals("late"),
-        lambda told: any(why in text for text in told),
+        lambda refusals: any(why in text for text in refusals),
         f"kube-scheduler says {why}",
     )
 
@@ -147,9 +147,9 @@ async def test_after_sigterm_it_answers_until_endpoints_have_moved(own_world: Wo
     async with extended(own_world, timeout="30s", delay="10m") as both:
         disks = await own_world.storage_class("off")
         await volumes(own_world, disks, "zone-a", "zone-b")
-        said = {f"{own_world.prefix}health": "Inaccessible", f"{own_world.prefix}health-reason": "NotFound"}
+        annotations = {f"{own_world.prefix}health": "Inaccessible", f"{own_world.prefix}health-reason": "NotFound"}
         unhealthy = own_world.name("zone-a-0")
-        await own_world.admin.patch("PersistentVolume", unhealthy, {"metadata": {"annotations": said}})
+        await own_world.admin.patch("PersistentVolume", unhealthy, {"metadata": {"annotations": annotations}})
         os.kill(both.extender.pid, signal.SIGTERM)
         await eventually(both.is_ready, lambda ready: not ready, "it says that it is not ready any more")
         await both.pod("late", {"late-data": claim_spec(disks)}, nodeSelector={ZONE: "zone-a"})

@@ -55,18 +55,18 @@ class Islands:
             "terminationGracePeriodSeconds": 0,
         }
         made = [documents.claim(self.world.namespace, claim, spec) for claim, spec in claims.items()]
-        found = documents.pod(self.world.namespace, name, documents.pod_spec(list(claims), extra=extra))
-        found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
-        await self.admin.create(*made, found)
+        pod = documents.pod(self.world.namespace, name, documents.pod_spec(list(claims), extra=extra))
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+        await self.admin.create(*made, pod)
 
 
 @pytest_asyncio.fixture
 async def islands(own_world: World) -> AsyncIterator[Islands]:
     async with extended(own_world, timeout="30s") as scheduling:
-        found = Islands(scheduling)
-        await found.open()
-        yield found
-        await found.close()
+        islands = Islands(scheduling)
+        await islands.open()
+        yield islands
+        await islands.close()
 
 
 async def test_nobody_is_evicted_where_the_volume_is_unhealthy(islands: Islands) -> None:
@@ -74,8 +74,8 @@ async def test_nobody_is_evicted_where_the_volume_is_unhealthy(islands: Islands)
     world = islands.world
     disks = await world.storage_class("off")
     await world.volumes(disks, *(world.volume(zone, disks, zone=zone) for zone in ISLANDS))
-    said = {f"{world.prefix}health": "Inaccessible", f"{world.prefix}health-reason": "NotFound"}
-    await world.admin.patch("PersistentVolume", world.name("zone-a"), {"metadata": {"annotations": said}})
+    annotations = {f"{world.prefix}health": "Inaccessible", f"{world.prefix}health-reason": "NotFound"}
+    await world.admin.patch("PersistentVolume", world.name("zone-a"), {"metadata": {"annotations": annotations}})
     await islands.pod("cheap", "least", {}, "zone-a")
     await islands.pod("dear", "modest", {}, "zone-b")
     await world.all_run("cheap", "dear")

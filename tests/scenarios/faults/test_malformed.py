@@ -41,7 +41,7 @@ BREAKS: Final[dict[str, dict[str, Break]]] = {
         "volumes-text": lambda pod: pod["spec"].update(volumes="all"),
     },
     "nodes": {"allocatable-list": lambda node: node["status"].update(allocatable=[1])},
-    "storageclasses": {"mode-number": lambda found: found.update(volumeBindingMode=1)},
+    "storageclasses": {"mode-number": lambda document: document.update(volumeBindingMode=1)},
 }
 
 
@@ -61,18 +61,18 @@ def made(world: World, plural: str, word: str) -> dict[str, Any]:
 def breaking(world: World) -> Callable[[Call, dict[str, Any]], dict[str, Any]]:
     """Break what is named so; volumes called `huge` get a megabyte of annotations, ours and others'."""
 
-    def distort(call: Call, found: dict[str, Any]) -> dict[str, Any]:
-        name, plural = str(found.get("metadata", {}).get("name", "")), call.path.rpartition("/")[2]
+    def distort(call: Call, document: dict[str, Any]) -> dict[str, Any]:
+        name, plural = str(document.get("metadata", {}).get("name", "")), call.path.rpartition("/")[2]
         if name == world.name("huge"):
-            found["metadata"]["annotations"] = {
+            document["metadata"]["annotations"] = {
                 f"{world.prefix}reserved-for": "x" * MEGABYTE,
                 "example.com/story": "y" * MEGABYTE,
             }
-        elif "broken-" in name and "spec" in found | {"spec": plural == "storageclasses"}:
+        elif "broken-" in name and "spec" in document | {"spec": plural == "storageclasses"}:
             harm = BREAKS.get(plural, {}).get(name.rpartition("broken-")[2])
             if harm is not None:
-                harm(found)
-        return found
+                harm(document)
+        return document
 
     return distort
 
@@ -93,7 +93,7 @@ async def test_each_is_skipped_counted_and_named_once(own_world: World) -> None:
         counted = await malformed(controller)
         assert counted.keys() == BREAKS.keys()
         assert all(counted[plural] >= len(words) for plural, words in BREAKS.items())
-        assert {name for name, _ in named(controller)} == {said_name(world, plural, word) for plural, word in broken}
+        assert {name for name, _ in named(controller)} == {logged_name(world, plural, word) for plural, word in broken}
 
         # They come once more, by a new list: counted again, not named again, and the next pod is served as well.
         proxy.faults += [Fault(about=watches_of(plural), status=410, reason="Expired") for plural in BREAKS]
@@ -114,11 +114,11 @@ def watches_of(plural: str) -> Callable[[Call], bool]:
 
 
 async def malformed(controller: Controller) -> Counter[str]:
-    found = await controller.samples()
+    samples = await controller.samples()
     return Counter(
         {
             labels["resource"]: int(value)
-            for name, labels, value in found
+            for name, labels, value in samples
             if name == "pvc_prebinder_malformed_objects_total" and value
         }
     )
@@ -131,6 +131,6 @@ def named(controller: Controller) -> Counter[tuple[str, str]]:
     return Counter((line["object"], line["resource_version"]) for line in skipped)
 
 
-def said_name(world: World, plural: str, word: str) -> str:
+def logged_name(world: World, plural: str, word: str) -> str:
     name = made(world, plural, word)["metadata"]
     return f"{name['namespace']}/{name['name']}" if "namespace" in name else str(name["name"])

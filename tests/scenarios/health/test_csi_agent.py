@@ -10,7 +10,7 @@ from tests.scenarios.environment.documents import claim_spec
 from tests.scenarios.environment.drivers import Directories, start_directories
 from tests.scenarios.environment.waiting import eventually
 from tests.scenarios.environment.world import World
-from tests.scenarios.health.test_quarantine import health, quarantined, said, volume_events, volumes
+from tests.scenarios.health.test_quarantine import annotation, health, quarantined, volume_events, volumes
 from tests.scenarios.processes.agent import agent_account, start_agent
 from tests.scenarios.processes.controller import Controller, start_controller
 from tests.scenarios.processes.proxy import Call, Fault, Proxy, writes_of
@@ -33,16 +33,20 @@ async def served(world: World) -> AsyncIterator[tuple[Directories, Controller]]:
     await driver.driver.stop()
 
 
-async def told_by_agents(world: World, name: str) -> list[str]:
+async def agent_event_reasons(world: World, name: str) -> list[str]:
     """The reasons of the agents' Events about an object in the story's namespace."""
-    found = await world.admin.list("Event", world.namespace)
-    own = [one for one in found if one.get("reportingController") == "scheduler.cloud.example/pvc-prebinder-csi-agent"]
-    return [one["reason"] for one in own if one["regarding"]["name"] == name]
+    events = await world.admin.list("Event", world.namespace)
+    own = [
+        event
+        for event in events
+        if event.get("reportingController") == "scheduler.cloud.example/pvc-prebinder-csi-agent"
+    ]
+    return [event["reason"] for event in own if event["regarding"]["name"] == name]
 
 
-async def is_said(world: World, name: str, state: str) -> Document:
-    found = await eventually(partial(health, world), lambda found: found[name] == state, f"{name} is said {state}")
-    assert found[name] == state
+async def has_published(world: World, name: str, state: str) -> Document:
+    states = await eventually(partial(health, world), lambda states: states[name] == state, f"{name} is said {state}")
+    assert states[name] == state
     return (await world.own_volumes())[name]
 
 
@@ -53,16 +57,16 @@ async def test_a_controller_without_endpoint_goes_by_what_the_agent_says(own_wor
         made = await volumes(own_world, driver, disks, 2)
         first, second = made
         driver.break_volume(made[first], VolumeFault.GONE)
-        volume = await is_said(own_world, first, "Inaccessible")
-        assert said(own_world, volume, "health-source") == f"CSI driver {driver.driver.driver_name}"
-        assert said(own_world, volume, "health-since")
+        volume = await has_published(own_world, first, "Inaccessible")
+        assert annotation(own_world, volume, "health-source") == f"CSI driver {driver.driver.driver_name}"
+        assert annotation(own_world, volume, "health-since")
 
         await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
         await own_world.all_run("app")
         assert await own_world.bound() == {"data": second}
 
         await own_world.pod("late", {"more": claim_spec(disks)}, gated=True)
-        refused = await own_world.told("StaticOnlyNoMatch", "late")
+        refused = await own_world.event("StaticOnlyNoMatch", "late")
         assert f"CSI driver {driver.driver.driver_name}, as published on the volume" in refused["note"], refused["note"]
         driver.recover(made[first])
         await own_world.all_run("late")
@@ -70,8 +74,8 @@ async def test_a_controller_without_endpoint_goes_by_what_the_agent_says(own_wor
         assert await volume_events(own_world, first) == ["VolumeConditionAbnormal", "VolumeConditionNormal"]
 
         driver.break_volume(made[second], VolumeFault.GONE)
-        told = partial(told_by_agents, own_world, "data")
-        await eventually(told, lambda reasons: reasons == ["VolumeConditionAbnormal"], "who has it is told")
+        event_reasons = partial(agent_event_reasons, own_world, "data")
+        await eventually(event_reasons, lambda reasons: reasons == ["VolumeConditionAbnormal"], "who has it is told")
         await controller.stop()
 
 
@@ -83,16 +87,18 @@ async def test_the_controller_quarantines_what_the_agent_finds_lost(own_world: W
         first, second = made
         async with own_world.scheduler_paused(), own_world.pv_controller_paused():
             await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
-            await eventually(own_world.reserved, lambda found: found == {"data": first}, "the first is reserved")
+            await eventually(own_world.reserved, lambda reserved: reserved == {"data": first}, "the first is reserved")
             driver.break_volume(made[first], VolumeFault.GONE)
-            await eventually(own_world.reserved, lambda found: found == {"data": second}, "the second is reserved")
+            await eventually(
+                own_world.reserved, lambda reserved: reserved == {"data": second}, "the second is reserved"
+            )
         await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
         await own_world.all_run("app")
         assert await own_world.bound() == {"data": second}
         await controller.stop()
         # Only a controller ends a quarantine: the agent says how the volume is, and no more.
         driver.recover(made[first])
-        await is_said(own_world, first, "Healthy")
+        await has_published(own_world, first, "Healthy")
         assert await quarantined(own_world) == {first}
         await controller.start()
         await eventually(partial(quarantined, own_world), lambda inside: not inside, "it is free")
@@ -105,7 +111,7 @@ async def test_agents_of_one_driver_take_turns_and_repeat_nothing(own_world: Wor
     async with served(own_world) as (driver, leader):
         ((name, handle),) = (await volumes(own_world, driver, disks, 1)).items()
         driver.break_volume(handle, VolumeFault.GONE)
-        written = (await is_said(own_world, name, "Inaccessible"))["metadata"]["resourceVersion"]
+        written = (await has_published(own_world, name, "Inaccessible"))["metadata"]["resourceVersion"]
         account = await agent_account(own_world, driver.driver.driver_name)
         other = await start_agent(own_world, driver.driver, account)
         assert (await leader.metric(LED), await other.metric(LED)) == (1, 0)
@@ -118,7 +124,7 @@ async def test_agents_of_one_driver_take_turns_and_repeat_nothing(own_world: Wor
         assert (await own_world.own_volumes())[name]["metadata"]["resourceVersion"] == written
         await leader.start()
         driver.recover(handle)
-        await is_said(own_world, name, "Healthy")
+        await has_published(own_world, name, "Healthy")
         assert (await leader.metric(LED), await other.metric(LED)) == (0, 1)
         assert await volume_events(own_world, name) == ["VolumeConditionAbnormal", "VolumeConditionNormal"]
         await other.stop()
@@ -135,14 +141,14 @@ async def test_the_rights_that_the_component_grants_are_those_the_agent_uses(own
         proxy.faults.append(Fault(about=writes_of("persistentvolumes"), status=409, reason="Conflict"))
         for state in ("Inaccessible", "Healthy", "Inaccessible"):
             driver.break_volume(handle, VolumeFault.GONE) if state != "Healthy" else driver.recover(handle)
-            await is_said(own_world, name, state)
+            await has_published(own_world, name, state)
 
         async def used() -> set[tuple[str, str]]:
             return {use_of(call) for call in proxy.calls}
 
         role = await own_world.admin.get("Role", lease_of(driver), own_world.namespace)
         granted = rights(role) | rights(await own_world.admin.get("ClusterRole", "pvc-prebinder-csi-agent"))
-        await eventually(used, lambda found: found == granted, f"each right is used, and no other: {sorted(granted)}")
+        await eventually(used, lambda rights: rights == granted, f"each right is used, and no other: {sorted(granted)}")
         assert proxy.forbidden == []
         await agent.stop()
     await driver.driver.stop()

@@ -40,7 +40,9 @@ async def reads_with_the_view_role(world: World, well: str) -> None:
     code, out, error = await command(world, "why", f"pv/{well}", "-o", "json", kubeconfig=account)
     assert (code, error) == (FINE, "")
     (item,) = json.loads(out)["items"]
-    assert [one["found"] for one in item["evidence"] if re.fullmatch(r"Healthy, probed \d+s ago", one["found"])], item
+    assert [
+        entry["found"] for entry in item["evidence"] if re.fullmatch(r"Healthy, probed \d+s ago", entry["found"])
+    ], item
 
 
 async def viewer(world: World) -> Path:
@@ -61,7 +63,7 @@ async def viewer(world: World) -> Path:
     return await world.cluster.kubeconfig_for_service_account(world.namespace, "views")
 
 
-async def asked(world: World, driver: Directories, name: str) -> tuple[int | None, str, str | None]:
+async def probed(world: World, driver: Directories, name: str) -> tuple[int | None, str, str | None]:
     code, rows = await health_of(world, name, endpoint_flag(driver.driver))
     return code, rows[name]["health"], rows[name]["source"]
 
@@ -71,13 +73,17 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
     async with watched(own_world, "--quarantine") as (driver, controller):
         made = await volumes(own_world, driver, disks, 2)
         unhealthy, well = made
-        assert await asked(own_world, driver, unhealthy) == (FINE, "Healthy", f"CSI driver {driver.driver.driver_name}")
+        assert await probed(own_world, driver, unhealthy) == (
+            FINE,
+            "Healthy",
+            f"CSI driver {driver.driver.driver_name}",
+        )
         driver.break_volume(made[unhealthy], VolumeFault.GONE)
         await eventually(partial(quarantined, own_world), lambda inside: inside == {unhealthy}, "it is in quarantine")
 
         code, rows = await eventually(
             partial(health_of, own_world, unhealthy, well),
-            lambda told: told[1][well]["health"] == "Healthy",
+            lambda result: result[1][well]["health"] == "Healthy",
             "the last sweep stands on the Lease",
         )
         assert code == PROBLEM_FOUND
@@ -86,7 +92,7 @@ async def test_health_and_quarantine_on_the_command_line(own_world: World) -> No
         assert (rows[well]["reason"], rows[well]["source"]) == ("Probed", lease)
         assert rows[well]["probed"]
         await reads_with_the_view_role(own_world, well)
-        assert (await asked(own_world, driver, unhealthy))[:2] == (PROBLEM_FOUND, "Inaccessible")
+        assert (await probed(own_world, driver, unhealthy))[:2] == (PROBLEM_FOUND, "Inaccessible")
         code, out, _ = await command(own_world, "health", unhealthy, "-o", "wide")
         assert code == PROBLEM_FOUND
         assert "Inaccessible" in out

@@ -32,7 +32,7 @@ async def watching(world: World, *volumes: str) -> AsyncIterator[asyncio.subproc
             await process.wait()
 
 
-async def told(process: asyncio.subprocess.Process) -> tuple[str, str, str | None]:
+async def printed_row(process: asyncio.subprocess.Process) -> tuple[str, str, str | None]:
     assert process.stdout is not None
     async with asyncio.timeout(30):
         row: dict[str, Any] = json.loads(await process.stdout.readline())
@@ -46,19 +46,22 @@ async def annotate(world: World, kind: str, name: str, namespace: str, **annotat
 async def test_each_change_is_printed_when_it_happens(own_world: World) -> None:
     disks = await own_world.storage_class(None)
     await own_world.volumes(disks, *(own_world.volume(word, disks, zone="zone-a") for word in ("one", "two")))
-    one, two = own_world.name("one"), own_world.name("two")
-    document = claim(own_world.namespace, "data", claim_spec(disks) | {"volumeName": one})
+    first, second = own_world.name("one"), own_world.name("two")
+    document = claim(own_world.namespace, "data", claim_spec(disks) | {"volumeName": first})
     await own_world.admin.create(document)
-    await eventually(own_world.volume_phases, lambda phases: phases[one] == "Bound", "the claim has its volume")
+    await eventually(own_world.volume_phases, lambda phases: phases[first] == "Bound", "the claim has its volume")
     published = {own_world.prefix + "health": "Inaccessible", own_world.prefix + "health-source": "CSI driver d"}
-    async with watching(own_world, one, two) as process:
-        assert [await told(process), await told(process)] == [(one, "Unknown", None), (two, "Unknown", None)]
+    async with watching(own_world, first, second) as process:
+        assert [await printed_row(process), await printed_row(process)] == [
+            (first, "Unknown", None),
+            (second, "Unknown", None),
+        ]
         await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: UNHEALTHY})
-        assert await told(process) == (one, "Degraded", "csi-addons on n1")
-        await annotate(own_world, "PersistentVolume", two, "", **published)
-        assert await told(process) == (two, "Inaccessible", "CSI driver d, as published on the volume")
+        assert await printed_row(process) == (first, "Degraded", "csi-addons on n1")
+        await annotate(own_world, "PersistentVolume", second, "", **published)
+        assert await printed_row(process) == (second, "Inaccessible", "CSI driver d, as published on the volume")
         await annotate(own_world, "PersistentVolumeClaim", "data", own_world.namespace, **{ADDONS: None})
-        assert await told(process) == (one, "Unknown", None)
+        assert await printed_row(process) == (first, "Unknown", None)
         process.terminate()
         async with asyncio.timeout(30):
             assert await process.wait() == PROBLEM_FOUND

@@ -27,14 +27,16 @@ async def watched(world: World) -> AsyncIterator[tuple[Directories, Controller]]
 
 
 async def versions(world: World) -> dict[str, str]:
-    return {name: one["metadata"]["resourceVersion"] for name, one in (await world.own_volumes()).items()}
+    return {name: volume["metadata"]["resourceVersion"] for name, volume in (await world.own_volumes()).items()}
 
 
 async def events(world: World) -> Counter[tuple[str, str]]:
     """Count our Events about the story's volumes, by volume and reason; repeats count too."""
-    found = await world.admin.list("Event", "default")
-    own = (one for one in found if one["regarding"]["name"].startswith(world.name("")))
-    return Counter({(one["regarding"]["name"], one["reason"]): one.get("series", {}).get("count", 1) for one in own})
+    events = await world.admin.list("Event", "default")
+    own = (event for event in events if event["regarding"]["name"].startswith(world.name("")))
+    return Counter(
+        {(event["regarding"]["name"], event["reason"]): event.get("series", {}).get("count", 1) for event in own}
+    )
 
 
 async def swept(controller: Controller, times: int) -> None:
@@ -44,9 +46,9 @@ async def swept(controller: Controller, times: int) -> None:
     await eventually(lists, lambda now: now >= before + times, f"{times} more sweeps")
 
 
-async def said(world: World, word: str) -> Counter[str]:
+async def annotation_counts(world: World, word: str) -> Counter[str]:
     """Count the values of an annotation of ours."""
-    annotations = [one["metadata"].get("annotations", {}) for one in (await world.own_volumes()).values()]
+    annotations = [volume["metadata"].get("annotations", {}) for volume in (await world.own_volumes()).values()]
     return Counter(each[world.prefix + word] for each in annotations if world.prefix + word in each)
 
 
@@ -85,9 +87,11 @@ async def test_one_write_for_each_change_and_none_without_one(own_world: World) 
         for name in unhealthy:
             driver.recover(handles[name])
         await eventually(
-            partial(said, own_world, "health"), lambda found: found == {"Healthy": UNHEALTHY}, "all recovered"
+            partial(annotation_counts, own_world, "health"),
+            lambda values: values == {"Healthy": UNHEALTHY},
+            "all recovered",
         )
-        assert not await said(own_world, "quarantine")
+        assert not await annotation_counts(own_world, "quarantine")
         recording.cancel()
         await asyncio.gather(recording, return_exceptions=True)
 
@@ -96,22 +100,26 @@ async def break_many(world: World, driver: Directories, controller: Controller, 
     """At once: all of them are told, once, and no more of them are quarantined than the cap allows."""
     for handle in handles.values():
         driver.break_volume(handle, VolumeFault.GONE)
-    await eventually(partial(said, world, "health"), lambda found: found == {"Inaccessible": UNHEALTHY}, "all are told")
+    await eventually(
+        partial(annotation_counts, world, "health"),
+        lambda values: values == {"Inaccessible": UNHEALTHY},
+        "all are told",
+    )
     held_back = partial(controller.metric, "pvc_prebinder_quarantine_held_back_volumes")
     await eventually(held_back, lambda count: count == UNHEALTHY - CAP, "the metric says how many are held back")
-    assert (await said(world, "quarantine")).total() == CAP
-    found = await eventually(
-        partial(events, world), lambda found: found.total() == UNHEALTHY + CAP, "all Events are there"
+    assert (await annotation_counts(world, "quarantine")).total() == CAP
+    counts = await eventually(
+        partial(events, world), lambda counts: counts.total() == UNHEALTHY + CAP, "all Events are there"
     )
-    assert {name for name, reason in found if reason == "VolumeConditionAbnormal"} == set(handles)
-    assert set(found.values()) == {1}
+    assert {name for name, reason in counts if reason == "VolumeConditionAbnormal"} == set(handles)
+    assert set(counts.values()) == {1}
 
 
 async def volumes(world: World, driver: Directories, disks: str) -> dict[str, str]:
     """Create healthy volumes; return their names and handles."""
     handles = {f"v{number:03}": driver.healthy("zone-a") for number in range(VOLUMES)}
     name = driver.driver.driver_name
-    made = (world.volume(word, disks, zone="zone-a", driver=name, handle=one) for word, one in handles.items())
+    made = (world.volume(word, disks, zone="zone-a", driver=name, handle=handle) for word, handle in handles.items())
     await world.volumes(disks, *made)
     return {world.name(word): handle for word, handle in handles.items()}
 

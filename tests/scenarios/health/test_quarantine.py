@@ -35,32 +35,32 @@ async def volumes(world: World, driver: Directories, disks: str, count: int) -> 
     """Create so many healthy volumes; return their names and handles."""
     handles = {f"v{number:03}": driver.healthy("zone-a") for number in range(count)}
     name = driver.driver.driver_name
-    made = (world.volume(word, disks, zone="zone-a", driver=name, handle=one) for word, one in handles.items())
+    made = (world.volume(word, disks, zone="zone-a", driver=name, handle=handle) for word, handle in handles.items())
     await world.volumes(disks, *made)
     return {world.name(word): handle for word, handle in handles.items()}
 
 
-def said(world: World, volume: Document, word: str) -> str | None:
+def annotation(world: World, volume: Document, word: str) -> str | None:
     value = volume["metadata"].get("annotations", {}).get(world.prefix + word)
     return None if value is None else str(value)
 
 
 async def quarantined(world: World) -> set[str]:
-    return {name for name, one in (await world.own_volumes()).items() if said(world, one, "quarantine")}
+    return {name for name, volume in (await world.own_volumes()).items() if annotation(world, volume, "quarantine")}
 
 
 async def health(world: World) -> dict[str, str | None]:
-    return {name: said(world, one, "health") for name, one in (await world.own_volumes()).items()}
+    return {name: annotation(world, volume, "health") for name, volume in (await world.own_volumes()).items()}
 
 
 async def claim_phases(world: World) -> dict[str, str]:
-    return {name: one["status"]["phase"] for name, one in (await world.claims()).items()}
+    return {name: claim["status"]["phase"] for name, claim in (await world.claims()).items()}
 
 
 async def volume_events(world: World, name: str) -> list[str]:
     """The reasons of our Events about a volume, in the order they were told."""
-    found = [one for one in await world.admin.list("Event", "default") if one["regarding"]["name"] == name]
-    return [one["reason"] for one in sorted(found, key=lambda one: str(one["eventTime"]))]
+    events = [event for event in await world.admin.list("Event", "default") if event["regarding"]["name"] == name]
+    return [event["reason"] for event in sorted(events, key=lambda event: str(event["eventTime"]))]
 
 
 async def test_no_claim_gets_an_unhealthy_free_volume_until_it_is_well(own_world: World) -> None:
@@ -73,11 +73,11 @@ async def test_no_claim_gets_an_unhealthy_free_volume_until_it_is_well(own_world
         assert volume["status"]["phase"] == "Available"
         assert volume["spec"]["claimRef"]["namespace"] == own_world.namespace
         assert "uid" not in volume["spec"]["claimRef"]
-        assert said(own_world, volume, "health") == "Inaccessible"
+        assert annotation(own_world, volume, "health") == "Inaccessible"
         await own_world.admin.create(claim(own_world.namespace, "data", claim_spec(disks)))
         await eventually(
             partial(own_world.admin.list, "Event", own_world.namespace),
-            lambda events: any(one["reportingController"] == "persistentvolume-controller" for one in events),
+            lambda events: any(event["reportingController"] == "persistentvolume-controller" for event in events),
             "the PV controller looked for a volume for the claim",
         )
         await never(partial(claim_phases, own_world), lambda phases: phases["data"] == "Bound", "it is bound")
@@ -85,8 +85,10 @@ async def test_no_claim_gets_an_unhealthy_free_volume_until_it_is_well(own_world
         driver.recover(handle)
         await eventually(own_world.bound, lambda bound: bound == {"data": name}, "the claim has it")
         assert await quarantined(own_world) == set()
-        told = ["VolumeConditionAbnormal", "Quarantined", "VolumeConditionNormal", "QuarantineReleased"]
-        await eventually(partial(volume_events, own_world, name), lambda events: sorted(events) == sorted(told), "told")
+        expected = ["VolumeConditionAbnormal", "Quarantined", "VolumeConditionNormal", "QuarantineReleased"]
+        await eventually(
+            partial(volume_events, own_world, name), lambda events: sorted(events) == sorted(expected), "told"
+        )
 
 
 async def test_a_new_process_keeps_and_ends_what_a_dead_one_quarantined(own_world: World) -> None:
@@ -145,7 +147,7 @@ async def test_a_driver_that_calls_everything_unhealthy_does_not_empty_a_class(
             driver.break_volume(handle, VolumeFault.GONE)
         await eventually(
             partial(health, own_world),
-            lambda found: {found[name] for name in made} == {"Inaccessible"},
+            lambda health: {health[name] for name in made} == {"Inaccessible"},
             "all are unhealthy",
         )
         held_back = partial(controller.metric, "pvc_prebinder_quarantine_held_back_volumes", storage_class=disks)
@@ -173,11 +175,13 @@ async def test_a_reservation_goes_to_another_volume(own_world: World, mode: str)
         first, second = made
         async with paused():
             await own_world.pod("app", {"data": claim_spec(disks)}, gated=True)
-            await eventually(own_world.reserved, lambda found: found == {"data": first}, "the first is reserved")
+            await eventually(own_world.reserved, lambda reserved: reserved == {"data": first}, "the first is reserved")
             driver.break_volume(made[first], VolumeFault.GONE)
-            await eventually(own_world.reserved, lambda found: found == {"data": second}, "the second is reserved")
+            await eventually(
+                own_world.reserved, lambda reserved: reserved == {"data": second}, "the second is reserved"
+            )
             await eventually(partial(quarantined, own_world), lambda inside: inside == {first}, "the first is kept")
-            await own_world.told("ReservationLost", "app")
+            await own_world.event("ReservationLost", "app")
     await own_world.all_run("app")
     assert await own_world.bound() == {"data": second}
 
@@ -193,7 +197,7 @@ async def test_quarantine_and_the_pv_controller_race_for_the_same_volumes(own_wo
             driver.break_volume(handle, VolumeFault.GONE)
         await eventually(
             partial(health, own_world),
-            lambda found: set(found.values()) == {"Inaccessible"},
+            lambda health: set(health.values()) == {"Inaccessible"},
             "all are known as unhealthy",
         )
         history: defaultdict[str, list[Document]] = defaultdict(list)
@@ -215,17 +219,17 @@ async def test_quarantine_and_the_pv_controller_race_for_the_same_volumes(own_wo
 async def race(world: World, disks: str, name: str, turns: asyncio.Semaphore, number: int) -> None:
     """Free one volume and ask for one: one before the other, the other way round, or at the same time."""
     freed = partial(world.admin.patch, "PersistentVolume", name, {"spec": {"claimRef": None}})
-    asked = partial(world.admin.create, claim(world.namespace, f"claim-{number}", claim_spec(disks)))
+    create = partial(world.admin.create, claim(world.namespace, f"claim-{number}", claim_spec(disks)))
     async with turns:
         match number % 3:
             case 0:
                 await freed()
-                await asked()
+                await create()
             case 1:
-                await asked()
+                await create()
                 await freed()
             case _:
-                await asyncio.gather(freed(), asked())
+                await asyncio.gather(freed(), create())
 
 
 async def record(world: World, history: defaultdict[str, list[Document]]) -> None:
@@ -236,20 +240,20 @@ async def record(world: World, history: defaultdict[str, list[Document]]) -> Non
 async def undecided(world: World) -> list[str]:
     return [
         name
-        for name, one in (await world.own_volumes()).items()
-        if one["status"]["phase"] != "Bound" and not said(world, one, "quarantine")
+        for name, volume in (await world.own_volumes()).items()
+        if volume["status"]["phase"] != "Bound" and not annotation(world, volume, "quarantine")
     ]
 
 
 def faults(world: World, name: str, versions: list[Document]) -> list[str]:
     """Say where in its life a volume was in quarantine and a claim's at once, or lost the claim that had it."""
-    found, holder = [], ""
+    violations, holder = [], ""
     for version in versions:
         reference = version["spec"].get("claimRef", {})
         uid = reference.get("uid", "")
-        if said(world, version, "quarantine") and (uid or reference.get("name") != f"quarantine-{name}"):
-            found.append(f"{name} is in quarantine and has {reference}")
+        if annotation(world, version, "quarantine") and (uid or reference.get("name") != f"quarantine-{name}"):
+            violations.append(f"{name} is in quarantine and has {reference}")
         if holder and uid != holder:
-            found.append(f"{name} lost claim {holder} to {reference}")
+            violations.append(f"{name} lost claim {holder} to {reference}")
         holder = holder or uid
-    return found
+    return violations

@@ -11,8 +11,8 @@ from tests.scenarios.processes.why_command import Asker
 
 
 async def publish(world: World, volume: str, health: str) -> None:
-    said = {"health": health, "health-reason": "DiskGone", "health-source": "CSI driver d"}
-    annotations = {world.prefix + word: value for word, value in said.items()}
+    fields = {"health": health, "health-reason": "DiskGone", "health-source": "CSI driver d"}
+    annotations = {world.prefix + word: value for word, value in fields.items()}
     await world.admin.patch("PersistentVolume", volume, {"metadata": {"annotations": annotations}})
 
 

@@ -76,7 +76,7 @@ async def test_another_zone_is_chosen_when_one_of_three_volumes_is_unhealthy(wor
         ),
     )
     await world.pod("app", {f"data-{number}": claim_spec(disks) for number in range(3)}, gated=True)
-    chosen = await eventually(world.reserved, lambda found: len(found) == 3, "all three claims have a volume")
+    chosen = await eventually(world.reserved, lambda reserved: len(reserved) == 3, "all three claims have a volume")
     assert {volume.removeprefix(f"{world.namespace}-")[:6] for volume in chosen.values()} == {"zone-b"}
     await world.all_run("app")
 

@@ -59,9 +59,9 @@ class Prometheus:
     async def scrape(self, job: str, *addresses: str) -> None:
         """Scrape these as `job`, instead of what was scraped before, and wait until each has answered."""
         self._scraped[job] = list(addresses)
-        found = [{"labels": {"job": name}, "targets": each} for name, each in self._scraped.items()]
+        groups = [{"labels": {"job": name}, "targets": each} for name, each in self._scraped.items()]
         passing = self._targets.with_suffix(".new")
-        passing.write_text(json.dumps(found))
+        passing.write_text(json.dumps(groups))
         passing.rename(self._targets)
         if not addresses:
             return
@@ -70,28 +70,28 @@ class Prometheus:
 
     async def query(self, expression: str) -> list[dict[str, Any]]:
         """Return the series of an instant query."""
-        found = await self._get("query", {"query": expression})
-        return list(found["result"])
+        answer = await self._get("query", {"query": expression})
+        return list(answer["result"])
 
     async def firing(self) -> dict[str, dict[str, Any]]:
         """Return the alerts that fire, by name, as Prometheus gives them to Alertmanager."""
-        found = await self._get("alerts", {})
-        return {alert["labels"]["alertname"]: alert for alert in found["alerts"] if alert["state"] == "firing"}
+        answer = await self._get("alerts", {})
+        return {alert["labels"]["alertname"]: alert for alert in answer["alerts"] if alert["state"] == "firing"}
 
     async def fires(self, *names: str, seconds: float = 60) -> dict[str, dict[str, Any]]:
         """Wait until these alerts fire, all at once."""
         self.fired.update(names)
-        return await eventually(self.firing, lambda found: set(names) <= found.keys(), f"{names} fire", seconds)
+        return await eventually(self.firing, lambda firing: set(names) <= firing.keys(), f"{names} fire", seconds)
 
     async def resolves(self, *names: str, seconds: float = 60) -> None:
         """Wait until none of these alerts fires."""
-        await eventually(self.firing, lambda found: not set(names) & found.keys(), f"{names} resolve", seconds)
+        await eventually(self.firing, lambda firing: not set(names) & firing.keys(), f"{names} resolve", seconds)
 
     async def _get(self, what: str, parameters: Mapping[str, str]) -> Any:
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"{self._url}/{what}", params=parameters) as answer,
         ):
-            found = await answer.json()
-        assert found["status"] == "success", found
-        return found["data"]
+            body = await answer.json()
+        assert body["status"] == "success", body
+        return body["data"]

@@ -33,8 +33,8 @@ _attempts: Final = count()
 def policies(component: str) -> list[Document]:
     """What the component adds to everything else it is used with."""
     files = sorted((MANIFESTS / "components" / component).glob("*.yaml"))
-    found = [document for file in files for document in yaml.safe_load_all(file.read_text())]
-    return [document for document in found if document["kind"].startswith("ValidatingAdmission")]
+    documents = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+    return [document for document in documents if document["kind"].startswith("ValidatingAdmission")]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -227,9 +227,9 @@ async def test_of_the_status_of_a_pod_the_scheduler_changes_what_kube_scheduler_
     before = (await limited.pods())["watched"]["status"].get("conditions", [])
     ready = {"type": "Ready", "status": "True"}
     assert "PodScheduled only" in await tried({"status": {"conditions": [*before, ready]}})
-    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
-    others = [one for one in before if one["type"] != "PodScheduled"]
-    assert await tried({"status": {"conditions": [*others, told], "nominatedNodeName": "node-1"}}) == ""
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    others = [other for other in before if other["type"] != "PodScheduled"]
+    assert await tried({"status": {"conditions": [*others, condition], "nominatedNodeName": "node-1"}}) == ""
 
 
 async def test_others_are_not_concerned(limited: World) -> None:
@@ -286,7 +286,7 @@ async def test_an_agent_changes_annotations_of_health_and_nothing_else(limited: 
     agent = await start_agent(limited, driver.driver, kubeconfig)
     try:
         driver.break_volume(handle, VolumeFault.GONE)
-        await eventually(partial(health, limited), lambda found: found[name] == "Inaccessible", "the agent says so")
+        await eventually(partial(health, limited), lambda health: health[name] == "Inaccessible", "the agent says so")
     finally:
         await agent.stop()
         await driver.driver.stop()

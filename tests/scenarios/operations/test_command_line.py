@@ -90,7 +90,7 @@ async def logged(controller: Controller, text: str) -> None:
     async def log() -> str:
         return controller.log()
 
-    await eventually(log, lambda said: text in said, f"it says: {text}")
+    await eventually(log, lambda output: text in output, f"it says: {text}")
 
 
 NAMES = frozenset(

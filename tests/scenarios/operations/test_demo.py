@@ -67,14 +67,14 @@ def clusters(home: Path) -> list[Path]:
 
 def alive(directory: Path) -> list[int]:
     """Return the processes whose command line names the directory."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if str(directory).encode() in process.read_bytes():
-                found.append(int(process.parent.name))
+                pids.append(int(process.parent.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 async def shell(output: str, beginning: str, home: Path) -> int | None:
@@ -112,9 +112,9 @@ async def test_it_tells_its_story_and_leaves_nothing(home: Path) -> None:
     assert "a-small-0-elsewhere" in output.partition("Rejected, although")[2]
     assert "a-small-0-unhealthy" in output.partition("In quarantine")[2]
     assert "faster" not in output
-    told = output.partition("A volume became unhealthy while pods waited:\n")[2].partition("\n\n")[0].splitlines()
-    assert [re.sub(r"\d+\.\d|\d", "N", re.sub("[bc]-fast", "X", line)).split() for line in told] == STORY
-    seconds = [float(line.split()[0]) for line in told]
+    lines = output.partition("A volume became unhealthy while pods waited:\n")[2].partition("\n\n")[0].splitlines()
+    assert [re.sub(r"\d+\.\d|\d", "N", re.sub("[bc]-fast", "X", line)).split() for line in lines] == STORY
+    seconds = [float(line.split()[0]) for line in lines]
     assert seconds == sorted(seconds)
     waiting = re.findall(r"; (shop-\d) waits$", output, re.MULTILINE)
     assert re.findall(r"(shop-\d) has a-fast and runs$", output, re.MULTILINE) == waiting

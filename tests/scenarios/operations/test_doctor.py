@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def doctor(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, dict[str, Any]]:
     code = await asyncio.to_thread(main, ["doctor", "-o", "json", *flags])
-    return code, {one["check"]: one for one in json.loads(capsys.readouterr().out)}
+    return code, {check["check"]: check for check in json.loads(capsys.readouterr().out)}
 
 
 async def test_the_manifests_grant_all_that_is_needed(
@@ -26,7 +26,7 @@ async def test_the_manifests_grant_all_that_is_needed(
 ) -> None:
     flags = [f"--kubeconfig={await account(cluster)}", endpoint_flag(directories.driver)]
     code, checks = await doctor(capsys, *flags)
-    assert [one for one in checks.values() if one["state"] != "ok" and "StorageClass" not in one["check"]] == []
+    assert [check for check in checks.values() if check["state"] != "ok" and "StorageClass" not in check["check"]] == []
     assert checks["CSI driver directory.csi.example"]["found"].startswith("responds")
     assert code == 0
 

@@ -43,7 +43,7 @@ async def in_force(world: World) -> None:
     async def new_pod() -> list[str]:
         return await gates(world, waiting(world, f"probe-{next(numbers)}"))
 
-    await eventually(new_pod, lambda found: found == [GATE], "a new pod is gated")
+    await eventually(new_pod, lambda gates: gates == [GATE], "a new pod is gated")
 
 
 async def test_pods_that_know_nothing_of_gates_run_on_the_volumes_reserved_for_them(world: World, policy: None) -> None:
@@ -56,9 +56,9 @@ async def test_pods_that_know_nothing_of_gates_run_on_the_volumes_reserved_for_t
     bound = await world.bound()
     assert len(set(bound.values())) == 4
     for name in ("db-0", "db-1"):
-        told = await world.told("VolumeBound", name)
+        event = await world.event("VolumeBound", name)
         assert all(
-            f"{bound[f'{template}-{name}']} to claim {template}-{name}" in told["note"] for template in templates
+            f"{bound[f'{template}-{name}']} to claim {template}-{name}" in event["note"] for template in templates
         )
 
 

@@ -95,7 +95,7 @@ class Stage:
     prometheus: Prometheus
     disks: str
 
-    async def asks_extender(self, body: bytes) -> None:
+    async def call_extender(self, body: bytes) -> None:
         async with aiohttp.ClientSession() as session, session.post(f"http://{self.extender}/filter", data=body) as had:
             await had.read()
 
@@ -144,10 +144,12 @@ async def test_every_panel_of_the_dashboard_shows_something(own_world: World, tm
         await own_world.all_run("app", "plain")
         taken = (await own_world.bound())["data"]
         stage.driver.break_volume(next(handle for name, handle in made.items() if name != taken), VolumeFault.GONE)
-        await stage.asks_extender(json.dumps({"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["node-1"]}).encode())
+        await stage.call_extender(json.dumps({"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["node-1"]}).encode())
         async with own_world.scheduler_paused():
             await own_world.pod("hint", {"hinted": claim_spec(hinted)})
-            await eventually(lambda: shown_by_none(stage.prometheus), lambda found: not found, "each panel has data")
+            await eventually(
+                lambda: shown_by_none(stage.prometheus), lambda queries: not queries, "each panel has data"
+            )
 
 
 async def shown_by_none(prometheus: Prometheus) -> list[str]:
@@ -156,13 +158,13 @@ async def shown_by_none(prometheus: Prometheus) -> list[str]:
     queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     assert len(queries) > 30
     results = await asyncio.gather(*(prometheus.query(query.replace("$__rate_interval", WINDOW)) for query in queries))
-    return [query for query, found in zip(queries, results, strict=True) if not found]
+    return [query for query, result in zip(queries, results, strict=True) if not result]
 
 
 async def test_alerts_fire_by_their_cause_and_resolve(own_world: World, tmp_path: Path) -> None:
     async with staged(own_world, tmp_path, "--reservation-ttl=10s") as stage:
         prometheus = stage.prometheus
-        assert await eventually(prometheus.firing, lambda found: not found, "nothing fires") == {}
+        assert await eventually(prometheus.firing, lambda firing: not firing, "nothing fires") == {}
         await volumes_become_unhealthy(stage)
         await a_report_is_unreadable(stage)
         await the_driver_hangs(stage)
@@ -257,7 +259,7 @@ async def reservations_expire(stage: Stage) -> None:
 
 async def requests_to_the_extender_fail(stage: Stage) -> None:
     async def fires() -> bool:
-        await stage.asks_extender(b"{")
+        await stage.call_extender(b"{")
         return "PVCPrebinderExtenderErrors" in await stage.prometheus.firing()
 
     await eventually(fires, bool, "requests fail")

@@ -85,8 +85,8 @@ async def lay_out(world: World, first: str, second: str) -> str:
     await world.all_run("db", "app")
 
     async def agents() -> int:
-        found = await world.pods()
-        return sum(name.startswith("agent-") and bool(one["spec"].get("nodeName")) for name, one in found.items())
+        pods = await world.pods()
+        return sum(name.startswith("agent-") and bool(pod["spec"].get("nodeName")) for name, pod in pods.items())
 
     await eventually(agents, (2).__eq__, "the DaemonSet's pods are on both nodes")
     return volume

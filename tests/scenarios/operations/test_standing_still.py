@@ -78,13 +78,13 @@ async def look_at_nothing(world: World) -> list[Call]:
             await world.volumes(disks, *volumes)
             await world.pod(f"{mode}-runs", {f"{mode}-data": claim_spec(disks)}, gated=True)
             await world.pod(f"{mode}-refused", {f"{mode}-big": claim_spec(disks, "1Ti")}, gated=True)
-            await world.told("StaticOnlyNoMatch", about=f"{mode}-refused")
+            await world.event("StaticOnlyNoMatch", about=f"{mode}-refused")
         runs = ("annotate", "prebind", "complete")
         await settled(world, (f"{mode}-data" for mode in runs), *(f"{mode}-runs" for mode in runs))
         held = {"held": claim_spec(world.name("annotate"))}
         await world.pod("held", held, extra={"schedulerName": "nobody"})
-        await eventually(world.reserved, lambda found: "held" in found, "a volume is held")
-        await world.told("VolumeReserved", about="held")
+        await eventually(world.reserved, lambda reserved: "held" in reserved, "a volume is held")
+        await world.event("VolumeReserved", about="held")
         await eventually(lambda: silent(proxy), bool, "all that was to be said is said")
         begun = len(proxy.calls)
         await asyncio.sleep(WATCHED_SECONDS)  # not to wait for something: to see that nothing comes
@@ -109,7 +109,9 @@ async def look_at_everything(world: World) -> Proxy:
     """Return a proxy that has seen the controller do all that it ever does."""
     async with lived_in(world), Proxy(world.cluster) as proxy:
         # What is called so is not seen by watches, so the drift check has to find it and read it.
-        proxy.distort = lambda call, found: None if call.watches and name_in(found).endswith("unseen") else found
+        proxy.distort = lambda call, document: (
+            None if call.watches and name_in(document).endswith("unseen") else document
+        )
         controller = await start_controller(world, kubeconfig=proxy.kubeconfig_for(await account(world.cluster)))
         await world.admin.create(*unseen(world))
         await served_and_refused_twice(world, controller)
@@ -130,9 +132,9 @@ async def served_and_refused_twice(world: World, controller: Controller) -> None
     await settled(world, ["data", "log"], "app")
     few = await world.storage_class("annotate", "few")
     await world.pod("late", {"late": claim_spec(few)}, extra={"schedulerName": "nobody"})
-    await world.told("StaticOnlyNoMatch", about="late")
+    await world.event("StaticOnlyNoMatch", about="late")
     await world.volumes(few, world.volume("last", few, zone="zone-a"))
-    await world.told("VolumeReserved", about="late")
+    await world.event("VolumeReserved", about="late")
     # One that is still being deleted would be told of, in other words than the first time.
     controller.pause()
     await world.admin.delete("PersistentVolume", world.name("last"))
@@ -170,8 +172,8 @@ def unseen(world: World) -> list[dict[str, Any]]:
     ]
 
 
-def name_in(found: dict[str, Any]) -> str:
-    return str(found.get("metadata", {}).get("name", ""))
+def name_in(document: dict[str, Any]) -> str:
+    return str(document.get("metadata", {}).get("name", ""))
 
 
 async def read_kinds(proxy: Proxy) -> set[str]:
@@ -201,10 +203,14 @@ def parts_of(call: Call) -> tuple[str, str, str, str]:
 async def granted(cluster: DevCluster) -> set[Right]:
     """Return what the roles of manifests/ allow the controller, as they were applied."""
     kinds = "clusterroles,roles,clusterrolebindings,rolebindings"
-    found = json.loads(await cluster.run_kubectl("get", kinds, "-n", SYSTEM, "-o", "json"))["items"]
+    objects = json.loads(await cluster.run_kubectl("get", kinds, "-n", SYSTEM, "-o", "json"))["items"]
     controller = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM}
-    bound = {(one["roleRef"]["kind"], one["roleRef"]["name"]) for one in found if controller in one.get("subjects", ())}
-    roles = [one for one in found if (one["kind"], one["metadata"]["name"]) in bound]
+    bound = {
+        (binding["roleRef"]["kind"], binding["roleRef"]["name"])
+        for binding in objects
+        if controller in binding.get("subjects", ())
+    }
+    roles = [role for role in objects if (role["kind"], role["metadata"]["name"]) in bound]
     rules = [rule for role in roles for rule in role["rules"]]
     return {
         (verb, group, resource)

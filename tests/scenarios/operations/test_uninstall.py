@@ -54,12 +54,14 @@ async def uninstall(world: World, account: Path, *flags: str) -> tuple[int, str,
 
 async def state(world: World) -> dict[str, Document]:
     """Everything of the story that we may write, without what every write changes."""
-    found = {
+    objects = {
         "volume": await world.own_volumes(),
         "claim": await world.claims(),
         "pod": await world.pods(),
     }
-    return {f"{kind} {name}": _stripped(one) for kind, named in found.items() for name, one in named.items()}
+    return {
+        f"{kind} {name}": _stripped(document) for kind, named in objects.items() for name, document in named.items()
+    }
 
 
 def _stripped(document: Document) -> Document:
@@ -98,7 +100,7 @@ async def arrange(world: World, mode: str, driver: Directories) -> tuple[str, st
     disks = await world.storage_class(mode)
     handles = {word: driver.healthy("zone-a") for word in ("good", "lost")}
     name = driver.driver.driver_name
-    made = [world.volume(word, disks, zone="zone-a", driver=name, handle=one) for word, one in handles.items()]
+    made = [world.volume(word, disks, zone="zone-a", driver=name, handle=handle) for word, handle in handles.items()]
     await world.volumes(disks, *made)
     nobody = {"schedulerName": "nobody"}
     await world.pod("app", {"data": claim_spec(disks)}, gated=True, extra=nobody)
@@ -114,7 +116,7 @@ async def marked(world: World, handle: str, driver: Directories) -> None:
     key = f"{world.prefix}quarantine"
     await eventually(
         world.own_volumes,
-        lambda found: key in found[world.name("lost")]["metadata"].get("annotations", {}),
+        lambda volumes: key in volumes[world.name("lost")]["metadata"].get("annotations", {}),
         "the lost volume is in quarantine",
     )
     await eventually(
@@ -122,7 +124,7 @@ async def marked(world: World, handle: str, driver: Directories) -> None:
         lambda pods: "schedulingGates" not in pods["app"]["spec"] and "schedulingGates" in pods["big"]["spec"],
         "one pod has a reserved volume, the other one waits",
     )
-    await world.told("StaticOnlyNoMatch", "big")
+    await world.event("StaticOnlyNoMatch", "big")
     await controller.stop()
 
 

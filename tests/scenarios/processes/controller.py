@@ -65,7 +65,7 @@ class Controller:
     async def metric(self, name: str, **labels: str) -> float:
         """Return the sum of the samples of that name with those labels; 0 if there are none."""
         return sum(
-            value for found, has, value in await self.samples() if found == name and labels.items() <= has.items()
+            value for metric, has, value in await self.samples() if metric == name and labels.items() <= has.items()
         )
 
     async def samples(self) -> list[tuple[str, dict[str, str], float]]:
@@ -73,7 +73,7 @@ class Controller:
         async with aiohttp.ClientSession() as session, session.get(f"http://{self._metrics}/metrics") as answer:
             lines = (await answer.text()).splitlines()
         matches = (_SAMPLE.match(line) for line in lines if not line.startswith("#"))
-        return [(found[1], dict(_LABEL.findall(found[2] or "")), float(found[3])) for found in matches if found]
+        return [(match[1], dict(_LABEL.findall(match[2] or "")), float(match[3])) for match in matches if match]
 
     def log(self) -> str:
         return self.component.log_path.read_text(encoding="utf-8", errors="replace")

@@ -40,17 +40,17 @@ class Driven:
         """Return the result of a call about a pod of the story, or the error."""
         params = {"namespace": world.namespace, "name": pod, **others}
         body = cbor2.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        status, told = await self.ask("POST", "/rpc", body, "application/cbor")
+        status, content = await self.ask("POST", "/rpc", body, "application/cbor")
         assert status == 200
-        answer = cbor2.loads(told)
+        answer = cbor2.loads(content)
         return answer["result"] if "result" in answer else answer["error"]
 
     async def configure(self, name: str, scores: Mapping[str, int]) -> tuple[int, str]:
         profile = {"schedulerName": name, "scores": dict(scores)}
         document = {"apiVersion": "config.pvc-prebinder/v1alpha1", "kind": "SchedulerConfiguration"}
         body = yaml.safe_dump(document | {"profiles": [profile]}).encode()
-        status, told = await self.ask("PUT", "/config", body, "application/yaml")
-        return status, told.decode()
+        status, content = await self.ask("PUT", "/config", body, "application/yaml")
+        return status, content.decode()
 
 
 @asynccontextmanager

@@ -68,12 +68,12 @@ class Crowd:
         return [self._pod("db", "db"), *(self._pod(f"near-{n}", affinity=affinity) for n in range(count - 1))]
 
     def choosy(self, count: int) -> list[Document]:
-        said = [
+        expressions = [
             {"key": RANK, "operator": "Gt", "values": ["9"]},
             {"key": POOL, "operator": "NotIn", "values": ["batch"]},
             {"key": "missing", "operator": "DoesNotExist"},
         ]
-        affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": said}]}}}
+        affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}}
         return [self._pod(f"choosy-{n}", affinity=affinity) for n in range(count)]
 
     def listening(self, count: int, port: int = 9100) -> list[Document]:
@@ -118,13 +118,13 @@ class Crowd:
 async def waiting(cluster: DevCluster, namespace: str) -> list[str]:
     """Pods that have no node yet."""
     async with cluster.api() as api:
-        found = await api.get(f"/api/v1/namespaces/{namespace}/pods?fieldSelector=spec.nodeName%3D")
-    return [one["metadata"]["name"] for one in found["items"]]
+        response = await api.get(f"/api/v1/namespaces/{namespace}/pods?fieldSelector=spec.nodeName%3D")
+    return [pod["metadata"]["name"] for pod in response["items"]]
 
 
 async def no_more_than(world: World, count: int) -> int:
     """Wait until so many pods are without a node; return how many are."""
-    found = await eventually(
+    pending = await eventually(
         lambda: waiting(world.cluster, world.namespace), lambda names: len(names) <= count, f"{count} pods wait", 90
     )
-    return len(found)
+    return len(pending)

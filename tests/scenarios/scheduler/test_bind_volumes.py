@@ -79,9 +79,9 @@ async def test_a_volume_is_left_as_kube_scheduler_leaves_it(
             await world.pod(who, {who: claim_spec(name)}, **(ours(world) if who == "ours" else {}))
         for who in disks:
             await eventually(lambda who=who: volume_of(world, who), taken, f"{who}: claimRef")  # type: ignore[misc]
-        found = {who: comparable(await claim_of(world, who), await volume_of(world, who)) for who in disks}
-        assert found["ours"] == found["theirs"]
-        annotated = BOUND_BY in found["ours"]["volume"]["metadata"].get("annotations", {})
+        states = {who: comparable(await claim_of(world, who), await volume_of(world, who)) for who in disks}
+        assert states["ours"] == states["theirs"]
+        annotated = BOUND_BY in states["ours"]["volume"]["metadata"].get("annotations", {})
         assert annotated is not by_name
     await world.all_run("theirs", "ours")
     both = await pairs(world)
@@ -174,7 +174,7 @@ async def test_many_pods_share_one_claim(own_world: World, scheduler: Composed) 
     zone = (await world.zones())[(await world.bound())["data"]]
     nodes = {pod["spec"]["nodeName"] for pod in (await world.pods()).values()}
     labels = [(await world.admin.get("Node", node))["metadata"]["labels"] for node in nodes]
-    assert {found[documents.ZONE] for found in labels} == {zone}
+    assert {node_labels[documents.ZONE] for node_labels in labels} == {zone}
     assert list((await world.held()).items()) == [("data", [(await world.bound())["data"]])]
 
 
@@ -205,7 +205,7 @@ async def test_the_controllers_reservation_is_taken_and_ended_by_the_controller(
         for name in names:
             claims = {f"{name}-{n}": claim_spec(disks) for n in range(2)}
             await world.pod(name, claims, gated=True, **ours(world))
-        held = await eventually(world.reserved, lambda found: len(found) == 12, "all are reserved")
+        held = await eventually(world.reserved, lambda reserved: len(reserved) == 12, "all are reserved")
     await world.all_run(*names)
     assert await world.bound() == held
     await clean(world)

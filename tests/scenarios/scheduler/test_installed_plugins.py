@@ -40,9 +40,9 @@ async def account(cluster: DevCluster) -> Path:
 
 
 def labelled(world: World, name: str, label: str) -> Document:
-    found = pod(world, name, nodeSelector={HOSTNAME: "node-1"})
-    found["metadata"]["labels"] = {label: ""}
-    return found
+    document = pod(world, name, nodeSelector={HOSTNAME: "node-1"})
+    document["metadata"]["labels"] = {label: ""}
+    return document
 
 
 async def test_installed_plugins_decide_and_one_that_raises_holds_up_nobody(
@@ -63,12 +63,12 @@ async def test_installed_plugins_decide_and_one_that_raises_holds_up_nobody(
 
         await own_world.admin.create(labelled(own_world, "bad", "annoying"))
 
-        def failed(found: Document | None) -> bool:
-            return found is not None and found["message"] == "plugin Moody failed in Filter: KeyError: 'mood'"
+        def failed(condition: Document | None) -> bool:
+            return condition is not None and condition["message"] == "plugin Moody failed in Filter: KeyError: 'mood'"
 
-        said = await eventually(lambda: condition(own_world, "bad"), failed, "the condition names the plugin")
-        assert said is not None
-        assert (said["status"], said["reason"]) == ("False", "SchedulerError")
+        reported = await eventually(lambda: condition(own_world, "bad"), failed, "the condition names the plugin")
+        assert reported is not None
+        assert (reported["status"], reported["reason"]) == ("False", "SchedulerError")
 
         await own_world.admin.create(labelled(own_world, "good", "plain"))
         await own_world.all_run("good")

@@ -59,23 +59,23 @@ class Island:
             "tolerations": [{"key": taint["key"], "operator": "Exists"}],
             "terminationGracePeriodSeconds": 0,
         }
-        found = documents.pod(self.world.namespace, name, documents.pod_spec(claims, extra=extra))
-        found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
-        found["metadata"] |= {"labels": labels, "finalizers": [HOLD] if held else []}
-        await self.admin.create(found)
+        pod = documents.pod(self.world.namespace, name, documents.pod_spec(claims, extra=extra))
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+        pod["metadata"] |= {"labels": labels, "finalizers": [HOLD] if held else []}
+        await self.admin.create(pod)
 
     async def release(self, name: str) -> None:
         await self.admin.patch("Pod", name, {"metadata": {"finalizers": None}}, self.world.namespace)
 
     async def status(self, name: str) -> Document:
-        found: Document = (await self.admin.get("Pod", name, self.world.namespace))["status"]
-        return found
+        status: Document = (await self.admin.get("Pod", name, self.world.namespace))["status"]
+        return status
 
     async def refused(self, name: str, text: str) -> Document:
         """Wait until the pod's condition says this, and return its status."""
         return await eventually(
             lambda: self.status(name),
-            lambda status: any(text in one.get("message", "") for one in status.get("conditions", ())),
+            lambda status: any(text in condition.get("message", "") for condition in status.get("conditions", ())),
             f"{name} is refused: {text}",
         )
 
@@ -88,13 +88,13 @@ class Island:
         )
         await eventually(
             lambda: self.admin.get("PodDisruptionBudget", name, self.world.namespace),
-            lambda found: found.get("status", {}).get("currentHealthy", 0) > 0,
+            lambda budget: budget.get("status", {}).get("currentHealthy", 0) > 0,
             "the budget counts its pods",
         )
 
     async def preempted(self) -> list[Document]:
         events = await self.admin.list("Event", self.world.namespace)
-        return [one for one in events if one["reason"] == "Preempted"]
+        return [event for event in events if event["reason"] == "Preempted"]
 
     def _taint(self) -> dict[str, str]:
         return {"key": f"{self.world.namespace}.example/own", "value": "", "effect": "NoSchedule"}
@@ -112,10 +112,10 @@ class Island:
 @pytest_asyncio.fixture
 async def island(cluster: DevCluster, own_world: World) -> AsyncIterator[Island]:
     async with composed(cluster.kubeconfig, own_world.namespace, own_world.prefix) as scheduler:
-        found = Island(own_world, scheduler)
-        await found.open()
-        yield found
-        await found.close()
+        island = Island(own_world, scheduler)
+        await island.open()
+        yield island
+        await island.close()
 
 
 async def test_a_pod_of_high_priority_gets_in(island: Island) -> None:
@@ -129,11 +129,11 @@ async def test_a_pod_of_high_priority_gets_in(island: Island) -> None:
     assert len(left) == 2
     assert island.scheduler.metrics.victims == [1]
     assert left["new"]["spec"]["nodeName"] == island.node
-    told = await eventually(island.preempted, bool, "an Event Preempted")
+    events = await eventually(island.preempted, bool, "an Event Preempted")
     (gone,) = {"old", "mate"} - set(left)
-    assert [one["regarding"]["name"] for one in told] == [gone]
-    assert told[0]["note"] == f"Preempted by pod {left['new']['metadata']['uid']} on node {island.node}"
-    assert (told[0]["type"], told[0]["action"], told[0]["related"]["name"]) == ("Normal", "Preempting", "new")
+    assert [event["regarding"]["name"] for event in events] == [gone]
+    assert events[0]["note"] == f"Preempted by pod {left['new']['metadata']['uid']} on node {island.node}"
+    assert (events[0]["type"], events[0]["action"], events[0]["related"]["name"]) == ("Normal", "Preempting", "new")
 
 
 async def test_the_node_is_kept_while_the_victim_leaves(island: Island) -> None:
@@ -145,10 +145,10 @@ async def test_the_node_is_kept_while_the_victim_leaves(island: Island) -> None:
     )
     victim = await eventually(
         lambda: island.status("old"),
-        lambda status: any(one["type"] == "DisruptionTarget" for one in status["conditions"]),
+        lambda status: any(condition["type"] == "DisruptionTarget" for condition in status["conditions"]),
         "the victim is evicted",
     )
-    (target,) = [one for one in victim["conditions"] if one["type"] == "DisruptionTarget"]
+    (target,) = [condition for condition in victim["conditions"] if condition["type"] == "DisruptionTarget"]
     assert target["reason"] == "EvictionByEvictionAPI"
     # Tried again while the victim is still there, it waits; and so does a pod that is no better.
     island.scheduler.scheduler.rules_changed()
@@ -170,18 +170,18 @@ async def test_a_pod_that_waits_for_its_volumes_is_not_deleted(island: Island) -
     await island.pod("old", "low", "4", claims=["data"])
 
     async def selected() -> Document:
-        found: Document = (await world.claims())["data"]["metadata"].get("annotations", {})
-        return found
+        annotations: Document = (await world.claims())["data"]["metadata"].get("annotations", {})
+        return annotations
 
-    await eventually(selected, lambda found: SELECTED_NODE in found, "a node is selected for the claim")
+    await eventually(selected, lambda annotations: SELECTED_NODE in annotations, "a node is selected for the claim")
     before = (await world.pods())["old"]["metadata"]["uid"]
     await island.pod("new", "high", "3")
     await world.all_run("new")
     await island.refused("old", "Insufficient cpu")
     old = (await world.pods())["old"]
     assert (old["metadata"]["uid"], "nodeName" in old["spec"]) == (before, False)
-    (told,) = await eventually(island.preempted, bool, "an Event Preempted")
-    assert (told["regarding"]["name"], told["note"].endswith("before it was assigned")) == ("old", True)
+    (event,) = await eventually(island.preempted, bool, "an Event Preempted")
+    assert (event["regarding"]["name"], event["note"].endswith("before it was assigned")) == ("old", True)
 
 
 async def test_a_budget_is_respected(island: Island) -> None:
@@ -211,10 +211,10 @@ async def test_what_the_api_server_says_of_evictions(island: Island, cluster: De
         evictor = Evictor(api, Unheard(), clock)
 
         async def evict(name: str, **other: str) -> str:
-            found = decode_pod_record(await api.get(PODS, name, island.world.namespace))
-            victims = (msgspec.structs.replace(found, **other),)
+            pod = decode_pod_record(await api.get(PODS, name, island.world.namespace))
+            victims = (msgspec.structs.replace(pod, **other),)
             # As if no budget were known.
-            return await evictor.evict(Preemption(island.node, victims), found, Budgets())
+            return await evictor.evict(Preemption(island.node, victims), pod, Budgets())
 
         assert "Cannot evict pod as it would violate the pod's disruption budget" in await evict("guarded")
         assert "more than one PodDisruptionBudget" in await evict("doubly")

@@ -17,12 +17,12 @@ async def test_pods_without_volumes_run(own_world: World, scheduler: Composed) -
     names = [f"web-{number}" for number in range(30)]
     await own_world.admin.create_at_once(pod(own_world, name, cpu="1") for name in names)
     await own_world.all_run(*names)
-    nodes = {one["spec"]["nodeName"] for one in (await own_world.pods()).values()}
+    nodes = {pod["spec"]["nodeName"] for pod in (await own_world.pods()).values()}
     assert len(nodes) == 6
-    told = await eventually(lambda: events(own_world, "Scheduled", "web-0"), bool, "an Event Scheduled")
+    reported = await eventually(lambda: events(own_world, "Scheduled", "web-0"), bool, "an Event Scheduled")
     node = (await own_world.pods())["web-0"]["spec"]["nodeName"]
-    assert told[0]["note"] == f"Successfully assigned {own_world.namespace}/web-0 to {node}"
-    assert (told[0]["action"], told[0]["type"]) == ("Binding", "Normal")
+    assert reported[0]["note"] == f"Successfully assigned {own_world.namespace}/web-0 to {node}"
+    assert (reported[0]["action"], reported[0]["type"]) == ("Binding", "Normal")
 
 
 async def test_static_volumes_are_bound_where_the_pod_goes(own_world: World, scheduler: Composed) -> None:
@@ -49,11 +49,11 @@ async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, s
     )
 
     async def chosen() -> Document:
-        found: Document = (await own_world.claims())["data"]["metadata"]
-        return found
+        metadata: Document = (await own_world.claims())["data"]["metadata"]
+        return metadata
 
     claim = await eventually(
-        chosen, lambda found: SELECTED_NODE in found.get("annotations", {}), "a node is chosen for the claim"
+        chosen, lambda metadata: SELECTED_NODE in metadata.get("annotations", {}), "a node is chosen for the claim"
     )
     node = claim["annotations"][SELECTED_NODE]
     assert "nodeName" not in (await own_world.pods())["db"]["spec"]
@@ -67,9 +67,9 @@ async def test_volumes_are_made_for_the_node_that_was_chosen(own_world: World, s
 async def test_a_new_node_helps(own_world: World, scheduler: Composed) -> None:
     await own_world.admin.create(pod(own_world, "picky", nodeSelector={"story": own_world.namespace}))
     await refused(own_world, "picky", "node(s) didn't match Pod's node affinity/selector")
-    (told,) = await eventually(lambda: events(own_world, "FailedScheduling", "picky"), bool, "an Event")
-    assert (told["type"], told["action"]) == ("Warning", "Scheduling")
-    assert told["note"].startswith("0/")
+    (event,) = await eventually(lambda: events(own_world, "FailedScheduling", "picky"), bool, "an Event")
+    assert (event["type"], event["action"]) == ("Warning", "Scheduling")
+    assert event["note"].startswith("0/")
     node = own_world.name("late")
     await own_world.cluster.add_nodes([NodeSpec(node, "zone-a", labels={"story": own_world.namespace})])
     await own_world.all_run("picky")
@@ -82,10 +82,10 @@ async def test_kube_scheduler_has_its_pods_and_we_have_ours(own_world: World, sc
     theirs = [documents.pod(own_world.namespace, f"theirs-{number}", documents.pod_spec()) for number in range(5)]
     ours = [pod(own_world, f"ours-{number}") for number in range(5)]
     await own_world.admin.create_at_once([*theirs, *ours])
-    await own_world.all_run(*(one["metadata"]["name"] for one in (*theirs, *ours)))
+    await own_world.all_run(*(pod["metadata"]["name"] for pod in (*theirs, *ours)))
     for name in ("theirs-0", "ours-0"):
-        (told,) = await eventually(lambda name=name: events(own_world, "Scheduled", name), bool, "an Event")  # type: ignore[misc]
-        by = told.get("reportingController") or told.get("reportingComponent")
+        (event,) = await eventually(lambda name=name: events(own_world, "Scheduled", name), bool, "an Event")  # type: ignore[misc]
+        by = event.get("reportingController") or event.get("reportingComponent")
         assert by == (own_world.namespace if name.startswith("ours") else "default-scheduler")
     assert scheduler.metrics.bound == len(ours)
 
@@ -94,9 +94,9 @@ async def test_a_gated_pod_waits_for_its_gate(own_world: World, scheduler: Compo
     gate = "example.com/wait"
     await own_world.admin.create(pod(own_world, "gated", schedulingGates=[{"name": gate}]), pod(own_world, "free"))
     await own_world.all_run("free")
-    found = await condition(own_world, "gated")
-    assert found is not None
-    assert found["reason"] == "SchedulingGated"
+    reported = await condition(own_world, "gated")
+    assert reported is not None
+    assert reported["reason"] == "SchedulingGated"
     await own_world.admin.patch("Pod", "gated", {"spec": {"schedulingGates": None}}, own_world.namespace)
     await own_world.all_run("gated")
 

@@ -25,31 +25,33 @@ async def scheduler(own_world: World) -> AsyncIterator[Driven]:
 def pod(world: World, name: str, *claims: str, cpu: str = "10m") -> Document:
     """A pod of the story's scheduler, for the nodes that the story marks as its own."""
     extra = {"schedulerName": world.namespace, "nodeSelector": {f"{world.namespace}.example/own": "yes"}}
-    found = documents.pod(world.namespace, name, documents.pod_spec(claims, extra=extra))
-    found["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
-    return found
+    pod = documents.pod(world.namespace, name, documents.pod_spec(claims, extra=extra))
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    return pod
 
 
 async def own_nodes(world: World, number: int) -> list[str]:
     """Mark so many nodes as the story's own, and return their names."""
-    names = sorted(one["metadata"]["name"] for one in await world.admin.list("Node"))[:number]
+    names = sorted(node["metadata"]["name"] for node in await world.admin.list("Node"))[:number]
     for name in names:
         await world.admin.patch("Node", name, {"metadata": {"labels": {f"{world.namespace}.example/own": "yes"}}})
     return names
 
 
 async def node_of(world: World, name: str) -> str | None:
-    found: str | None = (await world.pods())[name]["spec"].get("nodeName")
-    return found
+    node_name: str | None = (await world.pods())[name]["spec"].get("nodeName")
+    return node_name
 
 
 async def refusals(world: World, name: str) -> list[str]:
-    found = await world.admin.list("Event", world.namespace)
-    return [one["note"] for one in found if (one["reason"], one["regarding"]["name"]) == ("FailedScheduling", name)]
+    events = await world.admin.list("Event", world.namespace)
+    return [
+        event["note"] for event in events if (event["reason"], event["regarding"]["name"]) == ("FailedScheduling", name)
+    ]
 
 
 async def test_a_waiting_pod_is_placed_where_the_tool_says(own_world: World, scheduler: Driven) -> None:
-    (known, *_) = [one["metadata"]["name"] for one in await own_world.admin.list("Node")]
+    (known, *_) = [node["metadata"]["name"] for node in await own_world.admin.list("Node")]
     await own_world.admin.create(pod(own_world, "web"))
     # Each call that is in vain makes the loop wait longer before it tries by itself: ten seconds in the end.
     for _ in range(5):
@@ -84,7 +86,7 @@ async def test_what_is_promised_is_taken_back_and_given_again(own_world: World, 
     async def chosen() -> str | None:
         return selected((await own_world.claims())["data"])
 
-    await eventually(chosen, lambda found: found == node, "a node is selected for the claim")
+    await eventually(chosen, lambda selected: selected == node, "a node is selected for the claim")
     assert await scheduler.call("unbind.pod", own_world, "db") == {"released": True, "node": node}
     assert await node_of(own_world, "db") is None
     notes = await eventually(lambda: refusals(own_world, "db"), bool, "the pod is told")

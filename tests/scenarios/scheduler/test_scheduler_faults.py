@@ -42,7 +42,7 @@ class Wire:
 
     @property
     def writes(self) -> list[Request]:
-        return [one for one in self.requests if one.method != "GET"]
+        return [request for request in self.requests if request.method != "GET"]
 
 
 class Wires:
@@ -76,7 +76,7 @@ async def nothing_is_left(scheduler: Composed) -> None:
     async def left() -> tuple[set[int], list[str]]:
         return set(scheduler.waiting.sizes().values()), list(scheduler.cluster.assumed())
 
-    await eventually(left, lambda found: found == ({0}, []), "nothing is left")
+    await eventually(left, lambda remains: remains == ({0}, []), "nothing is left")
 
 
 @pytest.mark.parametrize("fault", ["no answer", "lost answer", "refused"])
@@ -94,7 +94,7 @@ async def test_who_fits_nowhere_costs_no_writes_but_those_of_one_event(own_world
         await own_world.admin.create(pod(own_world, "large", cpu="999"))
         await refused(own_world, "large", "Insufficient cpu")
         await eventually(lambda: events(own_world, "FailedScheduling", "large"), bool, "an Event")
-        written = [one.path for one in wires.wire.writes if "/events" not in one.path]
+        written = [request.path for request in wires.wire.writes if "/events" not in request.path]
         for number in range(3):
             # Each time the pod is looked at again, and nothing is different.
             running.scheduler.rules_changed()
@@ -104,13 +104,13 @@ async def test_who_fits_nowhere_costs_no_writes_but_those_of_one_event(own_world
                 return running.metrics.failures[Reason.INSUFFICIENT_RESOURCES]
 
             await eventually(tried, lambda count, seen=seen: count >= seen, f"attempt {seen}")  # type: ignore[misc]
-        assert [one.path for one in wires.wire.writes if "/events" not in one.path] == written
-        (told,) = await eventually(
+        assert [request.path for request in wires.wire.writes if "/events" not in request.path] == written
+        (event,) = await eventually(
             lambda: events(own_world, "FailedScheduling", "large"),
-            lambda found: bool(found) and "series" in found[0],
+            lambda events: bool(events) and "series" in events[0],
             "the Event is a series",
         )
-        assert told["reportingController"] == own_world.namespace
+        assert event["reportingController"] == own_world.namespace
     assert wires.failed == set()
 
 
@@ -124,7 +124,7 @@ async def test_a_new_process_says_nothing_twice(own_world: World, cluster: DevCl
         await own_world.admin.create(pod(own_world, "small"))
         await own_world.all_run("small")
     assert await condition(own_world, "large") == before
-    assert [one.path for one in wires.wire.writes if one.path.endswith("/large/status")] == []
+    assert [request.path for request in wires.wire.writes if request.path.endswith("/large/status")] == []
 
 
 async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, scheduler: Composed) -> None:
@@ -133,10 +133,12 @@ async def test_a_pod_deleted_while_it_waits_for_its_volume(own_world: World, sch
     await own_world.admin.create(claim, pod(own_world, "db", "data"))
 
     async def annotations() -> Document:
-        found: Document = (await own_world.claims())["data"]["metadata"].get("annotations", {})
-        return found
+        annotations: Document = (await own_world.claims())["data"]["metadata"].get("annotations", {})
+        return annotations
 
-    chosen = await eventually(annotations, lambda found: SELECTED_NODE in found, "a node is chosen for the claim")
+    chosen = await eventually(
+        annotations, lambda annotations: SELECTED_NODE in annotations, "a node is chosen for the claim"
+    )
 
     async def nominated() -> str | None:
         name: str | None = (await own_world.pods())["db"]["status"].get("nominatedNodeName")
@@ -157,8 +159,8 @@ async def test_many_that_wait_for_volumes_hold_up_nobody(own_world: World, sched
     await own_world.admin.create_at_once(pod(own_world, name, f"data-{name}") for name in names)
 
     async def chosen() -> int:
-        found = (await own_world.claims()).values()
-        return sum(SELECTED_NODE in one["metadata"].get("annotations", {}) for one in found)
+        claims = (await own_world.claims()).values()
+        return sum(SELECTED_NODE in claim["metadata"].get("annotations", {}) for claim in claims)
 
     await eventually(chosen, lambda count: count == len(names), "a node is chosen for every claim")
     await own_world.admin.create(pod(own_world, "web"))

@@ -49,7 +49,7 @@ async def leader(*replicas: Controller) -> Controller:
     """Wait until one of them leads."""
 
     async def leading() -> list[Controller]:
-        return [one for one in replicas if await one.metric("leader_election_master_status")]
+        return [replica for replica in replicas if await replica.metric("leader_election_master_status")]
 
     return (await eventually(leading, bool, "one leads"))[0]
 
@@ -89,7 +89,7 @@ async def test_a_leader_is_killed_while_it_places_pods_of_every_kind(own_world: 
         # What time does after a crash, at once: nobody can write under the Lease of the dead.
         await own_world.admin.patch("Lease", LEASE, {"spec": {"holderIdentity": ""}}, SYSTEM)
         await no_more_than(own_world, 0)
-        await eventually(lambda: wrong(own_world), lambda found: not found, "all placements are right")
+        await eventually(lambda: wrong(own_world), lambda problems: not problems, "all placements are right")
 
 
 async def test_a_kube_scheduler_places_other_pods_on_the_same_nodes_meanwhile(own_world: World, account: Path) -> None:
@@ -116,11 +116,13 @@ async def test_a_node_that_fills_up_while_volumes_are_bound_is_given_up(own_worl
     names = [pod["metadata"]["name"] for pod in (database, rival)]
 
     async def chosen() -> bool:
-        return any(one["spec"].get("claimRef") for one in (await own_world.own_volumes()).values())
+        return any(volume["spec"].get("claimRef") for volume in (await own_world.own_volumes()).values())
 
-    async def told() -> list[Document]:
+    async def rejections() -> list[Document]:
         events = await own_world.admin.list("Event", own_world.namespace)
-        return [one for one in events if (one["reason"], one["regarding"]["name"]) == ("FailedScheduling", names[0])]
+        return [
+            event for event in events if (event["reason"], event["regarding"]["name"]) == ("FailedScheduling", names[0])
+        ]
 
     async with nodes_of_its_own(own_world), replica(own_world, account) as alone:
         await leader(alone)
@@ -130,7 +132,7 @@ async def test_a_node_that_fills_up_while_volumes_are_bound_is_given_up(own_worl
             await eventually(chosen, bool, "a volume is chosen, and waited for")
             await own_world.admin.create(rival)
             await no_more_than(own_world, 1)
-        await eventually(told, bool, "it is told that there is no room")
+        await eventually(rejections, bool, "it is told that there is no room")
         assert await waiting(own_world.cluster, own_world.namespace) == names[:1]
         await own_world.admin.delete("Pod", names[1], own_world.namespace)
         await no_more_than(own_world, 0)

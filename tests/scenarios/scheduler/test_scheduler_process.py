@@ -45,12 +45,14 @@ async def is_leading(process: Process) -> None:
     await eventually(lambda: leads(process), bool, "it leads", 120)
 
 
-async def told(world: World, namespace: str, reason: str, about: str) -> Document:
-    def found(events: list[Document]) -> bool:
-        return any((one["reason"], one["regarding"]["name"]) == (reason, about) for one in events)
+async def event_about(world: World, namespace: str, reason: str, about: str) -> Document:
+    def is_recorded(events: list[Document]) -> bool:
+        return any((event["reason"], event["regarding"]["name"]) == (reason, about) for event in events)
 
-    events = await eventually(lambda: world.admin.list("Event", namespace), found, f"an Event {reason} about {about}")
-    return next(one for one in events if (one["reason"], one["regarding"]["name"]) == (reason, about))
+    events = await eventually(
+        lambda: world.admin.list("Event", namespace), is_recorded, f"an Event {reason} about {about}"
+    )
+    return next(event for event in events if (event["reason"], event["regarding"]["name"]) == (reason, about))
 
 
 async def stopped(process: Process) -> str:
@@ -71,7 +73,7 @@ async def test_the_manifests_grant_all_that_scheduling_takes(
     cluster: DevCluster, own_world: World, account: Path
 ) -> None:
     code, out, _ = await command("doctor", "--scheduler", "-o", "json", f"--kubeconfig={account}")
-    assert [one for one in json.loads(out) if one["state"] != "ok"] == []
+    assert [check for check in json.loads(out) if check["state"] != "ok"] == []
     assert code == 0
     async with running("scheduler", account, *flags(own_world)) as process:
         await is_leading(process)
@@ -120,7 +122,7 @@ async def preempts(world: World) -> None:
         await world.admin.create(wanted)
         await world.all_run(name)
     assert "victim" not in await world.pods()
-    await told(world, world.namespace, "Preempted", "victim")
+    await event_about(world, world.namespace, "Preempted", "victim")
 
 
 async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
@@ -133,7 +135,7 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
     async with running("scheduler", account, *chosen) as process:
         await is_leading(process)
         file.write_text(HEAD + profile + "  scores: {BinPack: heavy}\n")
-        refused = await told(own_world, SYSTEM, "ConfigRefused", LEASE)
+        refused = await event_about(own_world, SYSTEM, "ConfigRefused", LEASE)
         assert 'profiles[0].scores.BinPack: expected a whole number, found "heavy" (line 5)' in refused["note"]
         await eventually(lambda: process.measured(f"{successful} 0.0"), bool, "the metric says that it failed")
         await own_world.admin.create(pod(own_world, "meanwhile"))
@@ -141,9 +143,9 @@ async def test_a_changed_configuration_is_taken_over_and_a_wrong_one_is_told(
         # Without filters the first pod fits although no node has what its selector names.
         nowhere = pod(own_world, "nowhere", nodeSelector={"none": "such"})
         await own_world.admin.create(nowhere)
-        await told(own_world, own_world.namespace, "FailedScheduling", "nowhere")
+        await event_about(own_world, own_world.namespace, "FailedScheduling", "nowhere")
         file.write_text(HEAD + profile + "  filters: [TaintToleration]\n")
-        await told(own_world, SYSTEM, "ConfigReloaded", LEASE)
+        await event_about(own_world, SYSTEM, "ConfigReloaded", LEASE)
         await eventually(lambda: process.measured(f"{successful} 1.0"), bool, "the metric says that it worked")
 
         async def placed() -> object:
@@ -159,7 +161,7 @@ async def test_claims_that_nobody_binds_are_given_up_in_time(own_world: World, a
     await own_world.admin.create(documents.claim(own_world.namespace, "new", claim_spec(made)))
     await own_world.admin.create(pod(own_world, "waits", "new"))
     async with running("scheduler", account, *flags(own_world), "--bind-timeout", "1s") as process:
-        refused = await told(own_world, own_world.namespace, "FailedScheduling", "waits")
+        refused = await event_about(own_world, own_world.namespace, "FailedScheduling", "waits")
         await stopped(process)
     assert "claims bound within 1 s" in refused["note"]
 
@@ -173,7 +175,7 @@ async def test_a_standby_takes_over(own_world: World, account: Path) -> None:
         async def leaders() -> int:
             return await leads(first) + await leads(second)
 
-        await eventually(leaders, lambda found: found == 1, "one of them leads")
+        await eventually(leaders, lambda count: count == 1, "one of them leads")
         leader, standby = (first, second) if await leads(first) else (second, first)
         await own_world.admin.create(pod(own_world, "before"))
         await own_world.all_run("before")

@@ -27,8 +27,8 @@ async def test_the_life_of_a_claim(own_world: World, asker: Asker) -> None:
     now = await world.storage_class(None, "now", binding=IMMEDIATE)
     small = world.volume("small", now, access_modes=ONE_POD)
     await world.volumes(now, small)
-    asked = {**claim_spec(now, "2Gi", ONE_POD), "volumeName": world.name("small")}
-    await world.admin.create(claim(world.namespace, "data", asked), pod(world.namespace, "one", pod_spec(("data",))))
+    spec = {**claim_spec(now, "2Gi", ONE_POD), "volumeName": world.name("small")}
+    await world.admin.create(claim(world.namespace, "data", spec), pod(world.namespace, "one", pod_spec(("data",))))
     item = await asker.names("pod/one", "RequestedPVMismatch")
     assert item["causes"][-1]["name"] == world.name("small")
     await typed(world, item["next"][0])

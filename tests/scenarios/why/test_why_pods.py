@@ -133,7 +133,9 @@ async def test_a_device_that_nobody_offers(own_world: World, asker: Asker) -> No
     )
     try:
         item = await asker.names("pod/app", "ResourceClaimPending")
-        await eventually(lambda: said(asker, "No device was allocated"), bool, "the claim is there, and has no device")
+        await eventually(
+            lambda: message_has(asker, "No device was allocated"), bool, "the claim is there, and has no device"
+        )
         pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": driver, "nodeName": "node-1", "pool": pool, "devices": [{"name": "gpu-0"}]}
         selecting = {"spec": {"selectors": [{"cel": {"expression": f"device.driver == '{driver}'"}}]}}
@@ -147,7 +149,7 @@ async def test_a_device_that_nobody_offers(own_world: World, asker: Asker) -> No
         await world.admin.delete("DeviceClass", name)
 
 
-async def said(asker: Asker, words: str) -> bool:
+async def message_has(asker: Asker, words: str) -> bool:
     _, (item,) = await asker.ask("pod/app")
     return words in item["message"]
 
@@ -161,7 +163,7 @@ async def test_a_volume_that_cannot_be_attached(own_world: World, asker: Asker) 
     await world.admin.create(claim(world.namespace, "data", claim_spec(now)))
     await bound(world, "data")
     await world.admin.create(not_started(world, first))
-    attachment = await asked_for(world, first)
+    attachment = await requested_attachment(world, first)
     await answered(world, attachment, attachError={"message": "no such disk"})
     item = await asker.names("pod/app", "AttachFailed")
     assert "no such disk" in item["evidence"][0]["found"]
@@ -202,7 +204,7 @@ def not_started(world: World, node: str, name: str = "app") -> Document:
     return made
 
 
-async def asked_for(world: World, node: str) -> str:
+async def requested_attachment(world: World, node: str) -> str:
     """Wait until the volume is to be attached to the node; return the name of the VolumeAttachment."""
 
     async def look() -> list[str]:

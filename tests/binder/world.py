@@ -141,9 +141,11 @@ class World:
 
     def annotations(self, plural: str, key: str) -> dict[str, str]:
         """Return our own annotations of an object, without the prefix."""
-        found = self.server.get(plural, key)["metadata"].get("annotations", {})
+        annotations = self.server.get(plural, key)["metadata"].get("annotations", {})
         return {
-            name.removeprefix(DEFAULT_PREFIX): text for name, text in found.items() if name.startswith(DEFAULT_PREFIX)
+            name.removeprefix(DEFAULT_PREFIX): text
+            for name, text in annotations.items()
+            if name.startswith(DEFAULT_PREFIX)
         }
 
     def volume(self, name: str) -> dict[str, Any]:
@@ -221,14 +223,14 @@ def bind(world: World, claim_name: str, volume_name: str) -> None:
     uid = claim["metadata"]["uid"]
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": claim_name}
 
-    def on_volume(found: dict[str, Any]) -> None:
-        found["spec"]["claimRef"] = reference | {"uid": uid}
-        found["status"]["phase"] = "Bound"
+    def on_volume(document: dict[str, Any]) -> None:
+        document["spec"]["claimRef"] = reference | {"uid": uid}
+        document["status"]["phase"] = "Bound"
 
-    def on_claim(found: dict[str, Any]) -> None:
-        found["spec"]["volumeName"] = volume_name
-        found["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
-        found["status"]["phase"] = "Bound"
+    def on_claim(document: dict[str, Any]) -> None:
+        document["spec"]["volumeName"] = volume_name
+        document["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
+        document["status"]["phase"] = "Bound"
 
     world.server.change("persistentvolumes", volume_name, on_volume)
     world.server.change("persistentvolumeclaims", f"default/{claim_name}", on_claim)

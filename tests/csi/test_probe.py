@@ -213,9 +213,9 @@ async def test_up_follows_the_driver_and_is_logged_when_it_changes(
             states.append(probe.session.up)
     assert states == [None, False, False, True, True]
     await probe.probe("v")
-    said = [record.message for record in caplog.records if "endpoint" in record.message]
-    assert said[0] == "CSI endpoint is down"
-    assert all(one != other for one, other in pairwise(said)), "said twice"
+    messages = [record.message for record in caplog.records if "endpoint" in record.message]
+    assert messages[0] == "CSI endpoint is down"
+    assert all(previous != other for previous, other in pairwise(messages)), "said twice"
 
 
 async def test_no_driver_at_all(probe: DriverProbe) -> None:

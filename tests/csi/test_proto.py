@@ -14,7 +14,7 @@ Node = csi.NodeServiceCapability.RPC
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("value", "expected"),
     [
         pytest.param(Controller.VOLUME_CONDITION, 11, id="controller VOLUME_CONDITION, retired in 1.13"),
         pytest.param(Controller.GET_VOLUME, 12, id="controller GET_VOLUME"),
@@ -28,9 +28,9 @@ Node = csi.NodeServiceCapability.RPC
         pytest.param(csi.DATA_LOSS, 3, id="DATA_LOSS"),
     ],
 )
-def test_numbers(found: int, expected: int) -> None:
+def test_numbers(value: int, expected: int) -> None:
     """From csi.proto of v1.12.0 and v1.13.0; the README of KEP-1432 prints other numbers for the statuses."""
-    assert found == expected
+    assert value == expected
 
 
 @pytest.mark.parametrize(

@@ -37,23 +37,23 @@ async def stage(driver: ScriptedDriver) -> AsyncIterator[Stage]:
 
 def asked_for(driver: ScriptedDriver) -> list[str]:
     """Have the driver write down which volumes it is asked about."""
-    asked: list[str] = []
+    handles: list[str] = []
 
     async def answer(request: bytes) -> Message:
-        found = await healthy(request)
-        asked.append(found.volume.volume_id)  # type: ignore[attr-defined]
-        return found
+        response = await healthy(request)
+        handles.append(response.volume.volume_id)  # type: ignore[attr-defined]
+        return response
 
     driver.script["ControllerGetVolume"] = answer
-    return asked
+    return handles
 
 
 async def test_each_volume_is_asked_about_once_in_the_given_order(driver: ScriptedDriver) -> None:
-    asked = asked_for(driver)
+    handles = asked_for(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     stage.order.ordered = ["b", "a", "", "b", "c"]
     await stage.sweep.run()
-    assert asked == ["b", "a", "c"]
+    assert handles == ["b", "a", "c"]
     (end,) = stage.sweeps.ended
     assert (end.driver, end.done, end.total, end.answered) == (NAME, 3, 3, True)
     assert [progress.done for progress in stage.sweeps.progress] == [1, 2, 3, 3]
@@ -61,7 +61,7 @@ async def test_each_volume_is_asked_about_once_in_the_given_order(driver: Script
 
 
 async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first(driver: ScriptedDriver) -> None:
-    asked = asked_for(driver)
+    handles = asked_for(driver)
     clock = Leaping()
     stage = Stage(driver, clock, Pace(100_000, at_once=1))
     stage.order.ordered = ["a", "b"]
@@ -69,48 +69,48 @@ async def test_what_was_learned_before_the_clock_was_set_back_is_looked_at_first
     clock.set_time(-3600)
     stage.order.ordered = ["c"]
     await stage.sweep.run()
-    asked.clear()
+    handles.clear()
     clock.jump(1)
     stage.order.ordered = ["c", "b", "a"]
     await stage.sweep.run()
-    assert asked == ["b", "a", "c"]
+    assert handles == ["b", "a", "c"]
     await stage.drivers.close()
 
 
 async def test_later_sweeps_begin_with_what_is_not_known_and_what_was_looked_at_longest_ago(
     driver: ScriptedDriver,
 ) -> None:
-    asked = asked_for(driver)
+    handles = asked_for(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     await stage.sweep.run()
-    asked.clear()
+    handles.clear()
     stage.order.ordered = ["c", "e", "b", "d", "a"]
     await stage.sweep.run()
-    assert asked == ["e", "d", "a", "b", "c"]
+    assert handles == ["e", "d", "a", "b", "c"]
     await stage.drivers.close()
 
 
 async def test_a_driver_that_is_back_is_asked_in_the_given_order(driver: ScriptedDriver) -> None:
-    asked = asked_for(driver)
+    handles = asked_for(driver)
     stage = Stage(driver, pace=Pace(100_000, at_once=1))
     await stage.sweep.run()
     driver.script["Probe"] = gives(Refused(grpc.StatusCode.UNAVAILABLE))
     await stage.sweep.run()
     assert stage.states() == ["Unknown"] * 3
     driver.script["Probe"] = gives(b"")
-    asked.clear()
+    handles.clear()
     stage.order.ordered = ["c", "a", "b"]
     await stage.sweep.run()
-    assert asked == ["c", "a", "b"]
+    assert handles == ["c", "a", "b"]
     await stage.drivers.close()
 
 
 async def test_a_complete_sweep_names_what_it_did_not_find_healthy(stage: Stage) -> None:
     async def each(request: bytes) -> Message | bytes:
-        found = await healthy(request)
-        if found.volume.volume_id == "b":  # type: ignore[attr-defined]
+        response = await healthy(request)
+        if response.volume.volume_id == "b":  # type: ignore[attr-defined]
             return await gives(Refused(grpc.StatusCode.NOT_FOUND))(request)
-        return await hangs(request) if found.volume.volume_id == "c" else found  # type: ignore[attr-defined]
+        return await hangs(request) if response.volume.volume_id == "c" else response  # type: ignore[attr-defined]
 
     stage.driver.script["ControllerGetVolume"] = each
     await stage.sweep.run()
@@ -140,13 +140,15 @@ async def test_the_rate_is_kept(driver: ScriptedDriver) -> None:
 
 
 async def test_unhealthy_volumes_are_told_to_the_listeners_once(stage: Stage) -> None:
-    told: list[tuple[str, str, str]] = []
-    stage.drivers.records.listeners.append(lambda driver, handle, _, new: told.append((driver, handle, new.state)))
+    changes: list[tuple[str, str, str]] = []
+    stage.drivers.records.listeners.append(lambda driver, handle, _, new: changes.append((driver, handle, new.state)))
     await stage.sweep.run()
     stage.driver.script["ControllerGetVolume"] = gives(Refused(grpc.StatusCode.NOT_FOUND))
     await stage.sweep.run()
     await stage.sweep.run()
-    assert sorted(told) == sorted([(NAME, handle, state) for handle in "abc" for state in ("Healthy", "Inaccessible")])
+    assert sorted(changes) == sorted(
+        [(NAME, handle, state) for handle in "abc" for state in ("Healthy", "Inaccessible")]
+    )
 
 
 async def test_a_verdict_is_taken_from_the_sweep_if_it_is_fresh(driver: ScriptedDriver) -> None:
@@ -204,21 +206,21 @@ async def test_a_driver_that_falls_silent_is_not_asked_about_the_rest(stage: Sta
 
 
 async def test_a_volume_that_hangs_holds_up_no_other_and_comes_last(stage: Stage) -> None:
-    asked: list[str] = []
+    handles: list[str] = []
 
     async def first_hangs(request: bytes) -> Message:
-        found = await healthy(request)
-        asked.append(found.volume.volume_id)  # type: ignore[attr-defined]
-        return await hangs(request) if asked[-1] == "a" else found
+        response = await healthy(request)
+        handles.append(response.volume.volume_id)  # type: ignore[attr-defined]
+        return await hangs(request) if handles[-1] == "a" else response
 
     stage.driver.script["ControllerGetVolume"] = first_hangs
     await stage.sweep.run()
     assert stage.states() == ["Unknown", "Healthy", "Healthy"]
     assert [end.answered for end in stage.sweeps.ended] == [True]
     assert stage.drivers.endpoints_up() == {NAME: True}
-    asked.clear()
+    handles.clear()
     await stage.sweep.run()
-    assert asked[-1] == "a"
+    assert handles[-1] == "a"
 
 
 async def test_an_unsupported_driver_is_asked_about_no_volume(tmp_path: Path) -> None:

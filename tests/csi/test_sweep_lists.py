@@ -168,11 +168,11 @@ async def test_without_a_list_each_volume_is_asked_about(stage: Stage, script: S
 async def test_a_full_list_needs_no_gets(stage: Stage) -> None:
     handles = [f"v{number:04}" for number in range(2 * PAGE_SIZE + 1)]
     stage.order.ordered = handles
-    asked: list[int] = []
+    sizes: list[int] = []
 
     async def pages(request: bytes) -> Message:
         wanted = csi.ListVolumesRequest.FromString(request)
-        asked.append(wanted.max_entries)
+        sizes.append(wanted.max_entries)
         start = int(wanted.starting_token or 0)
         page = volumes_answer(*handles[start : start + wanted.max_entries])
         page.next_token = str(start + PAGE_SIZE) if start + PAGE_SIZE < len(handles) else ""
@@ -181,7 +181,7 @@ async def test_a_full_list_needs_no_gets(stage: Stage) -> None:
     stage.driver.script[LISTED] = pages
     await stage.sweep.run()
     assert set(stage.states()) == {"Healthy"}
-    assert asked == [PAGE_SIZE] * 3
+    assert sizes == [PAGE_SIZE] * 3
     assert stage.calls()["ControllerGetVolume"] == 0
 
 

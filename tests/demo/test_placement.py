@@ -14,12 +14,12 @@ PLAIN, STEERED = SIDES
 def neutral(documents: list[Document], side: str, scheduler: str) -> list[Document]:
     """Return the documents without what tells the sides apart: names, scheduler, gate and mode."""
     text = json.dumps(documents).replace(side, "SIDE").replace(scheduler, "SCHEDULER")
-    found: list[Document] = json.loads(text)
-    for document in found:
+    copies: list[Document] = json.loads(text)
+    for document in copies:
         document["metadata"].pop("annotations", None)
         if document["kind"] == "StatefulSet":
             del document["spec"]["template"]["spec"]["schedulingGates"]
-    return found
+    return copies
 
 
 def test_both_sides_get_the_same_input() -> None:

@@ -87,5 +87,5 @@ def write_agent_overlay(overlay: Path) -> Path:
 
 async def annotations(world: World, volume: str) -> dict[str, str]:
     """Return what we say on a volume, by the name without the prefix."""
-    found = (await world.own_volumes())[volume]["metadata"].get("annotations", {})
-    return {key.removeprefix(PREFIX): value for key, value in found.items() if key.startswith(PREFIX)}
+    annotations = (await world.own_volumes())[volume]["metadata"].get("annotations", {})
+    return {key.removeprefix(PREFIX): value for key, value in annotations.items() if key.startswith(PREFIX)}

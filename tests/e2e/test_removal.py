@@ -62,11 +62,13 @@ async def remove(cluster: DevCluster) -> None:
 async def traces(world: World) -> set[str]:
     """Return all that is ours on the story's objects: annotations, and the gate of pods."""
     claims, volumes, pods = await world.claims(), await world.own_volumes(), await world.pods()
-    found = {f"{name} {key}" for each in (claims, volumes, pods) for name, one in each.items() for key in ours(one)}
+    remains = {
+        f"{name} {key}" for each in (claims, volumes, pods) for name, document in each.items() for key in ours(document)
+    }
     gated = {
         f"{name} is gated" for name, pod in pods.items() if PREFIX in json.dumps(pod["spec"].get("schedulingGates"))
     }
-    return found | gated
+    return remains | gated
 
 
 def ours(document: Document) -> list[str]:

@@ -73,20 +73,20 @@ def says(**values: str | None) -> Patch:
 
 async def claims_of(rogue: Rogue, pod: str, *classes: str, gates: tuple[str, ...] = ()) -> list[Document]:
     """Create a pod that has a claim of each class, and return the claims."""
-    found = []
+    claims = []
     for number, class_name in enumerate(classes):
         body = terrain.claims(0)[0] | {"metadata": {"namespace": NAMESPACE, "name": f"{pod}-{number}"}}
         requests = {"requests": {"storage": "1Gi"}}
         body["spec"] = body["spec"] | {"storageClassName": class_name, "resources": requests}
-        found.append(await rogue.admin.create(body))
+        claims.append(await rogue.admin.create(body))
     body = terrain.pod(0, gated=False)
-    names = [each["metadata"]["name"] for each in found]
+    names = [each["metadata"]["name"] for each in claims]
     body["metadata"]["name"] = pod
     body["spec"]["volumes"] = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in names]
     body["spec"]["containers"][0]["volumeMounts"] = [{"name": each, "mountPath": f"/{each}"} for each in names]
     body["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
     await rogue.admin.create(body)
-    return found
+    return claims
 
 
 async def plant(rogue: Rogue) -> None:
@@ -204,5 +204,5 @@ async def rogue(stack: AsyncExitStack, stage: Stage) -> Rogue:
     ],
 )
 async def test_what_the_rogue_did_is_found(violations: list[Violation], rule: str, about: str) -> None:
-    found = [violation.text for violation in violations if violation.rule == rule]
-    assert any(about in text for text in found), found
+    texts = [violation.text for violation in violations if violation.rule == rule]
+    assert any(about in text for text in texts), texts

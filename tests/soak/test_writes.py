@@ -46,6 +46,6 @@ def test_a_refused_write_has_no_version() -> None:
 
 def test_a_patch_that_changed_nothing_is_not_the_author() -> None:
     authors = Authors(read([event(second=2), event(second=1, user="admin")], Parties()))
-    found = authors.of("PersistentVolume", "v1", 7)
-    assert found is not None
-    assert found.party is Party.OTHER
+    author = authors.of("PersistentVolume", "v1", 7)
+    assert author is not None
+    assert author.party is Party.OTHER

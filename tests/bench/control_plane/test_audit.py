@@ -37,10 +37,10 @@ def test_requests_are_counted_by_who_asked_for_what_and_the_answer(tmp_path: Pat
         + note(8, "upda", "torn", manager)[:-9]
     )
     counted = counts(entries(log))
-    assert {f"{asked.agent}: {asked}": count for asked, count in counted.items()} == {
+    assert {f"{request.agent}: {request}": count for request, count in counted.items()} == {
         "ours: patch persistentvolumes": 1,
         "ours: get pods": 1,
         "controller manager: update persistentvolumeclaims/status (409)": 1,
     }
     assert conflicts(counted) == 1
-    assert [str(asked) for asked in by(OURS, counted, writes=True)] == ["patch persistentvolumes"]
+    assert [str(request) for request in by(OURS, counted, writes=True)] == ["patch persistentvolumes"]

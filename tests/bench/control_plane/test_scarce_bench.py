@@ -9,6 +9,6 @@ def test_each_puzzle_has_a_solution(seed: int) -> None:
     """As many volumes of each size as claims of it, and none in a zone of its own."""
     puzzle = Puzzle.of(seed, pods=20)
     wanted = sorted(parse_quantity(f"{size}Gi") for sizes in puzzle.pods.values() for size in sizes)
-    offered = sorted(parse_quantity(one["spec"]["capacity"]["storage"]) for one in puzzle.volumes)
+    offered = sorted(parse_quantity(volume["spec"]["capacity"]["storage"]) for volume in puzzle.volumes)
     assert offered == wanted
     assert {len(sizes) for sizes in puzzle.pods.values()} == {2, 3}

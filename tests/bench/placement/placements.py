@@ -42,10 +42,10 @@ def using(*claims: str) -> list[Document]:
 
 
 def claim(name: str, volume: str = "", **spec: Any) -> Document:
-    asked = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
+    wanted = {"accessModes": ["ReadWriteOnce"], "storageClassName": "fast"}
     return {
         "metadata": {"namespace": "ns", "name": name, "uid": f"uid-{name}"},
-        "spec": {**asked, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume, **spec},
+        "spec": {**wanted, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume, **spec},
         "status": {"phase": "Bound" if volume else "Pending"},
     }
 
@@ -90,8 +90,12 @@ def wants(kind: str, *terms: Document) -> Document:
 
 def by_node(*expressions: tuple[str, str, list[str]], field: str = "matchExpressions") -> Document:
     """Required node affinity with one term."""
-    said = [{"key": key, "operator": operator, "values": values} for key, operator, values in expressions]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{field: said}]}}}
+    match_expressions = [{"key": key, "operator": operator, "values": values} for key, operator, values in expressions]
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{field: match_expressions}]}
+        }
+    }
 
 
 def spread(key: str = ZONE, skew: int = 1, **more: Any) -> list[Document]:

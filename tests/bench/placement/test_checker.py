@@ -65,9 +65,9 @@ def test_what_a_pod_counts_as(spec: Document, cpu: int | Fraction) -> None:
 
 
 def _unready(since: str = EARLY) -> Document:
-    found = node("n1")
-    found["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "lastTransitionTime": since}]
-    return found
+    document = node("n1")
+    document["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "lastTransitionTime": since}]
+    return document
 
 
 GOOD: dict[str, Cluster] = {
@@ -166,7 +166,7 @@ def test_a_planted_mistake_is_found(placements: Cluster, line: str) -> None:
         ("size", "Lt", ["4"]),
         ("kubernetes.io/hostname", "Gt", ["0"]),
     ],
-    ids=lambda one: f"{one[1]}-{one[0]}",
+    ids=lambda case: f"{case[1]}-{case[0]}",
 )
 def test_each_operator_refuses(expression: tuple[str, str, list[str]]) -> None:
     assert len(violations(with_two_nodes(pod("p", affinity=by_node(expression))))) == 1
@@ -183,8 +183,8 @@ def test_an_operator_it_does_not_know_is_no_consent() -> None:
 
 def test_only_those_who_are_judged_are_blamed() -> None:
     cluster = with_two_nodes(pod("mine"), *(pod(f"other-{number}", nodeSelector={"no": "x"}) for number in range(4)))
-    found = violations(cluster, lambda one: one["metadata"]["name"] == "mine")
-    assert found == ["n1: cpu: 5 requested by 5 pods, 4 allocatable; ns/other-1, ns/other-2, ns/other-3"]
+    blamed = violations(cluster, lambda pod: pod["metadata"]["name"] == "mine")
+    assert blamed == ["n1: cpu: 5 requested by 5 pods, 4 allocatable; ns/other-1, ns/other-2, ns/other-3"]
 
 
 async def test_it_reads_all_it_needs() -> None:

@@ -56,7 +56,7 @@ GOOD: dict[str, Cluster] = {
     "spread": with_two_nodes(*spreading("n1", "n1", "n2")),
     "spread-beside-those-who-do-not-care": with_two_nodes(*spreading("n1"), *(web(f"q{n}") for n in range(3))),
     "spread-where-it-may-be": with_two_nodes(
-        *(dict(one, spec={**one["spec"], "nodeSelector": {ZONE: "a"}}) for one in spreading("n1", "n1"))
+        *(dict(document, spec={**document["spec"], "nodeSelector": {ZONE: "a"}}) for document in spreading("n1", "n1"))
     ),
     "volume": with_two_nodes(
         pod("p", volumes=using("c")),
@@ -142,9 +142,9 @@ def test_a_planted_mistake_is_found(placements: Cluster, line: str) -> None:
 )
 def test_uneven_spread_is_found(pods: list[Document], nodes: dict[str, Any]) -> None:
     both = [node("n1"), node("n2", "b", **nodes.get("n2", {}))]
-    found = violations(with_two_nodes(*pods, nodes=both))
-    assert {line.partition(" ")[0] for line in found} >= {"ns/p0", "ns/p1"}
-    assert all("ahead of the emptiest" in line for line in found)
+    lines = violations(with_two_nodes(*pods, nodes=both))
+    assert {line.partition(" ")[0] for line in lines} >= {"ns/p0", "ns/p1"}
+    assert all("ahead of the emptiest" in line for line in lines)
 
 
 def test_a_domain_that_is_honoured_as_tainted_does_not_count() -> None:
@@ -226,7 +226,7 @@ def test_a_mistake_with_volumes_is_found(placements: Cluster, line: str) -> None
 def test_a_claim_for_one_pod_is_not_shared() -> None:
     pods = [pod(name, volumes=using("c")) for name in ("p", "q")]
     claims = [claim("c", "v", accessModes=["ReadWriteOncePod"])]
-    found = violations(
+    lines = violations(
         with_two_nodes(*pods, claims=claims, volumes=[volume("v", "c", accessModes=["ReadWriteOncePod"])])
     )
-    assert found == [f"ns/{name} on n1: claim ns/c is for one pod only and used by ns/p, ns/q" for name in ("p", "q")]
+    assert lines == [f"ns/{name} on n1: claim ns/c is for one pod only and used by ns/p, ns/q" for name in ("p", "q")]

@@ -18,18 +18,18 @@ def outcome(*, per_second: float, p99: float = 1.0, placed: int = 10, violations
 
 def test_ours_is_compared_with_kube_scheduler_at_the_same_limits() -> None:
     with_volumes = {DEFAULT: 5.0, OURS: 20.0, LIFTED: 50.0, OURS_LIFTED: 60.0}
-    found = {
+    by_name = {
         row.name: row for row in rows(SIZE, {who: [outcome(per_second=rate)] for who, rate in with_volumes.items()})
     }
-    assert found[f"{SIZE.title}: ours to kube-scheduler, default limits: pods/s"].value == 4.0
-    assert found[f"{SIZE.title}: ours to kube-scheduler, limits lifted: pods/s"].value == 1.2
-    assert all(row.met is not False for row in found.values())
+    assert by_name[f"{SIZE.title}: ours to kube-scheduler, default limits: pods/s"].value == 4.0
+    assert by_name[f"{SIZE.title}: ours to kube-scheduler, limits lifted: pods/s"].value == 1.2
+    assert all(row.met is not False for row in by_name.values())
 
 
 def test_goals_are_missed_by_being_slow_or_wrong() -> None:
     slow = outcome(per_second=10.0, p99=2.0, placed=9, violations=("p on n: wrong",))
-    found = rows(SIZE, {DEFAULT: [outcome(per_second=5.0)], OURS: [slow], LIFTED: [outcome(per_second=20.0)]})
-    missed = {row.name.removeprefix(f"{SIZE.title}: ") for row in found if row.met is False}
+    results = rows(SIZE, {DEFAULT: [outcome(per_second=5.0)], OURS: [slow], LIFTED: [outcome(per_second=20.0)]})
+    missed = {row.name.removeprefix(f"{SIZE.title}: ") for row in results if row.met is False}
     assert missed == {
         "pvc-prebinder beside default limits: not placed",
         "pvc-prebinder beside default limits: violations",
@@ -48,11 +48,11 @@ def test_each_contender_has_a_name_of_its_own(volumes: bool) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("contender", [LIFTED, OURS_LIFTED], ids=lambda one: one.title)
+@pytest.mark.parametrize("contender", [LIFTED, OURS_LIFTED], ids=lambda contender: contender.title)
 async def test_a_scheduler_is_timed_on_a_control_plane(contender: Contender) -> None:
-    found = await run(Size(nodes=3, pods=5, volumes=True), contender)
-    assert found.placed == 5
-    assert found.violations == []
-    assert 0 < found.p50 <= found.p99 <= found.seconds
-    assert found.api_server > 0
-    assert found.scheduler.memory > 0
+    result = await run(Size(nodes=3, pods=5, volumes=True), contender)
+    assert result.placed == 5
+    assert result.violations == []
+    assert 0 < result.p50 <= result.p99 <= result.seconds
+    assert result.api_server > 0
+    assert result.scheduler.memory > 0

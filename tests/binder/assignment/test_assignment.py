@@ -17,18 +17,18 @@ def pool(**sizes: int) -> dict[str, Volume]:
 
 
 def in_order(volumes: Sequence[Volume]) -> list[Volume]:
-    return sorted(volumes, key=lambda one: (one.capacity, one.name))
+    return sorted(volumes, key=lambda volume: (volume.capacity, volume.name))
 
 
 def best_by_trying_all(options: Mapping[str, Sequence[Volume]]) -> dict[str, str] | None:
     """The specification: least total capacity, then the first names, claims in order of their keys."""
     claims = sorted(options)
-    every = {one.name: one for shortlist in options.values() for one in shortlist}
-    found = []
+    every = {volume.name: volume for shortlist in options.values() for volume in shortlist}
+    assignments = []
     for names in permutations(sorted(every), len(claims)):
         if all(every[name] in options[claim] for claim, name in zip(claims, names, strict=True)):
-            found.append((sum(every[name].capacity for name in names), names))
-    return dict(zip(claims, min(found)[1], strict=True)) if found else None
+            assignments.append((sum(every[name].capacity for name in names), names))
+    return dict(zip(claims, min(assignments)[1], strict=True)) if assignments else None
 
 
 def names_of(assignment: Mapping[str, Volume] | None) -> dict[str, str] | None:
@@ -73,7 +73,7 @@ def scarce_options(draw: st.DrawFn) -> dict[str, list[Volume]]:
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=6))
     volumes = [volume(f"pv-{number}", size=f"{size}Gi") for number, size in enumerate(sizes)]
     claims = draw(st.integers(1, 4))
-    subsets = st.lists(st.sampled_from(volumes), unique_by=lambda one: one.name, max_size=6)
+    subsets = st.lists(st.sampled_from(volumes), unique_by=lambda volume: volume.name, max_size=6)
     return {f"claim-{number}": in_order(draw(subsets)) for number in range(claims)}
 
 
@@ -103,7 +103,7 @@ def alike_options(draw: st.DrawFn) -> dict[str, list[Volume]]:
     sizes = draw(st.lists(st.integers(1, 2), min_size=1, max_size=7))
     names = draw(st.permutations([f"pv-{number}" for number in range(len(sizes))]))
     volumes = [volume(name, size=f"{size}Gi") for name, size in zip(names, sizes, strict=True)]
-    subsets = st.lists(st.sampled_from(volumes), unique_by=lambda one: one.name, min_size=1, max_size=7)
+    subsets = st.lists(st.sampled_from(volumes), unique_by=lambda volume: volume.name, min_size=1, max_size=7)
     kinds = draw(st.lists(subsets.map(in_order), min_size=1, max_size=3))
     return {f"claim-{number}": draw(st.sampled_from(kinds)) for number in range(draw(st.integers(1, 5)))}
 

@@ -10,15 +10,15 @@ from binder.assignment.bipartite_matching import BipartiteMatching
 
 VOLUMES = 6
 suitable = st.lists(st.integers(0, 2**VOLUMES - 1), min_size=1, max_size=4)
-asked = st.lists(st.integers(0, 3), max_size=6)
+wishes = st.lists(st.integers(0, 3), max_size=6)
 
 
 def matching(suits: Sequence[int]) -> BipartiteMatching:
     return BipartiteMatching(suits, [0] * len(suits), 2**VOLUMES - 1)
 
 
-def state(one: BipartiteMatching, suits: Sequence[int]) -> tuple[list[int], int]:
-    return [one.held(kind) for kind in range(len(suits))], one.free
+def state(bipartite: BipartiteMatching, suits: Sequence[int]) -> tuple[list[int], int]:
+    return [bipartite.held(kind) for kind in range(len(suits))], bipartite.free
 
 
 def can_hold(suits: Sequence[int], kinds: Sequence[int], volumes: Sequence[int]) -> bool:
@@ -28,38 +28,38 @@ def can_hold(suits: Sequence[int], kinds: Sequence[int], volumes: Sequence[int])
     )
 
 
-def check(one: BipartiteMatching, suits: Sequence[int], kinds: Sequence[int]) -> int:
+def check(bipartite: BipartiteMatching, suits: Sequence[int], kinds: Sequence[int]) -> int:
     """Each kind holds as many suitable volumes as it has claims, none twice; return all that are held."""
     union, count = 0, 0
     for kind, suit in enumerate(suits):
-        held = one.held(kind)
+        held = bipartite.held(kind)
         assert held & ~suit == 0
         assert held.bit_count() == kinds.count(kind)
         union, count = union | held, count + held.bit_count()
     assert union.bit_count() == count
-    assert union & one.free == 0
-    assert union | one.free == 2**VOLUMES - 1
+    assert union & bipartite.free == 0
+    assert union | bipartite.free == 2**VOLUMES - 1
     return union
 
 
-@given(suits=suitable, kinds=asked)
+@given(suits=suitable, kinds=wishes)
 def test_as_many_claims_are_served_as_can_be_and_tightening_uses_the_least(suits: list[int], kinds: list[int]) -> None:
-    one = matching(suits)
+    bipartite = matching(suits)
     served: list[int] = []
     for kind in (kind for kind in kinds if kind < len(suits)):
-        before = state(one, suits)
+        before = state(bipartite, suits)
         possible = any(can_hold(suits, [*served, kind], some) for some in combinations(range(VOLUMES), len(served) + 1))
-        assert one.add(kind) == possible
+        assert bipartite.add(kind) == possible
         if possible:
             served.append(kind)
         else:
-            assert state(one, suits) == before
-    check(one, suits, served)
-    one.tighten()
+            assert state(bipartite, suits) == before
+    check(bipartite, suits, served)
+    bipartite.tighten()
     least = min(
         sum(1 << volume for volume in some)
         for some in combinations(range(VOLUMES), len(served))
         if can_hold(suits, served, some)
     )
     # Taken from the smallest up, the set is also least when each volume outweighs all smaller ones together.
-    assert check(one, suits, served) == least
+    assert check(bipartite, suits, served) == least

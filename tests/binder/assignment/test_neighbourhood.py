@@ -44,7 +44,7 @@ def hosts(**counts: int) -> list[Record]:
 
 def places(seen: View) -> dict[str, str]:
     """Return the node of each pod that is served."""
-    return {name: one.node for name, one in planned(seen).items() if isinstance(one, Reserve)}
+    return {name: decision.node for name, decision in planned(seen).items() if isinstance(decision, Reserve)}
 
 
 def reasons(decision: Decision) -> set[Reason]:
@@ -157,9 +157,9 @@ def test_spread_over_zones(running: Mapping[str, int], expected: set[str]) -> No
     there = [
         pod(f"{name}-{number}", node=name, labels={"app": "db"}) for name, n in running.items() for number in range(n)
     ]
-    found = places(view(*hosts(a=3, b=3), *zonal(a=4, b=4), *there, *dbs(2, SPREAD)))
-    assert {name[0] for name in found.values()} == expected
-    assert len(found) == 2
+    chosen = places(view(*hosts(a=3, b=3), *zonal(a=4, b=4), *there, *dbs(2, SPREAD)))
+    assert {name[0] for name in chosen.values()} == expected
+    assert len(chosen) == 2
 
 
 def test_spread_counts_what_the_pass_has_promised() -> None:
@@ -170,8 +170,8 @@ def test_spread_counts_what_the_pass_has_promised() -> None:
 
 
 def test_spread_over_nodes_waits_where_it_is_not_certain_on_which_node_a_promised_pod_will_be() -> None:
-    found = places(view(*hosts(a=2, b=2), *zonal(a=2, b=2), *dbs(4, SPREAD_BY_NODE)))
-    assert sorted(name[0] for name in found.values()) == ["a", "b"]
+    chosen = places(view(*hosts(a=2, b=2), *zonal(a=2, b=2), *dbs(4, SPREAD_BY_NODE)))
+    assert sorted(name[0] for name in chosen.values()) == ["a", "b"]
 
 
 def test_company_is_needed_where_other_pods_are_wanted_near() -> None:
@@ -182,9 +182,9 @@ def test_company_is_needed_where_other_pods_are_wanted_near() -> None:
 
 
 def test_the_first_of_a_series_needs_no_company_and_the_others_follow_it() -> None:
-    found = places(view(*hosts(a=2, b=2), *zonal(a=2, b=2), *dbs(3, TOGETHER)))
-    assert len(found) == 2
-    assert len({name[0] for name in found.values()}) == 1
+    chosen = places(view(*hosts(a=2, b=2), *zonal(a=2, b=2), *dbs(3, TOGETHER)))
+    assert len(chosen) == 2
+    assert len({name[0] for name in chosen.values()}) == 1
 
 
 def test_a_pod_without_a_node_is_no_company_for_one_of_another_kind() -> None:

@@ -43,10 +43,10 @@ async def test_the_answer_of_another_driver_changes_nothing() -> None:
     world = held_up()
     async with world.process() as process:
         await process.run(10)
-        asked = len(world.doctor.asked)
+        count = len(world.doctor.asked)
         process.term.driver_answers("other")
         await process.run(0.5)
-        assert len(world.doctor.asked) <= asked + 5
+        assert len(world.doctor.asked) <= count + 5
         assert served(world) == 0
 
 

@@ -30,10 +30,10 @@ def ward(volumes: int = 4, *, quarantine: bool = True, **how: float) -> World:
 
 def quarantined(world: World) -> list[str]:
     return [
-        found["metadata"]["name"]
-        for found in world.server.all(PV)
-        if "quarantine" in world.annotations(PV, found["metadata"]["name"])
-        and found["spec"]["claimRef"]["namespace"] == "pvc-prebinder-system"
+        document["metadata"]["name"]
+        for document in world.server.all(PV)
+        if "quarantine" in world.annotations(PV, document["metadata"]["name"])
+        and document["spec"]["claimRef"]["namespace"] == "pvc-prebinder-system"
     ]
 
 
@@ -63,8 +63,8 @@ async def test_an_unhealthy_free_volume_is_kept_from_claims_in_one_write_and_let
         }
         assert world.annotations(PV, "pv-1")["health"] == "Healthy"
     assert len(world.server.writes) == 2
-    told = ["VolumeConditionAbnormal", "Quarantined", "VolumeConditionNormal", "QuarantineReleased"]
-    assert process.sink.told("PersistentVolume", "pv-1") == told
+    expected = ["VolumeConditionAbnormal", "Quarantined", "VolumeConditionNormal", "QuarantineReleased"]
+    assert process.sink.told("PersistentVolume", "pv-1") == expected
 
 
 async def test_nothing_is_written_while_nothing_changes() -> None:
@@ -179,7 +179,7 @@ async def test_a_claim_ref_that_replaced_ours_is_left_alone() -> None:
         world.says(LOST, "pv-1")
         await process.run()
         theirs = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "theirs"}
-        world.server.change(PV, "pv-1", lambda found: found["spec"].update(claimRef=theirs))
+        world.server.change(PV, "pv-1", lambda document: document["spec"].update(claimRef=theirs))
         await process.run()
         world.says(WELL, "pv-1")
         await process.run()
@@ -192,7 +192,7 @@ async def test_a_person_who_removes_the_claim_ref_does_not_free_an_unhealthy_vol
     async with world.process() as process:
         world.says(LOST, "pv-1")
         await process.run()
-        world.server.change(PV, "pv-1", lambda found: found["spec"].pop("claimRef"))
+        world.server.change(PV, "pv-1", lambda document: document["spec"].pop("claimRef"))
         await process.run()
     assert quarantined(world) == ["pv-1"]
 
@@ -236,7 +236,7 @@ async def test_a_volume_that_is_being_bound_is_not_given_up() -> None:
     async with world.process() as process:
         await process.run()
         world.server.change(
-            "persistentvolumeclaims", "default/data", lambda found: found["spec"].update(volumeName="pv-1")
+            "persistentvolumeclaims", "default/data", lambda document: document["spec"].update(volumeName="pv-1")
         )
         world.says(LOST, "pv-1")
         await process.run()
@@ -301,9 +301,9 @@ async def test_what_the_api_server_does_not_accept_is_told_and_tried_ever_more_s
         await process.run(6)
         tries = 1000 - len(world.server.refuse_next)
         assert 3 < tries < 10
-        told = [event for event in process.sink.events if event.reason == "WriteRejected"]
-        assert {event.regarding.name for event in told} == {"pv-1"}
-        assert told[0].note.endswith(f": {reason}")
+        rejected = [event for event in process.sink.events if event.reason == "WriteRejected"]
+        assert {event.regarding.name for event in rejected} == {"pv-1"}
+        assert rejected[0].note.endswith(f": {reason}")
         world.server.refuse_next.clear()
         await process.run(60)
         assert quarantined(world) == ["pv-1"]

@@ -14,7 +14,7 @@ CUT = {"storageHealth": [{"name": "disk.csi.example", "healthConditions": [{"sta
 
 
 def annotate(world: World, plural: str, key: str, annotations: dict[str, str]) -> None:
-    world.server.change(plural, key, lambda found: found["metadata"]["annotations"].update(annotations))
+    world.server.change(plural, key, lambda document: document["metadata"]["annotations"].update(annotations))
 
 
 async def test_what_a_claim_says_of_its_bound_volume_costs_no_write() -> None:
@@ -25,10 +25,10 @@ async def test_what_a_claim_says_of_its_bound_volume_costs_no_write() -> None:
     world.says(HealthState.HEALTHY, "pv-1")
     async with world.process() as process:
         for minute in range(5):
-            said = {"state": "unhealthy", "node": "n1", "lastChecked": f"2026-01-01T00:0{minute}:00Z"}
-            annotate(world, PVC, "default/data", {f"{ADDONS_PREFIX}uid": json.dumps(said)})
+            report = {"state": "unhealthy", "node": "n1", "lastChecked": f"2026-01-01T00:0{minute}:00Z"}
+            annotate(world, PVC, "default/data", {f"{ADDONS_PREFIX}uid": json.dumps(report)})
             await process.run(60)
-        world.server.change(PVC, "default/data", lambda found: found["status"].update(healthStatus="nonsense"))
+        world.server.change(PVC, "default/data", lambda document: document["status"].update(healthStatus="nonsense"))
         await process.run(60)
     assert world.server.writes == []
     assert process.sink.events == []
@@ -41,7 +41,7 @@ async def test_a_local_volume_whose_node_lost_its_storage_is_passed_over_until_i
     async with world.process() as process:
         await process.run()
         assert world.reserved("data") == "pv-1"
-        world.server.change(CSI_NODES, "node-a1", lambda found: found.update(status=CUT))
+        world.server.change(CSI_NODES, "node-a1", lambda document: document.update(status=CUT))
         await process.run()
         assert world.reserved("data") == "pv-2"
         world.put(claim_object("more"), pod_object("app", ["more"]))
@@ -49,7 +49,7 @@ async def test_a_local_volume_whose_node_lost_its_storage_is_passed_over_until_i
         assert world.reserved("more") is None
         # Nothing says that the volume itself is unhealthy, so nothing would say that it is well again.
         assert "quarantine" not in world.annotations(PV, "pv-1")
-        world.server.change(CSI_NODES, "node-a1", lambda found: found.update(status={}))
+        world.server.change(CSI_NODES, "node-a1", lambda document: document.update(status={}))
         await process.run()
         assert world.reserved("more") == "pv-1"
     assert world.violations() == []
@@ -73,9 +73,9 @@ async def test_an_agent_publishes_and_the_controller_reacts() -> None:
         annotate(world, PV, "pv-1", published("Healthy"))
         await process.run()
         assert "claimRef" not in world.volume("pv-1")["spec"]
-    told = process.sink.told("PersistentVolume", "pv-1")
+    reasons = process.sink.told("PersistentVolume", "pv-1")
     # The agent tells of the change itself.
-    assert told == ["Quarantined", "QuarantineReleased"]
+    assert reasons == ["Quarantined", "QuarantineReleased"]
 
 
 async def test_who_minds_only_asked_drivers_leaves_other_volumes_alone() -> None:

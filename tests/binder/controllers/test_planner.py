@@ -47,9 +47,9 @@ class Desk:
 
 @pytest.fixture
 async def desk() -> AsyncIterator[Desk]:
-    found = Desk()
-    with found.planner.following():
-        yield found
+    desk = Desk()
+    with desk.planner.following():
+        yield desk
 
 
 def chosen(decision: Decision | None) -> str:
@@ -138,8 +138,8 @@ async def test_a_hold_ends_when_the_volume_speaks_for_itself_and_then_for_nobody
     red = desk.ask("red")
     await desk.clock.advance(1)
     name = chosen(red.result())
-    said = reservation("red", reserved_for_uid="uid-default-red")
-    written = volume(name, zone="a", resource_version=7, annotations=said)
+    annotations = reservation("red", reserved_for_uid="uid-default-red")
+    written = volume(name, zone="a", resource_version=7, annotations=annotations)
     desk.store.volumes.remember(written)
     desk.planner.written([written])
     assert desk.planner.ledger.keeps(name) is None

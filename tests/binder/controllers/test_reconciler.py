@@ -19,8 +19,8 @@ async def test_two_pods_racing_for_the_last_volume() -> None:
         await process.run()
     held = {name for name in ("red", "blue") if world.reserved(name)}
     assert len(held) == 1
-    (told,) = {"red", "blue"} - held
-    assert process.sink.told("Pod", told) == ["StaticOnlyNoMatch"]
+    (loser,) = {"red", "blue"} - held
+    assert process.sink.told("Pod", loser) == ["StaticOnlyNoMatch"]
     assert process.metrics.counted["failed", "fast", Reason.NO_VOLUME_FITS] >= 1
 
 
@@ -44,7 +44,7 @@ async def test_no_hint_comes_between_the_writes_of_kube_scheduler() -> None:
     async with world.process() as process:
         await process.run(HINT_AFTER - 0.1)
         reference = {"namespace": "default", "name": "data", "uid": world.claim("data")["metadata"]["uid"]}
-        world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference))
+        world.server.change("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=reference))
         await process.run(60)
     assert world.server.writes == []
 
@@ -195,9 +195,9 @@ async def test_an_unwilling_server_is_asked_ever_more_slowly() -> None:
         await process.run(300)
         assert process.connection.requests < 50
     assert world.reserved("data") is None
-    told = [event for event in process.sink.events if event.reason == "WriteRejected"]
-    assert [event.regarding.kind for event in told] == ["Pod"]
-    assert told[0].note.endswith(": Invalid")
+    rejected = [event for event in process.sink.events if event.reason == "WriteRejected"]
+    assert [event.regarding.kind for event in rejected] == ["Pod"]
+    assert rejected[0].note.endswith(": Invalid")
 
 
 @pytest.mark.parametrize("unhealthy", [HealthState.INACCESSIBLE, HealthState.DATA_LOSS, HealthState.UNKNOWN])
@@ -237,27 +237,29 @@ async def test_pending_claims_are_told_with_what_they_wait_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gated", "told"), [pytest.param(True, ["ClaimLost"], id="gated"), pytest.param(False, [], id="ungated")]
+    ("gated", "reasons"), [pytest.param(True, ["ClaimLost"], id="gated"), pytest.param(False, [], id="ungated")]
 )
 async def test_a_gated_pod_whose_bound_claim_is_lost_is_told_and_kept_until_the_volume_is_back(
-    *, gated: bool, told: list[str]
+    *, gated: bool, reasons: list[str]
 ) -> None:
     """Without a gate kube-scheduler tells the pod."""
     world = World(Mode.COMPLETE)
     world.put(volume_object("pv-1"), volume_object("pv-2"), claim_object("data"), claim_object("log"))
     bind(world, "data", "pv-1")
     bind(world, "log", "pv-2")
-    world.server.change("persistentvolumeclaims", "default/data", lambda found: found["status"].update(phase="Lost"))
+    world.server.change(
+        "persistentvolumeclaims", "default/data", lambda document: document["status"].update(phase="Lost")
+    )
     world.put(pod_object("web", ["log", "data"], gated=gated))
     async with world.process() as process:
         await process.run(120)
-        assert process.sink.told("Pod", "web") == told
+        assert process.sink.told("Pod", "web") == reasons
         assert ("schedulingGates" in world.server.get("pods", "default/web")["spec"]) == gated
         back = {"phase": "Bound"}
-        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["status"].update(back))
+        world.server.change("persistentvolumeclaims", "default/data", lambda document: document["status"].update(back))
         await process.run(1)
     assert not world.server.get("pods", "default/web")["spec"].get("schedulingGates")
-    assert process.sink.told("Pod", "web") == told
+    assert process.sink.told("Pod", "web") == reasons
 
 
 async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_told_too() -> None:
@@ -267,7 +269,7 @@ async def test_a_claim_that_is_lost_before_the_watch_shows_it_is_told_too() -> N
     async with world.process() as process:
         world.server.lagging = True
         lost = {"phase": "Lost"}
-        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["status"].update(lost))
+        world.server.change("persistentvolumeclaims", "default/data", lambda document: document["status"].update(lost))
         world.server.lagging = False
         world.put(pod_object("web", ["data"], gated=True))
         await process.run(10)

@@ -32,7 +32,7 @@ def delete_pod(world: World) -> None:
 
 
 def finish_pod(world: World) -> None:
-    world.server.change("pods", "default/web", lambda found: found["status"].update(phase="Failed"))
+    world.server.change("pods", "default/web", lambda document: document["status"].update(phase="Failed"))
 
 
 def delete_claim(world: World) -> None:
@@ -41,7 +41,9 @@ def delete_claim(world: World) -> None:
 
 def terminate_claim(world: World) -> None:
     terminating = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
-    world.server.change("persistentvolumeclaims", "default/data", lambda found: found["metadata"].update(terminating))
+    world.server.change(
+        "persistentvolumeclaims", "default/data", lambda document: document["metadata"].update(terminating)
+    )
 
 
 @pytest.mark.parametrize("mode", [Mode.ANNOTATE, Mode.PREBIND])
@@ -113,15 +115,15 @@ async def test_nothing_is_written_between_two_writes_of_a_bind(mode: Mode) -> No
         reference = {"namespace": "default", "name": "data", "uid": claim["metadata"]["uid"]}
         completed = {"pv.kubernetes.io/bind-completed": "yes"}
         for plural, name, change in (
-            ("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference)),
-            ("persistentvolumes", "pv-1", lambda found: found["status"].update(phase="Bound")),
-            ("persistentvolumeclaims", key, lambda found: found["metadata"]["annotations"].update(completed)),
-            ("persistentvolumeclaims", key, lambda found: found["spec"].update(volumeName="pv-1")),
+            ("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=reference)),
+            ("persistentvolumes", "pv-1", lambda document: document["status"].update(phase="Bound")),
+            ("persistentvolumeclaims", key, lambda document: document["metadata"]["annotations"].update(completed)),
+            ("persistentvolumeclaims", key, lambda document: document["spec"].update(volumeName="pv-1")),
         ):
             world.server.change(plural, name, change)
             await process.run()
         assert len(world.server.writes) == written
-        world.server.change("persistentvolumeclaims", key, lambda found: found["status"].update(phase="Bound"))
+        world.server.change("persistentvolumeclaims", key, lambda document: document["status"].update(phase="Bound"))
         await process.run()
     assert world.annotations("persistentvolumes", "pv-1") == world.annotations("persistentvolumeclaims", key) == {}
 
@@ -149,7 +151,7 @@ async def test_a_bind_in_progress_is_left_alone() -> None:
         await process.run()
         written = len(world.server.writes)
         world.server.change(
-            "persistentvolumeclaims", "default/data", lambda found: found["spec"].update(volumeName="pv-1")
+            "persistentvolumeclaims", "default/data", lambda document: document["spec"].update(volumeName="pv-1")
         )
         delete_pod(world)
         await process.run()
@@ -173,7 +175,7 @@ async def test_a_volume_taken_by_somebody_else_is_given_up_and_replaced() -> Non
     world.put(volume_object("pv-9", "20Gi"))
     async with world.process() as process:
         await process.run()
-        world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=OTHER))
+        world.server.change("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=OTHER))
         await process.run()
     assert world.volume("pv-1")["spec"]["claimRef"] == OTHER
     assert world.annotations("persistentvolumes", "pv-1") == {}
@@ -252,7 +254,9 @@ async def test_a_user_breaking_the_volumes_annotations_breaks_nothing_else(mode:
     async with world.process() as process:
         await process.run()
         broken = {PREFIX + word: text for word, text in changes.items()}
-        world.server.change("persistentvolumes", "pv-1", lambda found: found["metadata"]["annotations"].update(broken))
+        world.server.change(
+            "persistentvolumes", "pv-1", lambda document: document["metadata"]["annotations"].update(broken)
+        )
         await process.run()
         assert world.reserved("data") == "pv-1"
         assert world.annotations("persistentvolumes", "pv-1")["reserved-for"] == "default/data"
@@ -271,7 +275,9 @@ async def test_a_user_breaking_the_claims_annotations_has_them_written_anew(word
         annotations = world.annotations("persistentvolumeclaims", "default/data")
         broken = {PREFIX + word: ""}
         world.server.change(
-            "persistentvolumeclaims", "default/data", lambda found: found["metadata"]["annotations"].update(broken)
+            "persistentvolumeclaims",
+            "default/data",
+            lambda document: document["metadata"]["annotations"].update(broken),
         )
         await process.run()
     assert world.annotations("persistentvolumeclaims", "default/data") == annotations
@@ -287,7 +293,7 @@ async def test_an_unknown_mode_on_a_class_is_counted(*, led_before: bool) -> Non
         world.put(*[odd] if led_before else [])
         await process.run()
         assert process.metrics.counted["garbage", "mode"] == 1
-        world.server.change("storageclasses", "odd", lambda found: found["metadata"].pop("annotations"))
+        world.server.change("storageclasses", "odd", lambda document: document["metadata"].pop("annotations"))
         await process.run()
     assert process.metrics.counted["garbage", "mode"] == 1
 
@@ -336,11 +342,11 @@ async def test_a_release_that_the_server_refuses_is_tried_ever_more_slowly(statu
     world = reserved_world()
     async with world.process() as process:
         await process.run()
-        asked = process.connection.requests
+        before = process.connection.requests
         world.server.refuse_next += [("PATCH", failure(status, "No"))] * 1000
         delete_pod(world)
         await process.run(600)
-        assert process.connection.requests - asked < 60
+        assert process.connection.requests - before < 60
         world.server.refuse_next.clear()
         await process.run(60)
     assert is_free(world)

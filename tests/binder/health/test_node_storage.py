@@ -57,8 +57,8 @@ def test_a_volume_is_as_well_as_the_best_of_its_nodes(
 ) -> None:
     snapshot = snapshot_of((*NODES, *(reporting(name, *conditions) for name, conditions in reports.items())))
     storage = NodeStorage()
-    found = {one.name: storage.finding(one, snapshot, NOW) for one in (LOCAL, ZONAL, ANYWHERE)}
-    assert {name: str(one.state) for name, one in found.items() if one is not None} == expected
+    findings = {volume.name: storage.finding(volume, snapshot, NOW) for volume in (LOCAL, ZONAL, ANYWHERE)}
+    assert {name: str(finding.state) for name, finding in findings.items() if finding is not None} == expected
 
 
 def test_a_later_report_is_seen() -> None:

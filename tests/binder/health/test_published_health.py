@@ -19,7 +19,7 @@ DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
 
 
 @pytest.mark.parametrize(
-    ("said", "finding", "is_news"),
+    ("published", "finding", "is_news"),
     [
         pytest.param(None, HEALTHY, False, id="healthy, never said otherwise"),
         pytest.param(None, None, False, id="nothing found"),
@@ -32,8 +32,8 @@ DATA_LOSS, HEALTHY = found(HealthState.DATA_LOSS), found(HealthState.HEALTHY)
         pytest.param("nonsense", DATA_LOSS, True, id="an unreadable word counts as none"),
     ],
 )
-def test_news(said: str | None, finding: Finding | None, is_news: bool) -> None:
-    subject = volume(annotations={f"{PREFIX}health": said} if said else None)
+def test_news(published: str | None, finding: Finding | None, is_news: bool) -> None:
+    subject = volume(annotations={f"{PREFIX}health": published} if published else None)
     assert unpublished(subject, finding, Annotations()) is (finding if is_news else None)
 
 

@@ -143,9 +143,9 @@ def test_the_bound_on_what_is_named() -> None:
     states = {f"handle-pv-{number}": HealthState.INACCESSIBLE for number in range(MOST_EXCEPTIONS + 1)}
     sweep = CompleteSweep(DRIVER, EPOCH, EPOCH, 500, states)
     assert unpublished_exceptions(sweep, (), OURS) is None
-    told = [volume(f"pv-{number}", annotations=LOST) for number in range(MOST_EXCEPTIONS)]
-    assert unpublished_exceptions(sweep, told, OURS) == frozenset({f"handle-pv-{MOST_EXCEPTIONS}"})
-    others = [volume(one.name, annotations=LOST, driver="other") for one in told]
+    named = [volume(f"pv-{number}", annotations=LOST) for number in range(MOST_EXCEPTIONS)]
+    assert unpublished_exceptions(sweep, named, OURS) == frozenset({f"handle-pv-{MOST_EXCEPTIONS}"})
+    others = [volume(exception.name, annotations=LOST, driver="other") for exception in named]
     assert unpublished_exceptions(sweep, others, OURS) is None
 
 

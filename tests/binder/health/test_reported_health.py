@@ -34,7 +34,7 @@ def claim_with(health: ClaimHealth | None, volume_name: str = "pv-1") -> Claim:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "claimed", "health", "asked", "expected"),
+    ("annotations", "claimed", "health", "probed", "expected"),
     [
         pytest.param({}, None, None, False, [], id="nobody"),
         pytest.param(
@@ -54,13 +54,13 @@ def test_who_speaks(
     annotations: Mapping[str, str],
     claimed: str | None,
     health: ClaimHealth | None,
-    asked: bool,
+    probed: bool,
     expected: list[str],
 ) -> None:
     subject = volume(annotations=annotations, claim=None if claimed is None else "default/data")
     snapshot = snapshot_of([subject, claim_with(health, claimed or "")])
-    found = reported(subject, snapshot, NodeStorage(), Annotations(), {DRIVER} if asked else (), NOW)
-    assert [one.source for one in found] == expected
+    findings = reported(subject, snapshot, NodeStorage(), Annotations(), {DRIVER} if probed else (), NOW)
+    assert [finding.source for finding in findings] == expected
 
 
 def answer(state: HealthState, age: float = 0) -> dict[tuple[str, str], Verdict]:
@@ -109,7 +109,7 @@ def test_what_a_plan_makes_of_it(
 ) -> None:
     subject = volume(annotations=annotations, claim="default/data" if health else None)
     seen = view(subject, claim_with(health), settings=settings, verdicts=verdicts)
-    found = refuse_health(seen, subject, NOW)
-    assert (found and found.reason) == reason
-    if found is not None:
-        assert words in found.offered
+    rejection = refuse_health(seen, subject, NOW)
+    assert (rejection and rejection.reason) == reason
+    if rejection is not None:
+        assert words in rejection.offered

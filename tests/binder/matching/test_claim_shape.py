@@ -39,31 +39,33 @@ OTHERS: dict[str, list[Any]] = {
 """Field of a claim -> values to try. A field that is missing here is new: say what it may hold."""
 
 
-def matches(claim: Claim, found: list[Volume], index: VolumeIndex) -> list[object]:
+def matches(claim: Claim, volumes: list[Volume], index: VolumeIndex) -> list[object]:
     """Return everything that the rules answer about these volumes, which the index holds, for the claim."""
-    answers: list[object] = [controller_refusal(claim, volume, delayed=False) for volume in found]
+    answers: list[object] = [controller_refusal(claim, volume, delayed=False) for volume in volumes]
     for labels in NODES:
-        answers += [scheduler_refusal(claim, volume, labels) for volume in found]
+        answers += [scheduler_refusal(claim, volume, labels) for volume in volumes]
         answers += [index.smallest(claim, labels), list(index.candidates(claim, labels))]
     return [*answers, list(index.topologies(claim)), index.by_topology(claim), index.deciding_labels(claim)]
 
 
 @pytest.mark.parametrize("field", Claim.__struct_fields__)
 @settings(max_examples=50)
-@given(data=st.data(), one=claims, found=st.lists(volumes, max_size=6, unique_by=lambda volume: volume.name))
+@given(data=st.data(), claim=claims, volumes=st.lists(volumes, max_size=6, unique_by=lambda volume: volume.name))
 def test_claims_of_one_shape_get_the_same_answers(
-    field: str, data: st.DataObject, one: Claim, found: list[Volume]
+    field: str, data: st.DataObject, claim: Claim, volumes: list[Volume]
 ) -> None:
-    other = replace(one, **{field: data.draw(st.sampled_from(OTHERS[field]))})
-    unclaimed = [volume for volume in found if volume.claim is None]
-    if shape_of(one) == shape_of(other):
-        assert hash(shape_of(one)) == hash(shape_of(other))
+    other = replace(claim, **{field: data.draw(st.sampled_from(OTHERS[field]))})
+    unclaimed = [volume for volume in volumes if volume.claim is None]
+    if shape_of(claim) == shape_of(other):
+        assert hash(shape_of(claim)) == hash(shape_of(other))
         index = VolumeIndex.of(unclaimed)
-        assert matches(one, unclaimed, index) == matches(other, unclaimed, index)
-    assert (family_of(one) == family_of(other)) == (shape_of(one) == shape_of(replace(other, request=one.request)))
+        assert matches(claim, unclaimed, index) == matches(other, unclaimed, index)
+    assert (family_of(claim) == family_of(other)) == (
+        shape_of(claim) == shape_of(replace(other, request=claim.request))
+    )
 
 
-@given(one=claims)
-def test_a_pinned_claim_has_a_shape_of_its_own(one: Claim) -> None:
-    assert shape_of(one, "pv-1") != shape_of(one)
-    assert family_of(one, "pv-1") != family_of(one)
+@given(claim=claims)
+def test_a_pinned_claim_has_a_shape_of_its_own(claim: Claim) -> None:
+    assert shape_of(claim, "pv-1") != shape_of(claim)
+    assert family_of(claim, "pv-1") != family_of(claim)

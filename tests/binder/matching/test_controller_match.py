@@ -17,11 +17,13 @@ RWO, ROX, RWX = "ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"
 
 
 def match(wanted: Claim, volumes: Sequence[Volume], classes: dict[str, StorageClass] = NOW) -> Match:
-    return match_as_controller(wanted, classes, {one.name: one for one in volumes})
+    return match_as_controller(wanted, classes, {volume.name: volume for volume in volumes})
 
 
-def told(found: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
-    return found.volume.name if found.volume else None, {one.name: reason for one, reason in found.refusals(volumes)}
+def told(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
+    return result.volume.name if result.volume else None, {
+        volume.name: reason for volume, reason in result.refusals(volumes)
+    }
 
 
 CHOICES = [
@@ -87,10 +89,10 @@ CHOICES = [
 
 @pytest.mark.parametrize(("volumes", "chosen", "refused"), CHOICES)
 def test_chooses(volumes: list[Volume], chosen: str | None, refused: dict[str, Reason]) -> None:
-    found = match(claim(), volumes)
-    assert told(found, volumes) == (chosen, refused)
-    assert found.binding_mode == "Immediate"
-    assert (found.reason is None) == (chosen is not None)
+    result = match(claim(), volumes)
+    assert told(result, volumes) == (chosen, refused)
+    assert result.binding_mode == "Immediate"
+    assert (result.reason is None) == (chosen is not None)
 
 
 def test_a_claim_that_waits_gets_only_what_is_reserved_for_it() -> None:
@@ -108,17 +110,17 @@ def test_nothing_fits_and_a_provisioner_makes_one() -> None:
 
 
 def test_a_class_without_binding_mode_is_an_error_for_the_claim() -> None:
-    found = match(claim(), [volume("a", claim=MINE)], {"fast": storage_class(binding_mode=None)})
-    assert told(found, [volume("a")]) == (None, {"a": Reason.BINDING_MODE_MISSING})
-    assert (found.reason, found.binding_mode) == (Reason.BINDING_MODE_MISSING, None)
+    result = match(claim(), [volume("a", claim=MINE)], {"fast": storage_class(binding_mode=None)})
+    assert told(result, [volume("a")]) == (None, {"a": Reason.BINDING_MODE_MISSING})
+    assert (result.reason, result.binding_mode) == (Reason.BINDING_MODE_MISSING, None)
 
 
 def test_a_selector_that_cannot_be_parsed_gets_nothing() -> None:
     wanted = claim(selector=LabelSelector((), (Requirement("disk", "Near", ("ssd",)),)))
     for classes in (NOW, LATER, {"fast": storage_class(provisioner="disk.csi.example")}):
-        found = match(wanted, [volume("a", claim=MINE)], classes)
-        assert told(found, [volume("a")]) == (None, {"a": Reason.SELECTOR_MISMATCH})
-        assert found.reason == Reason.SELECTOR_MISMATCH
+        result = match(wanted, [volume("a", claim=MINE)], classes)
+        assert told(result, [volume("a")]) == (None, {"a": Reason.SELECTOR_MISMATCH})
+        assert result.reason == Reason.SELECTOR_MISMATCH
 
 
 DEFAULT = {"std": storage_class("std", is_default=True)}
@@ -164,6 +166,6 @@ BINDS = [
 
 @pytest.mark.parametrize(("there", "bound_to"), BINDS)
 def test_a_claim_whose_bind_was_completed(there: Volume, bound_to: str | None) -> None:
-    found = match(claim(volume_name="a", annotations=BOUND), [there, volume("z")])
-    assert told(found, [there, volume("z")]) == (bound_to, {})
-    assert found.reason == (None if bound_to else Reason.CLAIM_LOST)
+    result = match(claim(volume_name="a", annotations=BOUND), [there, volume("z")])
+    assert told(result, [there, volume("z")]) == (bound_to, {})
+    assert result.reason == (None if bound_to else Reason.CLAIM_LOST)

@@ -59,11 +59,11 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "refused", "want", "found"), SAID)
-def test_says(wanted: Claim, refused: Volume, want: str, found: str) -> None:
+@pytest.mark.parametrize(("wanted", "refused", "want", "offered"), SAID)
+def test_says(wanted: Claim, refused: Volume, want: str, offered: str) -> None:
     match = match_as_controller(wanted, NOW, {"z": CHOSEN, refused.name: refused})
     [rejection] = match.rejections([refused])
-    assert (rejection.subject, rejection.wanted, rejection.offered) == (refused.name, want, found)
+    assert (rejection.subject, rejection.wanted, rejection.offered) == (refused.name, want, offered)
 
 
 def test_says_what_the_node_lacks() -> None:
@@ -79,22 +79,22 @@ def test_says_why_nothing_was_looked_at() -> None:
     unset = match_as_controller(claim(), {"fast": storage_class(binding_mode=None)}, {})
     ordered = match_as_scheduler(claim(annotations={SELECTED_NODE: "n2"}), node("n"), {"fast": storage_class()}, {})
     unparsable = match_as_controller(claim(selector=LabelSelector((), (Requirement("d", "Near", ()),))), NOW, {})
-    told = [next(found.rejections([volume()])) for found in (waiting, unset, ordered, unparsable)]
-    assert [one.wanted for one in told] == [
+    rejections = [next(match.rejections([volume()])) for match in (waiting, unset, ordered, unparsable)]
+    assert [rejection.wanted for rejection in rejections] == [
         "a volume with claimRef default/data, until a pod uses the claim",
         "volumeBindingMode in StorageClass fast",
         "a new volume, already being provisioned for node n2",
         "a valid selector",
     ]
-    assert told[-1].offered.startswith("'Near' is not an operator")
+    assert rejections[-1].offered.startswith("'Near' is not an operator")
 
 
 def test_every_reason_a_match_can_give_has_words() -> None:
     about_volumes = list(Reason)[: list(Reason).index(Reason.RESERVED_FOR_OTHER)]
-    said = [
+    rejections = [
         Evidence(claim(volume_name="z"), CHOSEN, node(), {}).rejection(volume(), reason) for reason in about_volumes
     ]
-    assert all(one.wanted and one.offered for one in said)
+    assert all(rejection.wanted and rejection.offered for rejection in rejections)
 
 
 AFFINITIES = [

@@ -16,12 +16,14 @@ Labels = Mapping[str, str] | None
 
 def by_scan(volumes: Iterable[Volume], wanted: Claim, labels: Labels) -> list[Volume]:
     """The specification: every free volume that passes the rules, smallest first, then by name."""
-    fitting = (one for one in volumes if one.claim is None and scheduler_refusal(wanted, one, labels) is None)
-    return sorted(fitting, key=lambda one: (one.capacity, one.name))
+    fitting = (
+        volume for volume in volumes if volume.claim is None and scheduler_refusal(wanted, volume, labels) is None
+    )
+    return sorted(fitting, key=lambda volume: (volume.capacity, volume.name))
 
 
 def expressions(*requirements: tuple[str, str, tuple[str, ...]]) -> NodeSelectorTerm:
-    return NodeSelectorTerm(tuple(Requirement(*one) for one in requirements))
+    return NodeSelectorTerm(tuple(Requirement(*requirement) for requirement in requirements))
 
 
 AFFINITIES: list[NodeSelector | None] = [
@@ -87,27 +89,27 @@ def test_agrees_with_a_scan(history: list[Volume], wanted: Claim, labels: Labels
         now[version.name] = version
     expected = by_scan(now.values(), wanted, labels)
     assert list(index.candidates(wanted, labels)) == expected
-    left = [one for one in expected if one.name not in exclude]
+    left = [volume for volume in expected if volume.name not in exclude]
     assert index.smallest(wanted, labels, exclude) == (left[0] if left else None)
 
 
-@given(st.lists(volumes, max_size=12, unique_by=lambda one: one.name))
+@given(st.lists(volumes, max_size=12, unique_by=lambda volume: volume.name))
 def test_made_at_once_or_one_by_one_is_the_same_and_undone_leaves_nothing(history: list[Volume]) -> None:
     index = VolumeIndex()
-    for one in history:
-        index = index.with_volume(None, one)
+    for added in history:
+        index = index.with_volume(None, added)
     at_once = VolumeIndex.of(history)
     for labels in NODES:
         for wanted in (claim(size="1Gi"), claim(size="2Gi", storage_class=None)):
             assert list(index.candidates(wanted, labels)) == list(at_once.candidates(wanted, labels))
             assert index.deciding_labels(wanted) == at_once.deciding_labels(wanted)
-    for one in history:
-        at_once = at_once.with_volume(one, None)
+    for added in history:
+        at_once = at_once.with_volume(added, None)
     assert at_once == VolumeIndex()
 
 
-@given(st.lists(volumes, max_size=12, unique_by=lambda one: one.name), claims)
-def test_topologies_are_those_of_volumes_large_enough(found: list[Volume], wanted: Claim) -> None:
+@given(st.lists(volumes, max_size=12, unique_by=lambda volume: volume.name), claims)
+def test_topologies_are_those_of_volumes_large_enough(volumes: list[Volume], wanted: Claim) -> None:
     anything = claim(
         size=f"{wanted.request // 10**9}",
         storage_class=wanted.storage_class,
@@ -115,9 +117,9 @@ def test_topologies_are_those_of_volumes_large_enough(found: list[Volume], wante
         volume_mode=wanted.volume_mode,
         attributes_class=wanted.attributes_class,
     )
-    topologies = list(VolumeIndex.of(found).topologies(wanted))
+    topologies = list(VolumeIndex.of(volumes).topologies(wanted))
     assert len(topologies) == len(set(topologies))
-    assert set(topologies) == {one.node_affinity for one in by_scan(found, anything, None)}
+    assert set(topologies) == {volume.node_affinity for volume in by_scan(volumes, anything, None)}
 
 
 def test_an_index_held_does_not_change() -> None:
@@ -137,11 +139,11 @@ def test_a_new_version_replaces_the_old_one() -> None:
 def test_long_orders_stay_sorted_while_they_grow_and_shrink(count: int) -> None:
     every = [volume(f"pv-{number:04}", size=f"{number * 7919 % 1009 + 1}Gi") for number in range(count)]
     index = VolumeIndex()
-    for one in every:
-        index = index.with_volume(None, one)
+    for member in every:
+        index = index.with_volume(None, member)
     assert list(index.candidates(claim(size="500Gi"))) == by_scan(every, claim(size="500Gi"), None)
-    for one in every[: count // 2]:
-        index = index.with_volume(one, None)
+    for member in every[: count // 2]:
+        index = index.with_volume(member, None)
     assert list(index.candidates(claim(size="1Gi"))) == by_scan(every[count // 2 :], claim(size="1Gi"), None)
 
 

@@ -16,15 +16,17 @@ NODE = node("n1", zone="a")
 
 
 def by_name(volumes: Sequence[Volume]) -> dict[str, Volume]:
-    return {one.name: one for one in volumes}
+    return {volume.name: volume for volume in volumes}
 
 
 def match(wanted: Claim, volumes: Sequence[Volume], taken: Mapping[str, str] | None = None) -> Match:
     return match_as_scheduler(wanted, NODE, CLASSES, by_name(volumes), taken)
 
 
-def told(found: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
-    return found.volume.name if found.volume else None, {one.name: reason for one, reason in found.refusals(volumes)}
+def told(result: Match, volumes: Sequence[Volume]) -> tuple[str | None, dict[str, Reason]]:
+    return result.volume.name if result.volume else None, {
+        volume.name: reason for volume, reason in result.refusals(volumes)
+    }
 
 
 CHOICES = [
@@ -72,16 +74,16 @@ CHOICES = [
 
 @pytest.mark.parametrize(("volumes", "chosen", "refused"), CHOICES)
 def test_chooses(volumes: list[Volume], chosen: str | None, refused: dict[str, Reason]) -> None:
-    found = match(claim(), volumes)
-    assert told(found, volumes) == (chosen, refused)
-    assert (found.binding_mode, found.node) == ("WaitForFirstConsumer", NODE)
-    assert found.reason == (None if chosen else Reason.NO_VOLUME_FITS)
+    result = match(claim(), volumes)
+    assert told(result, volumes) == (chosen, refused)
+    assert (result.binding_mode, result.node) == ("WaitForFirstConsumer", NODE)
+    assert result.reason == (None if chosen else Reason.NO_VOLUME_FITS)
 
 
 def test_the_scheduler_knows_no_default_class() -> None:
     classes = {"std": storage_class("std", is_default=True)}
-    found = match_as_scheduler(claim(storage_class=None), NODE, classes, by_name([volume("a", storage_class="std")]))
-    assert told(found, [volume("a", storage_class="std")]) == (None, {"a": Reason.CLASS_MISMATCH})
+    result = match_as_scheduler(claim(storage_class=None), NODE, classes, by_name([volume("a", storage_class="std")]))
+    assert told(result, [volume("a", storage_class="std")]) == (None, {"a": Reason.CLASS_MISMATCH})
 
 
 def test_claims_that_are_not_matched_at_all() -> None:
@@ -100,7 +102,7 @@ def test_claims_that_are_not_matched_at_all() -> None:
 
 def chosen_for_pod(claims: Sequence[Claim], volumes: Sequence[Volume]) -> dict[str, str | None]:
     matches = match_pod_as_scheduler(claims, NODE, CLASSES, by_name(volumes))
-    return {one.claim.name: one.volume.name if one.volume else None for one in matches}
+    return {match.claim.name: match.volume.name if match.volume else None for match in matches}
 
 
 def test_claims_of_a_pod_share_no_volume_and_the_smallest_request_goes_first() -> None:

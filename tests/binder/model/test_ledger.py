@@ -20,7 +20,7 @@ def test_a_hold_whose_write_has_not_returned_is_not_ended_by_any_event() -> None
 
 def test_a_node_stays_booked_until_the_pod_is_settled() -> None:
     seen = Ledger().with_holds([hold()]).written("v", 7).seen(volume("v", resource_version=7))
-    assert [found.volume for found in seen.on_node("n1")] == ["v"]
+    assert [hold.volume for hold in seen.on_node("n1")] == ["v"]
     assert seen.settled("default/web") == Ledger()
 
 
@@ -33,11 +33,11 @@ def test_a_settled_pod_leaves_the_volume_held_until_the_write_is_seen() -> None:
 
 def test_dropped_holds_leave_nothing_behind() -> None:
     ledger = Ledger().with_holds([hold("v"), hold("w", claim="default/more")])
-    assert [found.volume for found in ledger.of_claim("default/more")] == ["w"]
+    assert [hold.volume for hold in ledger.of_claim("default/more")] == ["w"]
     assert ledger.without("v", "w", "unknown") == Ledger()
 
 
 def test_a_volume_promised_again_belongs_to_the_last_claim() -> None:
     ledger = Ledger().with_holds([hold(), hold(claim="default/other")])
     assert list(ledger.of_claim("default/data")) == []
-    assert [found.claim_key for found in ledger.of_claim("default/other")] == ["default/other"]
+    assert [hold.claim_key for hold in ledger.of_claim("default/other")] == ["default/other"]

@@ -25,36 +25,36 @@ def crowded(pods: int, *, alike: bool, bound: bool) -> Iterator[Record]:
 
 
 def refusals(*records: Record) -> list[Refuse]:
-    found = [decision for decision in planned(view(*records)).values() if isinstance(decision, Refuse)]
-    return sorted(found, key=lambda refusal: int(refusal.pod.name[1:]))
+    refused = [decision for decision in planned(view(*records)).values() if isinstance(decision, Refuse)]
+    return sorted(refused, key=lambda refusal: int(refusal.pod.name[1:]))
 
 
 def test_a_crowd_of_equal_pods_is_explained_by_looking_once_and_each_with_its_own_names() -> None:
     assert 200 * VOLUMES > MOST_LOOKS
-    told = refusals(*crowded(200, alike=True, bound=False))
-    assert {refusal.reason for refusal in told} == {Reason.NO_VOLUME_FITS}
-    assert [refusal.rejections[0].subject for refusal in told] == [f"default/c{number}" for number in range(200)]
-    assert {refusal.rejections[0].offered for refusal in told} == {
+    refused = refusals(*crowded(200, alike=True, bound=False))
+    assert {refusal.reason for refusal in refused} == {Reason.NO_VOLUME_FITS}
+    assert [refusal.rejections[0].subject for refusal in refused] == [f"default/c{number}" for number in range(200)]
+    assert {refusal.rejections[0].offered for refusal in refused} == {
         f"{VOLUMES} volumes of the class: {VOLUMES} TooSmall"
     }
-    assert [rejection.subject for rejection in told[7].rejections[1:]] == [f"pv-{number:04}" for number in range(4)]
+    assert [rejection.subject for rejection in refused[7].rejections[1:]] == [f"pv-{number:04}" for number in range(4)]
 
 
 def test_volumes_bound_to_others_are_counted_once_for_claims_of_all_shapes() -> None:
     assert 200 * VOLUMES > MOST_LOOKS
-    told = refusals(*crowded(200, alike=False, bound=True))
-    assert {refusal.reason for refusal in told} == {Reason.NO_VOLUME_FITS}
+    refused = refusals(*crowded(200, alike=False, bound=True))
+    assert {refusal.reason for refusal in refused} == {Reason.NO_VOLUME_FITS}
     counted = f"{VOLUMES} volumes of the class: {VOLUMES} ClaimedByOther"
-    assert {refusal.rejections[0].offered for refusal in told} == {counted}
-    assert "no claimRef, or default/c7" in told[7].rejections[1].wanted
+    assert {refusal.rejections[0].offered for refusal in refused} == {counted}
+    assert "no claimRef, or default/c7" in refused[7].rejections[1].wanted
 
 
 def test_a_claim_that_a_volume_names_is_not_explained_by_another_of_its_shape() -> None:
     mine = volume("mine", size="2Gi", claim=ClaimReference("default", "c1", "uid-of-an-earlier-c1"), phase="Available")
-    told = refusals(mine, *crowded(2, alike=True, bound=True))
-    assert [refusal.rejections[1].subject for refusal in told] == ["mine", "mine"]
-    assert "with uid uid-of-an-earlier-c1" not in told[0].rejections[1].offered
-    assert "with uid uid-of-an-earlier-c1" in told[1].rejections[1].offered
+    refused = refusals(mine, *crowded(2, alike=True, bound=True))
+    assert [refusal.rejections[1].subject for refusal in refused] == ["mine", "mine"]
+    assert "with uid uid-of-an-earlier-c1" not in refused[0].rejections[1].offered
+    assert "with uid uid-of-an-earlier-c1" in refused[1].rejections[1].offered
 
 
 def test_pods_beyond_what_is_looked_at_are_told_so_and_are_explained_when_they_are_looked_at_again() -> None:
@@ -71,9 +71,9 @@ def test_pods_beyond_what_is_looked_at_are_told_so_and_are_explained_when_they_a
 def test_replicas_that_share_a_claim_nothing_fits_are_refused_together() -> None:
     records: list[Record] = [node(), volume("pv", size="1Gi"), claim("shared", size="10Gi")]
     replicas = [pod(f"p{number}", claims=("shared",)) for number in range(50)]
-    told = refusals(*records, *replicas)
-    assert [refusal.pod.name for refusal in told] == [replica.name for replica in replicas]
-    assert len({refusal.rejections for refusal in told}) == 1
+    refused = refusals(*records, *replicas)
+    assert [refusal.pod.name for refusal in refused] == [replica.name for replica in replicas]
+    assert len({refusal.rejections for refusal in refused}) == 1
 
 
 def test_pods_of_many_kinds_that_share_a_claim_take_several_passes() -> None:

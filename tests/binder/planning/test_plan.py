@@ -44,7 +44,7 @@ def test_none_is_reserved_when_no_zone_has_all() -> None:
     decision = planned(seen)["web"]
     assert isinstance(decision, Refuse)
     assert decision.reason is Reason.NO_JOINT_ASSIGNMENT
-    assert [found.subject for found in decision.rejections] == ["zone a, node n-a", "zone b, node n-b"]
+    assert [rejection.subject for rejection in decision.rejections] == ["zone a, node n-a", "zone b, node n-b"]
 
 
 def test_an_assignment_that_smallest_first_misses_is_found() -> None:
@@ -73,7 +73,9 @@ def test_of_two_pods_for_the_last_volume_the_more_urgent_gets_it_and_the_other_i
     assert chosen(decisions["urgent"]) == {"y": "last"}
     loser = decisions["early"]
     assert isinstance(loser, Refuse)
-    assert [(found.reason, found.subject) for found in loser.rejections] == [(Reason.RESERVED_FOR_OTHER, "last")]
+    assert [(rejection.reason, rejection.subject) for rejection in loser.rejections] == [
+        (Reason.RESERVED_FOR_OTHER, "last")
+    ]
     assert "default/y" in loser.rejections[0].offered
 
 
@@ -115,7 +117,7 @@ def test_pods_of_a_batch_use_up_nodes_and_attach_limits() -> None:
         *(claim(f"c{n}") for n in range(5)),
         *(pod(f"p{n}", claims=(f"c{n}",), requests={"cpu": "1"}) for n in range(5)),
     )
-    nodes = sorted(one.node for one in planned(seen).values() if isinstance(one, Reserve))
+    nodes = sorted(decision.node for decision in planned(seen).values() if isinstance(decision, Reserve))
     assert nodes == ["n1", "n2", "n2"]
 
 
@@ -179,7 +181,7 @@ GATED = PlanSettings(gated_drivers=frozenset({"disk.csi.example"}))
 
 
 @pytest.mark.parametrize(
-    ("found", "settings", "reason"),
+    ("verdict", "settings", "reason"),
     [
         pytest.param(UNHEALTHY, GATED, Reason.UNHEALTHY, id="unhealthy"),
         pytest.param(ELSEWHERE, GATED, Reason.TOPOLOGY_CONTRADICTED, id="elsewhere"),
@@ -193,14 +195,14 @@ GATED = PlanSettings(gated_drivers=frozenset({"disk.csi.example"}))
         ),
     ],
 )
-def test_health(found: Verdict, settings: PlanSettings, reason: Reason | None) -> None:
+def test_health(verdict: Verdict, settings: PlanSettings, reason: Reason | None) -> None:
     seen = view(
         node(),
         volume("v", zone="a"),
         claim("x"),
         pod("web", claims=("x",)),
         settings=settings,
-        verdicts={("disk.csi.example", "handle-v"): found},
+        verdicts={("disk.csi.example", "handle-v"): verdict},
     )
     decision = planned(seen)["web"]
     if reason is None:
@@ -278,7 +280,7 @@ def test_a_refusal_in_a_large_cluster_names_the_nearest_volumes_and_counts_the_o
     assert isinstance(decision, Refuse)
     summary, *nearest = decision.rejections
     assert summary.offered == "6000 volumes of the class: 6000 TooSmall"
-    assert {found.offered for found in nearest} == {"9Gi"}
+    assert {rejection.offered for rejection in nearest} == {"9Gi"}
 
 
 def test_a_refusal_says_once_what_holds_for_several_claims_and_health_before_size() -> None:
@@ -293,7 +295,7 @@ def test_a_refusal_says_once_what_holds_for_several_claims_and_health_before_siz
     assert isinstance(decision, Refuse)
     summary, *volumes = decision.rejections
     assert summary.subject == "default/x, default/y"
-    assert [(found.subject, found.reason) for found in volumes] == [
+    assert [(rejection.subject, rejection.reason) for rejection in volumes] == [
         ("v9", Reason.UNHEALTHY),
         *((f"v{number}", Reason.TOO_SMALL) for number in range(3)),
     ]

@@ -59,8 +59,8 @@ def test_a_plan_keeps_every_rule(records: list[Record]) -> None:
         labels = dict(seen.snapshot.nodes[decision.node].labels)
         for placement in decision.placements:
             assert scheduler_refusal(placement.claim, placement.volume, labels) is None
-    for name, found in seen.snapshot.nodes.items():
-        cores = dict(found.allocatable)["cpu"] // 10**9
+    for name, known in seen.snapshot.nodes.items():
+        cores = dict(known.allocatable)["cpu"] // 10**9
         assert sum(decision.node == name for decision in reserved) <= cores
 
 

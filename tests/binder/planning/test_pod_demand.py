@@ -77,9 +77,9 @@ def outcome(*records: Record, of: Pod = POD, settings: PlanSettings | None = Non
     ],
 )
 def test_waits(records: list[Record], of: Pod, reason: Reason) -> None:
-    found = outcome(*records, of=of)
-    assert isinstance(found, Wait)
-    assert found.reason is reason
+    result = outcome(*records, of=of)
+    assert isinstance(result, Wait)
+    assert result.reason is reason
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_waits(records: list[Record], of: Pod, reason: Reason) -> None:
     ],
 )
 def test_refusals(records: list[Record], reason: Reason) -> None:
-    found = outcome(*records)
-    assert isinstance(found, Refuse)
-    assert found.reason is reason
-    assert found.rejections
+    result = outcome(*records)
+    assert isinstance(result, Refuse)
+    assert result.reason is reason
+    assert result.rejections
 
 
 def test_a_valid_reservation_stands_until_it_expires() -> None:
@@ -119,20 +119,20 @@ def test_a_valid_reservation_stands_until_it_expires() -> None:
     ],
 )
 def test_a_reservation_the_volume_does_not_confirm_is_planned_anew(lost: Record) -> None:
-    found = outcome(claim("data", annotations=ON_CLAIM), lost)
-    assert isinstance(found, Demand)
-    assert found.pins == ()
+    result = outcome(claim("data", annotations=ON_CLAIM), lost)
+    assert isinstance(result, Demand)
+    assert result.pins == ()
 
 
 def test_half_a_reservation_is_finished_with_the_same_volume() -> None:
-    found = outcome(CLAIM, volume("v", annotations=ON_VOLUME))
-    assert isinstance(found, Demand)
-    assert found.pins == (("default/data", "v"),)
+    result = outcome(CLAIM, volume("v", annotations=ON_VOLUME))
+    assert isinstance(result, Demand)
+    assert result.pins == (("default/data", "v"),)
 
 
 def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
     two = pod("web", claims=("whole", "hint", "none"))
-    found = outcome(
+    result = outcome(
         mode_class("complete", "complete"),
         mode_class("annotate", "annotate"),
         mode_class("off", "off"),
@@ -142,18 +142,18 @@ def test_the_weakest_mode_holds_for_the_whole_pod_and_off_is_left_out() -> None:
         of=two,
         settings=PlanSettings(default_mode=Mode.PREBIND),
     )
-    assert isinstance(found, Demand)
-    assert found.mode is Mode.ANNOTATE
-    assert [one.name for one in found.required] == ["whole", "hint"]
+    assert isinstance(result, Demand)
+    assert result.mode is Mode.ANNOTATE
+    assert [claim.name for claim in result.required] == ["whole", "hint"]
 
 
 def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
     odd = storage_class("odd", annotations={"scheduler.cloud.example/mode": "yes please"})
     settings = PlanSettings(default_mode=Mode.PREBIND)
     waiting = pod("web", claims=("data",), unschedulable=True)
-    found = outcome(odd, claim("data", storage_class="odd"), of=waiting, settings=settings)
-    assert isinstance(found, Demand)
-    assert found.mode is Mode.PREBIND
+    result = outcome(odd, claim("data", storage_class="odd"), of=waiting, settings=settings)
+    assert isinstance(result, Demand)
+    assert result.mode is Mode.PREBIND
     assert unknown_mode(odd, settings.annotations) == "yes please"
     assert (
         unknown_mode(storage_class(annotations={"scheduler.cloud.example/mode": "off"}), settings.annotations) is None
@@ -162,9 +162,9 @@ def test_a_mode_nobody_knows_counts_as_none_and_is_noticed() -> None:
 
 
 def test_a_pod_put_on_a_node_by_hand_is_planned_there_only() -> None:
-    found = outcome(CLAIM, of=pod("web", claims=("data",), node="node-1"))
-    assert isinstance(found, Demand)
-    assert found.nodes == frozenset({"node-1"})
+    result = outcome(CLAIM, of=pod("web", claims=("data",), node="node-1"))
+    assert isinstance(result, Demand)
+    assert result.nodes == frozenset({"node-1"})
 
 
 @pytest.mark.parametrize("over", [False, True])
@@ -172,22 +172,22 @@ def test_so_many_claims_of_a_pod_are_planned_and_no_more(over: bool) -> None:
     names = [f"c{number}" for number in range(MOST_CLAIMS + over)]
     many = pod("web", claims=(*names, "bound"))
     bound = claim("bound", volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound")
-    found = outcome(volume("v"), bound, *(claim(name) for name in names), of=many)
+    result = outcome(volume("v"), bound, *(claim(name) for name in names), of=many)
     if over:
-        assert isinstance(found, Refuse)
-        assert found.reason is Reason.TOO_MANY_CLAIMS
-        assert str(MOST_CLAIMS) in found.rejections[0].wanted
+        assert isinstance(result, Refuse)
+        assert result.reason is Reason.TOO_MANY_CLAIMS
+        assert str(MOST_CLAIMS) in result.rejections[0].wanted
     else:
-        assert isinstance(found, Demand)
-        assert len(found.required) == MOST_CLAIMS
+        assert isinstance(result, Demand)
+        assert len(result.required) == MOST_CLAIMS
 
 
 def test_bound_claims_are_not_counted() -> None:
     names = [f"c{number}" for number in range(2 * MOST_CLAIMS)]
     bound = [claim(name, volume_name="v", annotations={BIND_COMPLETED: "yes"}, phase="Bound") for name in names]
-    found = outcome(volume("v"), *bound, of=pod("web", claims=names))
-    assert isinstance(found, Wait)
-    assert found.reason is Reason.NO_UNBOUND_CLAIM
+    result = outcome(volume("v"), *bound, of=pod("web", claims=names))
+    assert isinstance(result, Wait)
+    assert result.reason is Reason.NO_UNBOUND_CLAIM
 
 
 EPHEMERAL = pod("web", claims=(PodClaim("web-scratch", ephemeral=True),))
@@ -195,14 +195,14 @@ EPHEMERAL = pod("web", claims=(PodClaim("web-scratch", ephemeral=True),))
 
 @pytest.mark.parametrize("owner", ["", "uid-of-another"])
 def test_a_claim_that_only_has_the_name_of_an_ephemeral_volume_is_not_planned(owner: str) -> None:
-    found = outcome(structs.replace(claim("web-scratch"), owner=owner), of=EPHEMERAL)
-    assert isinstance(found, Refuse)
-    assert found.reason is Reason.CLAIM_NOT_OWNED
+    result = outcome(structs.replace(claim("web-scratch"), owner=owner), of=EPHEMERAL)
+    assert isinstance(result, Refuse)
+    assert result.reason is Reason.CLAIM_NOT_OWNED
 
 
 def test_a_claim_made_for_an_ephemeral_volume_is_planned() -> None:
-    found = outcome(structs.replace(claim("web-scratch"), owner=EPHEMERAL.uid), of=EPHEMERAL)
-    assert isinstance(found, Demand)
+    result = outcome(structs.replace(claim("web-scratch"), owner=EPHEMERAL.uid), of=EPHEMERAL)
+    assert isinstance(result, Demand)
 
 
 @pytest.mark.parametrize(
@@ -227,14 +227,14 @@ def test_a_claim_made_for_an_ephemeral_volume_is_planned() -> None:
     ],
 )
 def test_for_whom_volumes_are_committed(of: Pod, others: list[Record], mode: Mode) -> None:
-    found = outcome(CLAIM, *others, of=of, settings=PlanSettings(default_mode=Mode.COMPLETE))
-    assert isinstance(found, Demand)
-    assert found.mode is mode
+    result = outcome(CLAIM, *others, of=of, settings=PlanSettings(default_mode=Mode.COMPLETE))
+    assert isinstance(result, Demand)
+    assert result.mode is mode
 
 
 @pytest.mark.parametrize("unschedulable", [False, True])
 def test_a_hint_is_enough_until_the_volume_may_be_committed(unschedulable: bool) -> None:
     of = structs.replace(POD, unschedulable=unschedulable)
     hinted = (volume("v", annotations=ON_VOLUME), claim("data", annotations=ON_CLAIM))
-    found = outcome(*hinted, of=of, settings=PlanSettings(default_mode=Mode.PREBIND))
-    assert isinstance(found, Demand if unschedulable else Wait)
+    result = outcome(*hinted, of=of, settings=PlanSettings(default_mode=Mode.PREBIND))
+    assert isinstance(result, Demand if unschedulable else Wait)

@@ -47,9 +47,9 @@ def test_a_note_fits_into_an_event_and_counts_what_it_leaves_out(count: int, sub
 def test_a_refusal_is_told_again_when_its_reasons_change_and_not_at_once() -> None:
     sink, clock = Sink(), FakeClock()
     announcer = Announcer(sink, clock)
-    for later, said in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
+    for later, decision in ((0, refusal(1)), (1, refusal(2)), (1, refusal(1, Reason.UNHEALTHY)), (REPEAT, refusal(3))):
         clock.jump(later)
-        announcer.refused(said, (claim("data"),))
+        announcer.refused(decision, (claim("data"),))
     assert len(sink.told("Pod", "web")) == len(sink.told("PersistentVolumeClaim", "data")) == 1
     announcer.refused(refusal(1, Reason.UNHEALTHY), (claim("data"),))
     assert (

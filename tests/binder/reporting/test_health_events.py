@@ -16,16 +16,16 @@ USERS = (claim("data", uid="uid-of-data", volume_name="pv-1"), pod("web", claims
 
 
 @pytest.mark.parametrize(
-    ("seen", "told"),
+    ("seen", "kinds"),
     [
         pytest.param(USERS, ["PersistentVolume", "PersistentVolumeClaim", "Pod"], id="a controller sees claim and pod"),
         pytest.param((), ["PersistentVolume", "PersistentVolumeClaim"], id="an agent knows the claim from the volume"),
     ],
 )
-def test_a_bound_volume_is_told_to_those_who_have_it(seen: tuple[Record, ...], told: list[str]) -> None:
+def test_a_bound_volume_is_told_to_those_who_have_it(seen: tuple[Record, ...], kinds: list[str]) -> None:
     sink = Sink()
     HealthAnnouncer(sink).changed(BOUND, UNHEALTHY, snapshot_of(seen))
-    assert [event.regarding.kind for event in sink.events] == told
+    assert [event.regarding.kind for event in sink.events] == kinds
     assert {event.regarding.uid for event in sink.events if event.regarding.kind.endswith("Claim")} == {"uid-of-data"}
 
 

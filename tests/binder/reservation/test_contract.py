@@ -78,9 +78,11 @@ def test_a_claim_that_lacks_a_required_key_has_no_reservation(key: str) -> None:
 
 
 def test_keys_that_are_present_are_named_even_if_they_say_nothing() -> None:
-    said = {"scheduler.cloud.example/bound-at": "?", "x": "y"}
-    assert Annotations().keys_on_volume(builders.volume(annotations=said)) == ("scheduler.cloud.example/bound-at",)
-    assert Annotations().keys_on_claim(builders.claim(annotations=said)) == ("scheduler.cloud.example/bound-at",)
+    annotations = {"scheduler.cloud.example/bound-at": "?", "x": "y"}
+    assert Annotations().keys_on_volume(builders.volume(annotations=annotations)) == (
+        "scheduler.cloud.example/bound-at",
+    )
+    assert Annotations().keys_on_claim(builders.claim(annotations=annotations)) == ("scheduler.cloud.example/bound-at",)
 
 
 def test_a_reservation_ends_at_its_instant() -> None:

@@ -199,9 +199,9 @@ def test_why_a_volume_is_released(records: tuple[Record, ...], late: bool, cause
 
 
 def test_the_claim_that_says_so_is_told_first_and_no_other() -> None:
-    told = release_of_volume("pv-1", look(held(), wanted(), PLACE))
-    assert told is not None
-    assert told.claim == wanted()
+    release = release_of_volume("pv-1", look(held(), wanted(), PLACE))
+    assert release is not None
+    assert release.claim == wanted()
     untold = release_of_volume("pv-1", look(held(), wanted(annotations={}), PLACE))
     assert untold is not None
     assert untold.claim is None
@@ -260,8 +260,8 @@ BROKEN = {Annotations().expires_at: "x"}
 def test_a_reference_beside_garbage_goes_only_if_it_is_proven_ours(
     annotations: dict[str, str], on_claim: dict[str, str], clear: bool
 ) -> None:
-    found = release_of_volume("pv-1", look(held(annotations=annotations), wanted(annotations=on_claim), USER, PLACE))
-    assert found == Release(Cause.MALFORMED, held(annotations=annotations), clear_reference=clear)
+    release = release_of_volume("pv-1", look(held(annotations=annotations), wanted(annotations=on_claim), USER, PLACE))
+    assert release == Release(Cause.MALFORMED, held(annotations=annotations), clear_reference=clear)
 
 
 def test_of_two_volumes_the_older_stays_then_the_first_by_name() -> None:
@@ -282,7 +282,7 @@ def test_of_two_volumes_the_one_the_claim_binds_to_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "found", "allowed"),
+    ("phase", "claim", "allowed"),
     [
         pytest.param("Available", wanted(), True, id="unbound"),
         pytest.param("Available", None, True, id="gone"),
@@ -292,5 +292,5 @@ def test_of_two_volumes_the_one_the_claim_binds_to_stays() -> None:
         pytest.param("Available", wanted(annotations=COMPLETED), True, id="claim lost its volume"),
     ],
 )
-def test_the_safe_rule(phase: str, found: Claim | None, allowed: bool) -> None:
-    assert may_clear(held(phase=phase), found) is allowed
+def test_the_safe_rule(phase: str, claim: Claim | None, allowed: bool) -> None:
+    assert may_clear(held(phase=phase), claim) is allowed

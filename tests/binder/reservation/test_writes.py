@@ -46,8 +46,10 @@ def test_a_release_removes_what_is_there_and_nothing_else() -> None:
         "metadata": {"annotations": dict.fromkeys([*reservation("data"), MARK])},
         "spec": {"claimRef": None},
     }
-    said = claim(annotations={Annotations().reserved_volume: "pv-1", "somebody.example/note": "x"})
-    assert release_claim(said, Annotations()) == {"metadata": {"annotations": {Annotations().reserved_volume: None}}}
+    reserved = claim(annotations={Annotations().reserved_volume: "pv-1", "somebody.example/note": "x"})
+    assert release_claim(reserved, Annotations()) == {
+        "metadata": {"annotations": {Annotations().reserved_volume: None}}
+    }
 
 
 FULL = {"claimRef": NAMED | {"uid": "uid-default-data", "resourceVersion": "7"}}

@@ -52,9 +52,9 @@ async def test_nothing_changes_nothing_is_written() -> None:
     world = three_claims()
     async with world.process() as process:
         await process.run()
-        written, asked = len(world.server.writes), process.connection.requests
+        written, requests = len(world.server.writes), process.connection.requests
         await process.run(300)
-    assert (len(world.server.writes), process.connection.requests) == (written, asked)
+    assert (len(world.server.writes), process.connection.requests) == (written, requests)
 
 
 async def test_prebind_commits_the_volume_by_name_alone() -> None:
@@ -79,7 +79,7 @@ def steal(world: World, name: str, at_write_of: str) -> None:
     def taken(request: Request) -> None:
         if request.path.endswith(at_write_of):
             world.server.before_write = None
-            world.server.change("persistentvolumes", name, lambda found: found["spec"].update(claimRef=OTHER))
+            world.server.change("persistentvolumes", name, lambda document: document["spec"].update(claimRef=OTHER))
 
     world.server.before_write = taken
 
@@ -116,7 +116,7 @@ async def test_a_change_that_does_not_concern_us_is_no_loss() -> None:
             world.server.before_write = None
             annotate = {"somebody.example/note": "hello"}
             world.server.change(
-                "persistentvolumes", "pv-2", lambda found: found["metadata"].update(annotations=annotate)
+                "persistentvolumes", "pv-2", lambda document: document["metadata"].update(annotations=annotate)
             )
 
     world.server.before_write = touched
@@ -160,7 +160,7 @@ async def test_a_bind_that_completed_meanwhile_is_never_undone() -> None:
             world.server.before_write = None
             held, claim = first.popitem()
             bind(world, claim, held)
-            world.server.change("persistentvolumes", name, lambda found: found["spec"].update(claimRef=OTHER))
+            world.server.change("persistentvolumes", name, lambda document: document["spec"].update(claimRef=OTHER))
         else:
             first[name] = json.loads(request.body or b"")["spec"]["claimRef"]["name"]
 
@@ -191,7 +191,9 @@ async def test_a_claim_on_two_volumes_keeps_the_older() -> None:
 
     def raced(request: Request) -> None:
         world.server.before_write = None
-        world.server.change("persistentvolumes", "pv-2", lambda found: found["metadata"].update(annotations=older))
+        world.server.change(
+            "persistentvolumes", "pv-2", lambda document: document["metadata"].update(annotations=older)
+        )
 
     world.server.before_write = raced
     async with world.process() as process:

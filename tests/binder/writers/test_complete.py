@@ -63,9 +63,9 @@ async def test_the_objects_end_up_as_the_pv_controller_leaves_them() -> None:
     }
     claim["spec"]["volumeName"] = "pv-1"
     claim["status"] = {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "16Gi"}}
-    for wanted, found in ((volume, world.volume("pv-1")), (claim, world.claim("data"))):
-        wanted["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
-        assert found == wanted
+    for wanted, actual in ((volume, world.volume("pv-1")), (claim, world.claim("data"))):
+        wanted["metadata"]["resourceVersion"] = actual["metadata"]["resourceVersion"]
+        assert actual == wanted
     assert writes(world) == FOUR
     # The pod once, and the claim before its volume is committed and before a phase says Bound.
     assert process.connection.requests == 4 + 3
@@ -95,9 +95,9 @@ async def test_what_the_watch_shows_to_be_written_is_not_written_again() -> None
     world = one_claim()
 
     def written() -> None:
-        def by_the_pv_controller(found: dict[str, Any]) -> None:
-            found["spec"]["volumeName"] = "pv-1"
-            found["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
+        def by_the_pv_controller(document: dict[str, Any]) -> None:
+            document["spec"]["volumeName"] = "pv-1"
+            document["metadata"].setdefault("annotations", {})["pv.kubernetes.io/bind-completed"] = "yes"
 
         world.server.change("persistentvolumeclaims", "default/data", by_the_pv_controller)
 
@@ -131,7 +131,7 @@ async def test_a_change_that_does_not_concern_us_is_read_and_passed_over(ending:
         world,
         ending,
         lambda: world.server.change(
-            plural, key, lambda found: found["metadata"].setdefault("annotations", {}).update(note)
+            plural, key, lambda document: document["metadata"].setdefault("annotations", {}).update(note)
         ),
     )
     async with world.process() as process:
@@ -168,7 +168,9 @@ async def test_losing_one_volume_uncommits_the_others() -> None:
     before(
         world,
         "pv-3",
-        lambda: world.server.change("persistentvolumes", "pv-3", lambda found: found["spec"].update(claimRef=OTHER)),
+        lambda: world.server.change(
+            "persistentvolumes", "pv-3", lambda document: document["spec"].update(claimRef=OTHER)
+        ),
     )
     async with world.process() as process:
         await process.run()

@@ -32,8 +32,8 @@ def zones(world: World, pod: str, mode: Mode) -> set[str]:
     held = []
     for volume in world.server.all("persistentvolumes"):
         named = volume["spec"].get("claimRef", {}).get("name", "")
-        said = world.annotations("persistentvolumes", volume["metadata"]["name"]).get("reserved-for", "/")
-        if f"{pod}-" in (named if mode is not Mode.ANNOTATE else said):
+        reserved_for = world.annotations("persistentvolumes", volume["metadata"]["name"]).get("reserved-for", "/")
+        if f"{pod}-" in (named if mode is not Mode.ANNOTATE else reserved_for):
             held.append(volume["metadata"]["name"])
     assert len(held) == 3, held
     return {name[3] for name in held}
@@ -125,7 +125,7 @@ async def test_a_claim_that_names_the_volume_unseen_keeps_it() -> None:
     async with world.process(transition=2) as process:
         world.server.lagging = True
         named = {"volumeName": "pv-1"}
-        world.server.change("persistentvolumeclaims", "default/data", lambda found: found["spec"].update(named))
+        world.server.change("persistentvolumeclaims", "default/data", lambda document: document["spec"].update(named))
         process.store.pods.delete("default/web")
         await process.run()
         assert process.metrics.counted["released", Cause.POD_DELETED] == 1

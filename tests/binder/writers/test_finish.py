@@ -39,9 +39,9 @@ def writes(world: World) -> list[str]:
     return [f"{write.plural}/{write.subresource}".rstrip("/") for write in world.server.writes]
 
 
-def completed(found: dict[str, Any]) -> None:
-    found["spec"]["volumeName"] = "pv-1"
-    found["metadata"]["annotations"] = {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
+def completed(document: dict[str, Any]) -> None:
+    document["spec"]["volumeName"] = "pv-1"
+    document["metadata"]["annotations"] = {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
 
 
 def after_the_third() -> World:
@@ -81,15 +81,15 @@ def second_volume() -> World:
 
 def provisioned() -> World:
     world = begun()
-    world.server.change("storageclasses", "fast", lambda found: found.update(provisioner="disk.csi.example"))
+    world.server.change("storageclasses", "fast", lambda document: document.update(provisioner="disk.csi.example"))
     note = {SELECTED_NODE: "node-a1"}
     return changed(
-        world, "persistentvolumeclaims", "default/data", lambda found: found["metadata"].update(annotations=note)
+        world, "persistentvolumeclaims", "default/data", lambda document: document["metadata"].update(annotations=note)
     )
 
 
 def offering(**spec: Any) -> World:
-    return changed(begun(), "persistentvolumes", "pv-1", lambda found: found["spec"].update(spec))
+    return changed(begun(), "persistentvolumes", "pv-1", lambda document: document["spec"].update(spec))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ def untouched(world: World, name: str) -> bool:
 def say(world: World, name: str, **words: str) -> None:
     annotations = {f"scheduler.cloud.example/{key.replace('_', '-')}": word for key, word in words.items()}
     world.server.change(
-        "persistentvolumes", name, lambda found: found["metadata"].setdefault("annotations", {}).update(annotations)
+        "persistentvolumes",
+        name,
+        lambda document: document["metadata"].setdefault("annotations", {}).update(annotations),
     )
 
 
@@ -162,8 +164,8 @@ async def test_a_claim_ref_of_kube_scheduler_is_not_taken_back_with_ours() -> No
     theirs["uid"] = world.claim("one")["metadata"]["uid"]
 
     def event() -> None:
-        world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=theirs))
-        world.server.change("persistentvolumes", "pv-2", lambda found: found["spec"].update(claimRef=OTHER))
+        world.server.change("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=theirs))
+        world.server.change("persistentvolumes", "pv-2", lambda document: document["spec"].update(claimRef=OTHER))
 
     at_write(world, "pv-1", event)
     async with world.process() as process:
@@ -189,7 +191,7 @@ async def test_a_volume_that_goes_to_another_while_its_phase_is_written_is_not_b
     def event() -> None:
         tries.append(1)
         if len(tries) == 3:
-            world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=OTHER))
+            world.server.change("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=OTHER))
 
     at_write(world, "pv-1/status", event, times=3)
     async with world.process() as process:
@@ -270,7 +272,7 @@ async def test_a_begun_bind_of_a_volume_that_becomes_unhealthy_is_not_finished()
     world = waiting(Mode.COMPLETE, "data")
     reference = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
     reference["uid"] = world.claim("data")["metadata"]["uid"]
-    world.server.change("persistentvolumes", "pv-1", lambda found: found["spec"].update(claimRef=reference))
+    world.server.change("persistentvolumes", "pv-1", lambda document: document["spec"].update(claimRef=reference))
     at_write(world, "pv-1/status", lambda: world.says(HealthState.INACCESSIBLE, "pv-1"))
     async with world.process() as process:
         await process.run(30)

@@ -24,10 +24,10 @@ ZONE = "topology.kubernetes.io/zone"
 
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[tuple[DriverProcess, DriverProcess]]:
-    async with DriverProcess(tmp_path, A, "--topology", f"{ZONE}=a") as one, DriverProcess(tmp_path, B) as other:
-        for driver in (one, other):
+    async with DriverProcess(tmp_path, A, "--topology", f"{ZONE}=a") as first, DriverProcess(tmp_path, B) as other:
+        for driver in (first, other):
             create_volume(driver.root, "v", 1024, {ZONE: "c"})
-        yield one, other
+        yield first, other
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ Fetch = Callable[[str], Awaitable[Page[str]]]
 
 def book(pages: dict[str, Page[str]]) -> tuple[Fetch, list[str]]:
     """Return a list that hands out these pages by token, and the tokens it is asked for."""
-    asked: list[str] = []
+    tokens: list[str] = []
 
     async def fetch(token: str) -> Page[str]:
-        asked.append(token)
+        tokens.append(token)
         return pages[token]
 
-    return fetch, asked
+    return fetch, tokens
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ def book(pages: dict[str, Page[str]]) -> tuple[Fetch, list[str]]:
     ],
 )
 async def test_a_list_is_read_to_its_end(pages: dict[str, Page[str]], entries: str) -> None:
-    fetch, asked = book(pages)
+    fetch, tokens = book(pages)
     assert "".join(await whole_list(fetch)) == entries
-    assert asked == list(pages)
+    assert tokens == list(pages)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ async def test_a_list_is_read_to_its_end(pages: dict[str, Page[str]], entries: s
     ],
 )
 async def test_a_loop_ends_with_an_error(pages: dict[str, Page[str]]) -> None:
-    fetch, asked = book(pages)
+    fetch, tokens = book(pages)
     with pytest.raises(CallFailed, match="was returned twice") as failed:
         await whole_list(fetch)
     assert failed.value.code == BROKEN_LIST
-    assert len(asked) == len(pages)
+    assert len(tokens) == len(pages)
 
 
 @pytest.mark.parametrize(

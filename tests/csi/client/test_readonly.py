@@ -60,9 +60,9 @@ def test_no_module_of_the_product_can_name_another_method(path: Path) -> None:
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    modules = imports | {found for found, _ in from_imports} | {f"{found}.{name}" for found, name in from_imports}
-    assert not any("csi_v1_pb2_grpc" in found for found in modules), "the stubs can call everything"
-    assert module == "csi/client/channel.py" or not any(found.split(".")[0] == "grpc" for found in modules)
+    modules = imports | {source for source, _ in from_imports} | {f"{source}.{name}" for source, name in from_imports}
+    assert not any("csi_v1_pb2_grpc" in imported for imported in modules), "the stubs can call everything"
+    assert module == "csi/client/channel.py" or not any(imported.split(".")[0] == "grpc" for imported in modules)
     if module not in ("csi/client/readonly.py", "csi/client/channel.py", "csi/client/session.py"):
         assert "ReadOnlyMethod" not in names | {name for _, name in from_imports}
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
@@ -83,8 +83,8 @@ def test_no_other_method_is_named_anywhere(name: str) -> None:
 
 def test_there_is_one_place_that_sends() -> None:
     sends = re.compile(r"\b(?:unary|stream)_(?:unary|stream)\b")
-    found = [path.relative_to(ROOT).as_posix() for path in PRODUCT for _ in sends.finditer(path.read_text())]
-    assert found == ["csi/client/channel.py"]
+    places = [path.relative_to(ROOT).as_posix() for path in PRODUCT for _ in sends.finditer(path.read_text())]
+    assert places == ["csi/client/channel.py"]
 
 
 KINDS: dict[str, list[int]] = {

@@ -59,8 +59,8 @@ async def test_the_verdict_names_user_owner_mode_and_the_next_step(directory: Pa
             verdict = await drivers.verdict(NAME, "v", timedelta(seconds=1))
         await drivers.close()
     assert (verdict.state, verdict.reason) == (HealthState.UNKNOWN, "Unavailable")
-    found = f"the socket {socket} has uid {os.getuid()}, gid {group} and mode 0500"
-    assert found in verdict.message
+    description = f"the socket {socket} has uid {os.getuid()}, gid {group} and mode 0500"
+    assert description in verdict.message
     assert "have the driver grant g+w to a group" in verdict.message
 
 
@@ -117,7 +117,7 @@ def test_permission_bits(uid: int, groups: list[int], mode: int, opens: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("owner", "group", "mode", "told"),
+    ("owner", "group", "mode", "expected"),
     [
         pytest.param(0, 7, 0o660, "set fsGroup or supplementalGroups of the pod to 7", id="a group may"),
         pytest.param(DRIVER, 7, 0o755, "set runAsUser of the container to 1234", id="only its owner may"),
@@ -131,5 +131,5 @@ def test_permission_bits(uid: int, groups: list[int], mode: int, opens: bool) ->
         ),
     ],
 )
-def test_advice(owner: int, group: int, mode: int, told: str) -> None:
-    assert advice(Owned("the socket", owner, group, mode, 0o2), NOBODY) == told
+def test_advice(owner: int, group: int, mode: int, expected: str) -> None:
+    assert advice(Owned("the socket", owner, group, mode, 0o2), NOBODY) == expected

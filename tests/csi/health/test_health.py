@@ -138,10 +138,10 @@ def test_a_finding_carries_the_latest_words() -> None:
 )
 def test_transitions(observed: str, transitions: list[int]) -> None:
     records: list[HealthRecord | None] = [None, *history(observed)]
-    found = [
+    actual = [
         number for number, (old, new) in enumerate(pairwise(records)) if new is not None and is_transition(old, new)
     ]
-    assert found == transitions
+    assert actual == transitions
 
 
 @pytest.mark.parametrize(

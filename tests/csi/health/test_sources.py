@@ -29,17 +29,17 @@ def condition(status: str) -> HealthCondition:
 )
 def test_the_native_field(statuses: Sequence[str] | None, expected: str | None) -> None:
     conditions = None if statuses is None else tuple(condition(status) for status in statuses)
-    found = native_finding(ClaimHealth(conditions, EARLIER), START)
-    assert (found and str(found.state)) == expected
-    if found is not None and found.unhealthy:
-        assert (found.reason, found.message) == (f"Reason{expected}", f"message {expected}")
-        assert (found.source, found.since) == ("status.healthStatus of the claim", EARLIER)
+    finding = native_finding(ClaimHealth(conditions, EARLIER), START)
+    assert (finding and str(finding.state)) == expected
+    if finding is not None and finding.unhealthy:
+        assert (finding.reason, finding.message) == (f"Reason{expected}", f"message {expected}")
+        assert (finding.source, finding.since) == ("status.healthStatus of the claim", EARLIER)
 
 
 def test_reports_of_csi_addons() -> None:
     health = ClaimHealth(nodes=(NodeReport("n1", False, EARLIER), NodeReport("n2", True)))
-    said = [(str(one.state), one.source, one.since) for one in addons_findings(health, START)]
-    assert said == [("Degraded", "csi-addons on n1", EARLIER), ("Healthy", "csi-addons on n2", START)]
+    reports = [(str(finding.state), finding.source, finding.since) for finding in addons_findings(health, START)]
+    assert reports == [("Degraded", "csi-addons on n1", EARLIER), ("Healthy", "csi-addons on n2", START)]
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,10 @@ def test_reports_of_csi_addons() -> None:
     [("StorageUnreachable", "Inaccessible"), ("StorageDegraded", "Degraded"), ("StorageOdd", None)],
 )
 def test_storage_of_a_node(status: str, state: str | None) -> None:
-    found = storage_finding(StorageCondition("d", status), "n1", START)
-    assert (found and str(found.state)) == state
-    if found is not None:
-        assert (found.reason, found.source) == (status, "status.storageHealth of CSINode n1")
+    finding = storage_finding(StorageCondition("d", status), "n1", START)
+    assert (finding and str(finding.state)) == state
+    if finding is not None:
+        assert (finding.reason, finding.source) == (status, "status.storageHealth of CSINode n1")
 
 
 def verdict(state: HealthState, source: str) -> Verdict:
@@ -88,17 +88,17 @@ def finding(state: str, source: str) -> Finding:
 def test_the_worse_wins_and_both_are_named(
     driver: str, others: list[str], state: str, source: str, message: str
 ) -> None:
-    said = [finding(one, f"other-{number}") for number, one in enumerate(others)]
-    found = combined(verdict(HealthState(driver), "driver"), said)
-    assert (str(found.state), found.source, found.message) == (state, source, message)
-    assert (found.topology, found.observed_at) == ((Segment(()),), START)
+    findings = [finding(state, f"other-{number}") for number, state in enumerate(others)]
+    result = combined(verdict(HealthState(driver), "driver"), findings)
+    assert (str(result.state), result.source, result.message) == (state, source, message)
+    assert (result.topology, result.observed_at) == ((Segment(()),), START)
 
 
 def test_findings_without_a_verdict() -> None:
     assert combined_finding([]) is None
     alone = finding("Degraded", "a")
     assert combined_finding([alone]) is alone
-    found = combined_finding([finding("Healthy", "a"), finding("Inaccessible", "b"), finding("Degraded", "c")])
-    assert found is not None
-    assert (str(found.state), found.source, found.since) == ("Inaccessible", "b", EARLIER)
-    assert found.message == "said by b; but a reports Healthy (R); but c reports Degraded (R)"
+    result = combined_finding([finding("Healthy", "a"), finding("Inaccessible", "b"), finding("Degraded", "c")])
+    assert result is not None
+    assert (str(result.state), result.source, result.since) == ("Inaccessible", "b", EARLIER)
+    assert result.message == "said by b; but a reports Healthy (R); but c reports Degraded (R)"

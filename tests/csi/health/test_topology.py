@@ -87,5 +87,5 @@ labels = st.dictionaries(st.sampled_from(["zone", "rack"]), st.sampled_from("ab"
 @given(st.lists(labels.map(lambda pairs: segment(**pairs)), max_size=3), labels)
 def test_a_node_that_both_sides_allow_refutes_any_contradiction(topology: list[Segment], node: dict[str, str]) -> None:
     affinity = node_selector(node)
-    if any(matches(one, node) for one in topology):
+    if any(matches(segment, node) for segment in topology):
         assert contradiction(topology, affinity) is None

@@ -59,13 +59,15 @@ def test_a_missing_command_has_no_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("go", "found"),
+    ("go", "expected"),
     [
         pytest.param(None, "there is no working `go` on PATH", id="none"),
         pytest.param("echo go1.19.1", "go is 1.19.1", id="too old"),
     ],
 )
-def test_without_go_and_without_pypi_one_error_says_what_to_install(go: str | None, found: str, tmp_path: Path) -> None:
+def test_without_go_and_without_pypi_one_error_says_what_to_install(
+    go: str | None, expected: str, tmp_path: Path
+) -> None:
     if go is not None:
         fake_go(tmp_path, go)
     offline = {
@@ -82,7 +84,7 @@ def test_without_go_and_without_pypi_one_error_says_what_to_install(go: str | No
     assert "Traceback" not in build.stderr
     error = build.stderr[build.stderr.index("error:") :]
     assert "Go 1.26.0 or newer is needed" in error
-    assert found in error
+    assert expected in error
     assert "Install Go from https://go.dev/dl/" in error
     assert "PVC_PREBINDER_CLUSTER_BIN" in error
 

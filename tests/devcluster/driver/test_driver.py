@@ -71,8 +71,8 @@ async def test_the_list_carries_conditions(controller: Any, driver: DriverProces
         create_volume(driver.root, volume_id, 1)
     break_volume(driver.root, "unhealthy", VolumeFault.READ_ONLY)
     answer = await controller.ListVolumes(csi.ListVolumesRequest())
-    found = {entry.volume.volume_id: entry.status.volume_condition.abnormal for entry in answer.entries}
-    assert found == {"well": False, "unhealthy": True}
+    abnormal = {entry.volume.volume_id: entry.status.volume_condition.abnormal for entry in answer.entries}
+    assert abnormal == {"well": False, "unhealthy": True}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ async def test_volumes_lie_where_they_are_wanted(
 ) -> None:
     request = csi.CreateVolumeRequest(name="pvc-1", volume_capabilities=[MOUNTED], accessibility_requirements=required)
     answer = await controller.CreateVolume(request)
-    assert [dict(one.segments) for one in answer.volume.accessible_topology] == [expected]
+    assert [dict(topology.segments) for topology in answer.volume.accessible_topology] == [expected]
     again = await controller.CreateVolume(request)
     assert again == answer
 

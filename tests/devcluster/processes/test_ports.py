@@ -9,9 +9,9 @@ ASK = "from devcluster.processes.ports import free_ports; print(*free_ports(1), 
 
 
 def test_ports_are_different_and_free() -> None:
-    found = free_ports(20)
-    assert len(set(found)) == 20
-    assert all(is_free(port) for port in found)
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    assert all(is_free(port) for port in ports)
 
 
 def test_a_port_somebody_listens_on_is_not_free() -> None:
